@@ -11,24 +11,24 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
-// lost waits for the end of a hold and returns why it ended.
-func lost(t *testing.T, l *interlock.Lease) interlock.LostReason {
+// lost waits for the end of a holder's context and returns why it ended.
+func lost(ctx context.Context, t *testing.T) interlock.LostReason {
 	t.Helper()
 	select {
-	case <-l.Context().Done():
+	case <-ctx.Done():
 	case <-time.After(patience):
 		t.Fatal("the hold has not ended")
 	}
 	var e *interlock.LostError
-	if !errors.As(context.Cause(l.Context()), &e) {
-		t.Fatalf("the hold ended with %v", context.Cause(l.Context()))
+	if !errors.As(context.Cause(ctx), &e) {
+		t.Fatalf("the hold ended with %v", context.Cause(ctx))
 	}
 	return e.Reason
 }
 
 func TestBreak_NeedsTheNameAndEndsTheHold(t *testing.T) {
 	s := newSite(t, console.Options{AllowBreak: true})
-	l := hold(t.Context(), t, s.newClient("shop-1"), "order:42", "checkout")
+	work := hold(t.Context(), t, s.newClient("shop-1"), "order:42", "checkout").Context(t.Context())
 	p := newTab(t)
 	p.open(s.url(""))
 	p.shows("td.c-name", "order:42")
@@ -45,14 +45,14 @@ func TestBreak_NeedsTheNameAndEndsTheHold(t *testing.T) {
 	p.press("order:4")
 	mayNot("order:4")
 	p.press("\r") // sends nothing
-	if err := l.Context().Err(); err != nil {
-		t.Fatalf("the hold ended without the name: %v", context.Cause(l.Context()))
+	if work.Err() != nil {
+		t.Fatalf("the hold ended without the name: %v", context.Cause(work))
 	}
 	p.press("2")
 	p.until("the button", "!document.getElementById('break-confirm').disabled")
 	p.click("#break-confirm")
 	p.shows("#break-result", "Broken")
-	if reason := lost(t, l); reason != interlock.LostBroken {
+	if reason := lost(work, t); reason != interlock.LostBroken {
 		t.Errorf("the holder was told %v", reason)
 	}
 	p.shows(".event[data-event=broken]", "broken")
@@ -70,7 +70,7 @@ func TestBreak_ByKeyboardAlone(t *testing.T) {
 	s := newSite(t, console.Options{AllowBreak: true})
 	c := s.newClient("shop-1")
 	hold(t.Context(), t, c, "order:41", "")
-	l := hold(t.Context(), t, c, "order:42", "")
+	work := hold(t.Context(), t, c, "order:42", "").Context(t.Context())
 	p := newTab(t)
 	p.open(s.url(""))
 	p.shows("td.c-name", "order:42")
@@ -84,7 +84,7 @@ func TestBreak_ByKeyboardAlone(t *testing.T) {
 	p.until("the focus on the field", "document.activeElement?.id === 'break-typed'")
 	p.press("order:42\r")
 	p.shows("#break-result", "Broken")
-	lost(t, l)
+	lost(work, t)
 	p.press("\x1b") // closes the form
 	p.until("the form to go", "!document.getElementById('break-typed')")
 	p.press("\x1b") // closes the pane
@@ -104,10 +104,10 @@ func TestBreak_OfAHoldThatIsOver_SaysSo(t *testing.T) {
 	p.open(s.url("#/locks/mutex/order:42"))
 	p.click("#detail [data-break]")
 	release(t, first)
-	second := hold(t.Context(), t, c, "order:42", "")
+	second := hold(t.Context(), t, c, "order:42", "").Context(t.Context())
 	p.press("order:42\r")
 	p.shows("#break-result", "Not broken")
-	if err := second.Context().Err(); err != nil {
-		t.Errorf("the next hold was broken: %v", context.Cause(second.Context()))
+	if second.Err() != nil {
+		t.Errorf("the next hold was broken: %v", context.Cause(second))
 	}
 }

@@ -14,10 +14,12 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -246,8 +248,19 @@ func (p *tab) click(selector string) {
 	p.must(chromedp.Do(p.ctx, chromedp.Click(chromedp.CSS(selector))))
 }
 
-// press sends keys to whatever has the focus.
+// press types keys for whatever has the focus. As with real keys, a key that the page takes for itself writes no character:
+// chromedp.KeyEvent would write it all the same.
 func (p *tab) press(keys string) {
 	p.Helper()
-	p.must(chromedp.Do(p.ctx, chromedp.KeyEvent(keys)))
+	for _, r := range keys {
+		events := kb.Encode(r)
+		down, up := *events[0], *events[len(events)-1]
+		if len(events) == 3 { // with a character between the two
+			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+		}
+		for _, e := range []input.DispatchKeyEventParams{down, up} {
+			_, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, e)
+			p.must(err)
+		}
+	}
 }

@@ -32,8 +32,8 @@ func TestWaits_AWaiterAndACycleAreShown(t *testing.T) {
 	// Each waits for what the other holds. Their owners have no names, so that neither client finds the deadlock and ends it.
 	a := hold(t.Context(), t, one, "account:1", "")
 	b := hold(t.Context(), t, two, "account:2", "")
-	waitFor(a.Context(), t, one, "account:2")
-	waitFor(b.Context(), t, two, "account:1")
+	waitFor(a.Context(t.Context()), t, one, "account:2")
+	waitFor(b.Context(t.Context()), t, two, "account:1")
 	p := newTab(t)
 	p.open(s.url("#/locks/mutex/account:1"))
 	p.shows("tr[data-id='mutex/account:1'] .c-waiters", "1")
