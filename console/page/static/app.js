@@ -10,7 +10,7 @@ import { buildHelp, listen } from './keys.js';
 import { buildKinds, updateKinds } from './kinds.js';
 import { onChange } from './store.js';
 import { start } from './stream.js';
-import { build as buildTable, update as updateTable } from './table.js';
+import { build as buildTable, mark, update as updateTable } from './table.js';
 import { lang, preferred, remember, remembered, speak, t } from './words.js';
 import { buildWaits, updateWaits } from './waits.js';
 
@@ -37,6 +37,7 @@ function route() {
     setAttr(a, 'aria-current', a.dataset.view === view ? 'page' : null);
     a.setAttribute('href', address(a.dataset.view, id));
   }
+  mark(id);
   showDetail(id ?? null, () => go(view, null));
   updateAll();
 }

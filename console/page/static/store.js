@@ -1,6 +1,6 @@
 // What the console has told so far. Only this file writes it; everything that shows it is called by changed.
 
-import { derive, measureUsual } from './rows.js';
+import { Row, measureUsual } from './rows.js';
 import { heard } from './time.js';
 
 /** board is everything of a Board but its locks, which are rows below. */
@@ -35,7 +35,7 @@ export function takeBoard(b) {
   board.events = (b.events ?? []).slice(0, maxEvents);
   const before = new Map(rows);
   rows.clear();
-  for (const lock of locks ?? []) rows.set(lock.id, derive(lock, before.get(lock.id)));
+  for (const lock of locks ?? []) rows.set(lock.id, new Row(lock, before.get(lock.id)));
   measureUsual(rows);
   revision++;
   tell();
@@ -50,7 +50,7 @@ export function takeChange(c) {
   board.error = c.error ?? '';
   board.stale = c.stale ?? false;
   for (const id of c.gone ?? []) rows.delete(id);
-  for (const lock of c.changed ?? []) rows.set(lock.id, derive(lock, rows.get(lock.id)));
+  for (const lock of c.changed ?? []) rows.set(lock.id, new Row(lock, rows.get(lock.id)));
   if ((c.gone?.length ?? 0) + (c.changed?.length ?? 0) > 0) revision++;
   if (c.events?.length) {
     const known = new Set(board.events.map((e) => e.seq));
@@ -62,7 +62,7 @@ export function takeChange(c) {
 
 /** take puts one lock in that was looked at by itself. */
 export function take(lock) {
-  rows.set(lock.id, derive(lock, rows.get(lock.id)));
+  rows.set(lock.id, new Row(lock, rows.get(lock.id)));
   revision++;
   tell();
 }

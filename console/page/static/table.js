@@ -146,8 +146,10 @@ export function choose(id = active) {
   openRow(id);
 }
 
+/** mark says which row is open, so that the keyboard goes on from there. */
+export function mark(id) {
+  if (id) active = id;
+}
+
 /** focusTable puts the keyboard back on the table. */
 export const focusTable = () => parts?.scroller.focus({ preventScroll: true });
-
-/** found is how many rows match. */
-export const found = () => list.length;
