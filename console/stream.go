@@ -16,8 +16,9 @@ import (
 const (
 	// maxStreams bounds the connections that are kept open for streams of events.
 	maxStreams = 256
-	// heartbeat is how often a stream says something at least, so that proxies keep it open and a dead one is noticed.
-	heartbeat = 15 * time.Second
+	// heartbeat is how often a stream says something at least, so that proxies keep it open, and both ends notice a dead
+	// one. Looks at an engine that does not answer are further apart.
+	heartbeat = 10 * time.Second
 	// readTime is how long a browser may take to read what was sent before its stream is ended. It comes back, and gets
 	// what it has missed in one message.
 	readTime = 30 * time.Second
@@ -51,7 +52,11 @@ func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-beat.C:
-			if !s.send([]byte(": still here\n\n")) {
+			frame := []byte(": still here\n\n")
+			if u, ok := reader.Again(); ok {
+				frame = con.frames.of(con.run, u) // scripts do not see comments
+			}
+			if !s.send(frame) {
 				return
 			}
 		case _, open := <-reader.Changed():

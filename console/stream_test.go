@@ -139,21 +139,31 @@ func TestEvents_ForASlowReader_AreOneMessageForAllThatItMissed(t *testing.T) {
 	})
 }
 
-// While the engine does not answer there is nothing to tell, and yet a proxy must not think that nobody is there.
+// While the engine does not answer there is nothing to tell, and yet neither end must think that the other has gone.
 func TestEvents_SayThatTheyAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &console.Options{Timeout: time.Hour})
-		w.faults.Pause()
-		defer w.faults.Resume()
+		w := newWorld(t, &console.Options{Timeout: time.Hour, Interval: time.Minute})
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		r := &reader{make(http.Header), make(chan string), ctx.Done()}
+		w.faults.Pause()
 		go w.console.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil))
-		<-r.writes
-		began := time.Now()
-		if beat := <-r.writes; !strings.HasPrefix(beat, ":") || time.Since(began) != 15*time.Second {
-			t.Errorf("after %v: %q", time.Since(began), beat)
+		beat := func(wanted string) {
+			t.Helper()
+			began := time.Now()
+			if beat := <-r.writes; !strings.HasPrefix(beat, wanted) || time.Since(began) != 10*time.Second {
+				t.Errorf("after %v: %q", time.Since(began), beat)
+			}
 		}
+		<-r.writes
+		beat(":")
+		beat(":")
+		w.faults.Resume()
+		if board := <-r.writes; !strings.HasPrefix(board, "event: board\n") {
+			t.Error(board)
+		}
+		beat("event: change\n")
+		beat("event: change\n")
 	})
 }
 

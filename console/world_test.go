@@ -28,7 +28,7 @@ type world struct {
 	client  *interlock.Client
 	console *console.Console
 	server  *httptest.Server // started by the first request; none in virtual time
-	logged  *bytes.Buffer // of the console; read it only when nothing is asked any more
+	logged  *bytes.Buffer    // of the console; read it only when nothing is asked any more
 }
 
 // newWorld starts a world with those options; nil is none. What they lack that tests need is filled in.
@@ -46,7 +46,7 @@ func newWorld(t *testing.T, o *console.Options) *world {
 	if o.Interval == 0 {
 		o.Interval = 10 * time.Millisecond
 	}
-	o.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
+	o.Logger = w.logger()
 	if w.console, err = console.New(c, o); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,13 @@ func newWorld(t *testing.T, o *console.Options) *world {
 		}
 	})
 	return w
+}
+
+func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.logged, nil)) }
+
+// serve has the requests answered by something else than the console itself.
+func (w *world) serve(h http.Handler) {
+	w.server = httptest.NewServer(h)
 }
 
 // lock takes a lock that is held until the test ends, or is broken.

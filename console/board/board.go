@@ -19,7 +19,7 @@ type Board struct {
 	// Tried is when the last look ended, whether or not it succeeded.
 	Tried  time.Time `json:"tried"`
 	TookMs int64     `json:"tookMs"` // how long the last look took, in milliseconds
-	// IntervalMs is the pause between two looks, in milliseconds; after a slow look it is as long as the look was.
+	// IntervalMs is the pause between two looks, in milliseconds. After a slow look it is four times as long as the look.
 	IntervalMs int64 `json:"intervalMs"`
 
 	Engine   string        `json:"engine"`

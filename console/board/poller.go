@@ -156,13 +156,28 @@ func (p *Poller) loop() {
 		l := p.look()
 		p.mu.Unlock()
 		<-l.done
-		p.pause(time.Since(began))
+		p.wait(p.pause(time.Since(began)))
 	}
 }
 
-// pause waits until the next look is due. An engine that needs long for a look rests at least half of the time.
-func (p *Poller) pause(took time.Duration) {
-	t := time.NewTimer(max(p.opts.Interval, took))
+// rest is how much longer than a look the pause after it is at least. So a server that has to go through much for a look,
+// as Redis through all its keys, does so for a fifth of the time at most.
+const rest = 4
+
+// pause is the time from a look that took so long to the next one. One that has failed may have been short of an answer
+// for no other reason than that the engine was away, so the next one comes sooner.
+func (p *Poller) pause(took time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.history.board; b == nil || b.Error != "" {
+		return max(p.opts.Interval, took)
+	}
+	return max(p.opts.Interval, rest*took)
+}
+
+// wait waits until the next look is due.
+func (p *Poller) wait(pause time.Duration) {
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -158,14 +158,22 @@ func TestPoller_SharesOneLook(t *testing.T) {
 	})
 }
 
-func TestPoller_RestsAsLongAsALookTakes(t *testing.T) {
+func TestPoller_RestsLongerThanALookTakes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Before: 2 * time.Second})
 		r := w.poller.Reader(0)
 		defer r.Close()
 		time.Sleep(20*time.Second + time.Millisecond)
-		if n := w.faults.Calls(faulty.Locks); n != 6 {
+		if n := w.faults.Calls(faulty.Locks); n != 3 {
 			t.Errorf("%d looks in 20 s, each of 2 s", n)
+		}
+		w.faults.Pause()
+		defer w.faults.Resume()
+		time.Sleep(10 * time.Second)
+		before := w.faults.Calls(faulty.Locks)
+		time.Sleep(time.Minute)
+		if n := w.faults.Calls(faulty.Locks) - before; n != 10 {
+			t.Errorf("%d looks in a minute, each fails after 3 s", n)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (p *Poller) Reader(revision uint64) *Reader {
 // age marks a board as stale that was not followed by another in time.
 func (h *history) age(interval time.Duration) {
 	took := time.Duration(h.board.TookMs) * time.Millisecond
-	if h.board.Stale || time.Since(h.board.Tried) <= 2*max(interval, took)+took {
+	if h.board.Stale || time.Since(h.board.Tried) <= 2*(max(interval, rest*took)+took) {
 		return
 	}
 	b := *h.board
@@ -57,6 +57,18 @@ func (r *Reader) Next() (Update, bool) {
 	u := h.update(r.seen)
 	r.seen = u.Revision
 	return u, true
+}
+
+// Again returns an update in which nothing has changed, for a connection on which there must be something now and then.
+// It returns false if the reader has missed something, or there is no board.
+func (r *Reader) Again() (Update, bool) {
+	r.poller.mu.Lock()
+	defer r.poller.mu.Unlock()
+	h := &r.poller.history
+	if h.board == nil || h.revision != r.seen {
+		return Update{}, false
+	}
+	return h.update(r.seen), true
 }
 
 // Close ends the reader.
