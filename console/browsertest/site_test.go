@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -35,8 +36,15 @@ type site struct {
 // newSite starts a site with those options; what they lack that tests need is filled in.
 func newSite(t *testing.T, opts console.Options) *site {
 	t.Helper()
-	s := &site{T: t, store: memlock.New(nil), opts: opts, addr: "127.0.0.1:0"}
-	d, faults := faulty.Wrap(s.store.Peer(), 1)
+	store := memlock.New(nil)
+	return newSiteOver(t, store, store.Peer(), opts)
+}
+
+// newSiteOver starts a site whose console looks by another driver of the store.
+func newSiteOver(t *testing.T, store *memlock.Driver, looks driver.Driver, opts console.Options) *site {
+	t.Helper()
+	s := &site{T: t, store: store, opts: opts, addr: "127.0.0.1:0"}
+	d, faults := faulty.Wrap(looks, 1)
 	s.faults = faults
 	c, err := interlock.New(d, &interlock.Options{ClientName: "console"})
 	s.must(err)

@@ -150,7 +150,7 @@ function fillHolder(el, hold, row) {
   const [head, facts] = el.children;
   const party = head.firstChild;
   const { main, minor } = who(hold);
-  party.children[0].replaceChildren(...marks(hold).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
+  party.children[0].replaceChildren(...marks(hold, row.kind).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
   setText(party.children[1], main || t('untold.short'));
   setText(party.children[2], minor);
   const at = now();
@@ -183,16 +183,16 @@ function updateQueue(row) {
   const none = !row || row.waits === null;
   say(parts.noQueue, waits.length === 0 && (none && !knows('waiters').ok ? t('untold.why', { why: knows('waiters').why || t('untold.noreason') }) : t('detail.nowaiters')));
   const list = ordered ? [...waits].sort((a, b) => a.position - b.position) : waits;
-  keyed(parts.queue, list, (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, fillWaiter);
+  keyed(parts.queue, list, (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
 }
 
 function makeWaiter() {
   return h('li', null, h('span', { class: 'pos num' }), h('span', { class: 'who' }, h('span', { class: 'main' }), ' ', h('span', { class: 'minor' })), h('span', { class: 'num age' }));
 }
 
-function fillWaiter(li, w) {
+function fillWaiter(li, w, kind) {
   const { main, minor } = who(w);
-  const mode = w.shared ? ` · ${t('state.shared')}` : w.weight > 1 ? ` · ×${count(w.weight)}` : '';
+  const mode = w.shared && kind === 'rw' ? ` · ${t('state.shared')}` : w.weight > 1 ? ` · ×${count(w.weight)}` : '';
   setText(li.children[0], w.position > 0 ? count(w.position) : '•');
   setText(li.children[1].children[0], (main || t('untold.short')) + mode);
   setText(li.children[1].children[1], minor);

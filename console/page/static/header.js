@@ -55,6 +55,9 @@ function tile(name) {
 /** age is how old the look is, in milliseconds. */
 const age = () => Math.max(0, now() - (instant(board.taken) ?? now()));
 
+// pause is how far apart looks are: the console looks less often at an engine that is slow.
+const pause = () => Math.max(board.intervalMs, 4 * board.tookMs);
+
 function updateLook() {
   const { state, title, text } = trouble();
   const look = byId('look');
@@ -74,7 +77,7 @@ function updateLook() {
 
 function lookText(state) {
   if (!board.ready) return t('look.opening');
-  if (state === 'good') return t('look.live', { s: Math.max(1, Math.round(board.intervalMs / 1000)) });
+  if (state === 'good') return t('look.live', { s: Math.max(1, Math.round(pause() / 1000)) });
   return t('look.age', { age: span(age()) });
 }
 
@@ -87,6 +90,6 @@ function trouble() {
     return { state: 'stale', title: t('banner.stale'), text };
   }
   if (!board.ready || link.state !== 'open') return { state: 'opening', title: '', text: '' };
-  if (board.stale || age() > board.intervalMs + freshFor) return { state: 'old', title: '', text: '' };
+  if (board.stale || age() > pause() + freshFor) return { state: 'old', title: '', text: '' };
   return { state: 'good', title: '', text: '' };
 }

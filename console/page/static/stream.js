@@ -1,13 +1,14 @@
 // The one connection to the console. It is closed while the tab is hidden, because a browser allows six of them for all tabs
 // together, and opened again when somebody looks.
 
-import { board, take, takeBoard, takeChange } from './store.js';
+import { take, takeBoard, takeChange } from './store.js';
 
 /** link is the state of the connection: opening, open, lost or paused. */
 export const link = { state: 'opening', since: performance.now() };
 
 const firstPause = 500;
 const longestPause = 5000;
+const longestSilence = 20000;
 let source = null;
 let pause = firstPause;
 let timer = 0;
@@ -83,10 +84,9 @@ function rest() {
   setLink('paused');
 }
 
-// watch notices a connection that is open and dead: after each look there is a message.
+// watch notices a connection that is open and dead: the console says something every ten seconds.
 function watch() {
-  const silent = performance.now() - last;
-  if (source && silent > Math.max(15000, 5 * board.intervalMs)) lost();
+  if (source && performance.now() - last > longestSilence) lost();
 }
 
 /** get asks the console once; the error of a refusal has its hint. */

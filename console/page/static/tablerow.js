@@ -66,13 +66,13 @@ function fillHolder(cells, parts, row) {
   setText(parts.client, minor + more);
   setAttr(cells.holder, 'title', [parts.holder.textContent, minor].filter(Boolean).join('\n'));
   parts.holder.classList.toggle('quiet', !main || Boolean(row.unreadable));
-  parts.marks.replaceChildren(...marks(row.first).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
+  parts.marks.replaceChildren(...marks(row.first, row.kind).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
 }
 
 /** marks are the words for what is special about a hold. */
-export function marks(hold) {
+export function marks(hold, kind) {
   if (!hold) return [];
-  return ['resting', 'retained', 'shared'].filter((m) => hold[m]);
+  return ['resting', 'retained', 'shared'].filter((m) => hold[m] && (m !== 'shared' || kind === 'rw')); // permits are always shared
 }
 
 function unknown(cell, is, what) {
