@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/interlock-go/interlock/console/board"
 	"github.com/interlock-go/interlock/driver"
@@ -117,6 +118,7 @@ func (con *Console) serveDoctor(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer con.examining.Unlock()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // on a slow engine it takes longer than other answers
 	found, err := con.opts.Doctor(r.Context())
 	if err != nil {
 		failed(w, err)

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,6 +166,40 @@ func TestEvents_SayThatTheyAreThere(t *testing.T) {
 		beat("event: change\n")
 		beat("event: change\n")
 	})
+}
+
+// A server has deadlines for requests, which a stream outlasts.
+func TestEvents_OutlastTheDeadlinesOfTheServer(t *testing.T) {
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(protocol, func(t *testing.T) {
+			w := newWorld(t, &console.Options{Interval: 20 * time.Millisecond})
+			const deadline = 150 * time.Millisecond
+			server := httptest.NewUnstartedServer(w.console)
+			server.Config.ReadTimeout, server.Config.WriteTimeout = deadline, deadline
+			server.EnableHTTP2 = protocol == "HTTP/2.0"
+			server.StartTLS()
+			defer server.Close()
+			defer w.console.Close() // so that the stream ends, which the server waits for
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/events", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := server.Client().Transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.Proto != protocol {
+				t.Errorf("%s", resp.Proto)
+			}
+			s := &events{w, resp.Body, bufio.NewReader(resp.Body)}
+			for began := time.Now(); time.Since(began) < 4*deadline; {
+				if _, err := s.next(); err != nil {
+					t.Fatalf("after %v: %v", time.Since(began), err)
+				}
+			}
+		})
+	}
 }
 
 func TestClose_EndsStreamsAtOnce(t *testing.T) {
