@@ -216,15 +216,21 @@ func eval[T any](p *tab, expression string) T {
 // that a driver would make there.
 func (p *tab) until(what, condition string) {
 	p.Helper()
+	poll(p.T, what+": "+condition, func() bool { return eval[bool](p, "Boolean("+condition+")") })
+}
+
+// poll waits until a condition holds.
+func poll(t *testing.T, what string, holds func() bool) {
+	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for !eval[bool](p, "Boolean("+condition+")") {
+	for !holds() {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			p.Fatalf("waited %v for %s: %s", patience, what, condition)
+			t.Fatalf("waited %v for %s", patience, what)
 		}
 	}
 }

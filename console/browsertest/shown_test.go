@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -78,7 +79,52 @@ func TestConnection_ComesBackAfterTheConsoleRestarts(t *testing.T) {
 	p.until("the banner to go", "document.getElementById('banner').hidden")
 }
 
-// What an engine cannot tell is said in words. A file does not tell when a hold ends, so that is asked of the page's own words.
+// A browser has six connections for all tabs of a site together, so a tab that nobody sees has none.
+func TestConnection_IsClosedWhileTheTabIsHidden(t *testing.T) {
+	s := newSite(t, console.Options{})
+	p := newTab(t)
+	p.open(s.url(""))
+	hide := func(hidden bool) {
+		eval[any](p, fmt.Sprintf("Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
+		eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
+	}
+	streams := func(want int32) {
+		t.Helper()
+		poll(t, fmt.Sprintf("%d streams", want), func() bool { return s.streams.Load() == want })
+	}
+	streams(1)
+	hide(true)
+	streams(0)
+	hold(t.Context(), t, s.newClient("shop-1"), "meanwhile", "")
+	hide(false)
+	p.shows("td.c-name", "meanwhile")
+	streams(1)
+}
+
+// Whoever names a lock, or an owner, must not be able to write into the page.
+func TestNames_AreTextWhateverTheyAre(t *testing.T) {
+	s := newSite(t, console.Options{AllowBreak: true})
+	const name = `<img src=x onerror="document.title='hit'">/é ?#%41&+:;=@!$'()*,~|`
+	l := hold(t.Context(), t, s.newClient("<b>shop</b>"), name, "<i>label</i>")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", name)
+	p.shows("td.c-holder", "<i>label</i>")
+	p.click("td.c-name")
+	p.shows("#detail-name", name)
+	p.shows("#detail .holder", "<b>shop</b>")
+	p.press("\x1b")
+	release(t, l)
+	hold(t.Context(), t, s.newClient("shop-2"), name, "")
+	p.click(".tabs a[data-view=events]")
+	p.click(".event[data-event=released] a") // its address is made by the page, that of the row by the console
+	p.shows("#detail-name", name)
+	p.shows("#detail .holder", "shop-2")
+	if n := eval[int](p, "document.querySelectorAll('main img, main b, main i, #detail img').length"); n > 0 {
+		t.Errorf("%d elements were made of names", n)
+	}
+}
+
 func TestEngine_SaysWhatItTells(t *testing.T) {
 	s := newSite(t, console.Options{})
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ type site struct {
 
 	console *console.Console
 	server  *http.Server
+	streams atomic.Int32 // connections that wait for news
 	served  sync.WaitGroup
 	audit   bytes.Buffer // read it after stop
 }
@@ -85,12 +88,23 @@ func (s *site) start() {
 	listener, err := lc.Listen(s.Context(), "tcp", s.addr)
 	s.must(err)
 	s.addr = listener.Addr().String()
-	server := &http.Server{Handler: c, ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: s.counting(c), ReadHeaderTimeout: patience}
 	s.console, s.server = c, server
 	s.served.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.Errorf("serve: %v", err)
 		}
+	})
+}
+
+// counting counts the streams of events that are open.
+func (s *site) counting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/api/events") {
+			s.streams.Add(1)
+			defer s.streams.Add(-1)
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

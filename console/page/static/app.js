@@ -94,6 +94,7 @@ async function switchLanguage() {
     return; // the console is away; the banner says so
   }
   remember('lang', other);
+  if (new URLSearchParams(location.search).has('lang')) history.replaceState(null, '', location.pathname + location.hash);
   buildAll();
   updateAll();
 }

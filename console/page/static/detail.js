@@ -10,6 +10,7 @@ import { fillLease, leaseParts, marks } from './tablerow.js';
 import { clock, count, date, now, span } from './time.js';
 import { t, tOr } from './words.js';
 
+const most = 100; // holders, and waiters, that the pane shows
 let shown = null; // id of the lock that the pane shows
 let parts = null;
 let closed = () => {};
@@ -62,6 +63,8 @@ function build(pane, id) {
     noHolders: h('p', { class: 'quiet' }),
     queue: h('ol', { class: 'queue' }),
     noQueue: h('p', { class: 'quiet' }),
+    moreHolders: h('p', { class: 'quiet' }),
+    moreWaiters: h('p', { class: 'quiet' }),
     events: h('ol', { class: 'events' }),
     noEvents: h('p', { class: 'quiet' }),
     queueTitle: h('h3'),
@@ -75,8 +78,8 @@ function build(pane, id) {
       h('h2', { id: 'detail-name', title: name }, name),
       h('button', { type: 'button', class: 'tool close', id: 'detail-close', 'aria-keyshortcuts': 'Escape', 'aria-label': t('detail.close'), on: { click: () => closed() } }, '×')),
     parts.state,
-    h('h3', null, t('detail.holders')), parts.noHolders, parts.breaking, parts.holders, parts.breakNote,
-    parts.queueTitle, parts.noQueue, parts.queue,
+    h('h3', null, t('detail.holders')), parts.noHolders, parts.breaking, parts.holders, parts.moreHolders, parts.breakNote,
+    parts.queueTitle, parts.noQueue, parts.queue, parts.moreWaiters,
     h('h3', null, t('detail.events')), parts.noEvents, parts.events,
     h('p', { class: 'pane-foot' }, h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look')), ' ', parts.looked),
   );
@@ -105,7 +108,7 @@ export function updateDetail() {
   }
   setText(parts.state, summary(row));
   const holds = row?.holds ?? [];
-  keyed(parts.holders, holds, (x) => x.key, makeHolder, (el, x) => fillHolder(el, x, row));
+  keyed(parts.holders, holds.slice(0, most), (x) => x.key, makeHolder, (el, x) => fillHolder(el, x, row));
   say(parts.noHolders, holds.length === 0 && (row?.unreadable ? t('row.unreadable', { why: row.unreadable }) : t('detail.noholders')));
   updateQueue(row);
   const { kind, name } = split(shown);
@@ -113,7 +116,14 @@ export function updateDetail() {
   keyed(parts.events, events, (e) => String(e.seq), (e) => eventItem(e, false), fillEvent);
   say(parts.noEvents, events.length === 0 && t('detail.noevents'));
   const may = knows('break');
-  say(parts.breakNote, holds.length > 0 && !may.ok && t('break.cannot', { why: may.why || t('untold.noreason') }));
+  say(parts.breakNote, holds.length > 0 && (may.ok
+    ? holds.some((x) => !x.token) && t('break.notoken') : t('break.cannot', { why: may.why || t('untold.noreason') })));
+  more(parts.moreHolders, holds.length);
+}
+
+// more says how many are left out.
+function more(el, n) {
+  say(el, n > most && t('detail.more', { n: count(n - most) }));
 }
 
 function say(el, text) {
@@ -183,7 +193,8 @@ function updateQueue(row) {
   const none = !row || row.waits === null;
   say(parts.noQueue, waits.length === 0 && (none && !knows('waiters').ok ? t('untold.why', { why: knows('waiters').why || t('untold.noreason') }) : t('detail.nowaiters')));
   const list = ordered ? [...waits].sort((a, b) => a.position - b.position) : waits;
-  keyed(parts.queue, list, (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
+  more(parts.moreWaiters, list.length);
+  keyed(parts.queue, list.slice(0, most), (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
 }
 
 function makeWaiter() {

@@ -50,7 +50,7 @@ function act(key, target, app) {
   }
 }
 
-const onTable = (target) => target === document.body || target.id === 'scroller';
+const onTable = (target) => target === document.body || target.id === 'grid';
 
 function firstBreak() {
   const button = byId('detail').querySelector('[data-break]:not([hidden])');

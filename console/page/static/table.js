@@ -27,9 +27,9 @@ export function build(open) {
   const body = h('tbody');
   const above = h('tr', { class: 'pad', role: 'presentation' }, h('td'));
   const below = h('tr', { class: 'pad', role: 'presentation' }, h('td'));
-  const table = h('table', { class: 'locks', role: 'grid', 'aria-label': t('table.label') },
+  const table = h('table', { class: 'locks', id: 'grid', role: 'grid', tabindex: 0, 'aria-label': t('table.label') },
     h('thead', null, h('tr', { 'aria-rowindex': 1 }, heads)), body);
-  const scroller = h('div', { class: 'scroller', id: 'scroller', tabindex: 0, role: 'group', 'aria-label': t('table.scroll') }, table);
+  const scroller = h('div', { class: 'scroller', id: 'scroller' }, table);
   const empty = h('p', { class: 'empty', id: 'empty', hidden: true });
   const note = h('p', { class: 'note slim', id: 'truncated', hidden: true }, t('table.truncated'));
   view.append(filterBar(refilter), note, scroller, empty);
@@ -133,9 +133,8 @@ export function move(n) {
   else if ((to + 1) * height + head > scroller.scrollTop + scroller.clientHeight) {
     scroller.scrollTop = (to + 1) * height + head - scroller.clientHeight;
   }
-  if (document.activeElement !== scroller) scroller.focus({ preventScroll: true });
+  focusTable();
   paint();
-  announce(t('table.row', { name: list[to].name, at: count(to + 1), n: count(list.length) }));
 }
 
 /** choose opens the row's lock. Without an id it is the row that the keyboard is on. */
@@ -152,4 +151,4 @@ export function mark(id) {
 }
 
 /** focusTable puts the keyboard back on the table. */
-export const focusTable = () => parts?.scroller.focus({ preventScroll: true });
+export const focusTable = () => parts?.table.focus({ preventScroll: true });
