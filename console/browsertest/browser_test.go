@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 // chromium is one browser for all tests of this package: each has a profile of its own in it.
 var chromium struct {
 	once sync.Once
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // chromedp keeps the browser in it
 	end  context.CancelFunc
 	err  error
 }
@@ -89,7 +89,7 @@ func find(t *testing.T) string {
 // tab is a page in the browser. What the page complains of fails its test.
 type tab struct {
 	*testing.T
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // chromedp keeps the tab in it
 
 	mu         sync.Mutex // guards what follows
 	complaints []string
