@@ -235,18 +235,18 @@ func poll(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// shows waits until an element's text contains a part.
+// shows waits until an element that is seen has a part in its text.
 func (p *tab) shows(selector, part string) {
 	p.Helper()
 	p.until(fmt.Sprintf("%q in %s", part, selector),
-		fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))", selector, part))
+		fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
 }
 
 // lacks waits until no such element contains the part.
 func (p *tab) lacks(selector, part string) {
 	p.Helper()
 	p.until(fmt.Sprintf("no %q in %s", part, selector),
-		fmt.Sprintf("![...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))", selector, part))
+		fmt.Sprintf("![...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
 }
 
 func (p *tab) click(selector string) {
