@@ -1,0 +1,212 @@
+// The pane of one lock: who holds it, who waits in which order, what happened to it, and the way to break a hold.
+
+import { byId, fresh, h, keyed, setAttr, setText } from './dom.js';
+import { buildBreak, closeBreak, breakTarget, openBreak } from './breaking.js';
+import { eventItem, fillEvent } from './events.js';
+import { board, knows, rows } from './store.js';
+import { who } from './rows.js';
+import { look } from './stream.js';
+import { fillLease, leaseParts, marks } from './tablerow.js';
+import { clock, count, date, now, span } from './time.js';
+import { t, tOr } from './words.js';
+
+const most = 100; // holders, and waiters, that the pane shows
+let shown = null; // id of the lock that the pane shows
+let parts = null;
+let closed = () => {};
+let asked = ''; // id of a lock that no board has, and that was looked at for its own sake
+
+/** detailOf is the id of the lock that is shown, or null. */
+export const detailOf = () => shown;
+
+/** showDetail shows a lock, or nothing for null; onClose is called when the reader closes the pane. */
+export function showDetail(id, onClose) {
+  closed = onClose;
+  if (id === shown && parts) return;
+  shown = id;
+  const pane = byId('detail');
+  closeBreak();
+  setAttr(pane, 'hidden', id === null);
+  document.body.classList.toggle('with-detail', id !== null);
+  if (id === null) {
+    parts = null;
+    fresh(pane);
+    return;
+  }
+  build(pane, id);
+  updateDetail();
+}
+
+/** rebuildDetail writes the pane anew, in another language. */
+export function rebuildDetail() {
+  if (shown === null) return;
+  build(byId('detail'), shown);
+  updateDetail();
+}
+
+/** split takes an id apart: its kind and its name. */
+export function split(id) {
+  const at = id.indexOf('/');
+  const name = id.slice(at + 1);
+  try {
+    return { kind: id.slice(0, at), name: decodeURIComponent(name) };
+  } catch {
+    return { kind: id.slice(0, at), name };
+  }
+}
+
+function build(pane, id) {
+  const { kind, name } = split(id);
+  parts = {
+    state: h('p', { class: 'sum' }),
+    holders: h('ul', { class: 'holders' }),
+    noHolders: h('p', { class: 'quiet' }),
+    queue: h('ol', { class: 'queue' }),
+    noQueue: h('p', { class: 'quiet' }),
+    moreHolders: h('p', { class: 'quiet' }),
+    moreWaiters: h('p', { class: 'quiet' }),
+    events: h('ol', { class: 'events' }),
+    noEvents: h('p', { class: 'quiet' }),
+    queueTitle: h('h3'),
+    breakNote: h('p', { class: 'quiet', id: 'break-note' }),
+    looked: h('span', { class: 'quiet', role: 'status' }),
+    breaking: h('div', { id: 'breaking' }),
+  };
+  pane.replaceChildren(
+    h('div', { class: 'pane-head' },
+      h('span', { class: 'kind' }, tOr(`kind.${kind}`, kind)),
+      h('h2', { id: 'detail-name', title: name }, name),
+      h('button', { type: 'button', class: 'tool close', id: 'detail-close', 'aria-keyshortcuts': 'Escape', 'aria-label': t('detail.close'), on: { click: () => closed() } }, '×')),
+    parts.state,
+    h('h3', null, t('detail.holders')), parts.noHolders, parts.breaking, parts.holders, parts.moreHolders, parts.breakNote,
+    parts.queueTitle, parts.noQueue, parts.queue, parts.moreWaiters,
+    h('h3', null, t('detail.events')), parts.noEvents, parts.events,
+    h('p', { class: 'pane-foot' }, h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look')), ' ', parts.looked),
+  );
+  buildBreak(parts.breaking);
+}
+
+async function lookAgain() {
+  const id = shown;
+  const { kind, name } = split(id);
+  const to = parts.looked;
+  try {
+    const lock = await look(kind, name);
+    setText(to, (lock.holders?.length ?? 0) + (lock.waiters?.length ?? 0) > 0 ? t('detail.looked', { at: clock(now()) }) : t('detail.free'));
+  } catch (e) {
+    setText(to, t('failed', { error: e.message, hint: e.hint ?? '' }));
+  }
+}
+
+/** updateDetail writes what has changed, and what goes with time. */
+export function updateDetail() {
+  if (shown === null || !parts) return;
+  const row = rows.get(shown);
+  if (!row && board.ready && board.truncated && asked !== shown) {
+    asked = shown;
+    lookAgain();
+  }
+  setText(parts.state, summary(row));
+  const holds = row?.holds ?? [];
+  keyed(parts.holders, holds.slice(0, most), (x) => x.key, makeHolder, (el, x) => fillHolder(el, x, row));
+  say(parts.noHolders, holds.length === 0 && (row?.unreadable ? t('row.unreadable', { why: row.unreadable }) : t('detail.noholders')));
+  updateQueue(row);
+  const { kind, name } = split(shown);
+  const events = board.events.filter((e) => e.kind === kind && e.name === name);
+  keyed(parts.events, events, (e) => String(e.seq), (e) => eventItem(e, false), fillEvent);
+  say(parts.noEvents, events.length === 0 && t('detail.noevents'));
+  const may = knows('break');
+  say(parts.breakNote, holds.length > 0 && (may.ok
+    ? holds.some((x) => !x.token) && t('break.notoken') : t('break.cannot', { why: may.why || t('untold.noreason') })));
+  more(parts.moreHolders, holds.length);
+}
+
+// more says how many are left out.
+function more(el, n) {
+  say(el, n > most && t('detail.more', { n: count(n - most) }));
+}
+
+function say(el, text) {
+  setAttr(el, 'hidden', !text);
+  if (text) setText(el, text);
+}
+
+function summary(row) {
+  if (!row) return t('detail.gone');
+  if (row.kind === 'sem') return t('detail.sem', { used: count(used(row)), limit: row.limit ? count(row.limit) : '?' });
+  if (row.kind === 'rw') {
+    const shared = row.holds.filter((x) => x.shared && !x.resting).length;
+    return shared > 0 ? t('detail.readers', { n: count(shared) }) : t('detail.writer');
+  }
+  if (row.kind === 'election') return row.first && !row.first.resting ? t('detail.leader', { value: row.first.label || t('kinds.novalue') }) : t('detail.noleader');
+  return row.retained ? t('state.retained.long') : row.first?.resting ? t('state.resting.long') : row.first ? t('detail.held') : t('detail.noholders');
+}
+
+/** used is how many permits of a semaphore are out. What rests is not back yet. */
+export const used = (row) => row.holds.reduce((n, x) => n + (x.weight || 1), 0);
+
+function makeHolder() {
+  const lease = leaseParts();
+  const breaker = h('button', { type: 'button', class: 'button danger', 'data-break': true }, t('break.open'));
+  const el = h('li', { class: 'holder' },
+    h('div', { class: 'holder-head' }, h('div', { class: 'party' }, h('span', { class: 'marks' }), h('span', { class: 'main' }), h('span', { class: 'minor' })), breaker),
+    h('dl', { class: 'facts' }));
+  el.parts = { lease, breaker };
+  breaker.addEventListener('click', () => openBreak(el.target));
+  return el;
+}
+
+function fillHolder(el, hold, row) {
+  const [head, facts] = el.children;
+  const party = head.firstChild;
+  const { main, minor } = who(hold);
+  party.children[0].replaceChildren(...marks(hold, row.kind).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
+  setText(party.children[1], main || t('untold.short'));
+  setText(party.children[2], minor);
+  const at = now();
+  const list = [
+    ['held', hold.since === null ? null : t('fact.heldsince', { span: span(at - hold.since), at: clock(hold.since) }), 'since'],
+    ['lease', '', ''],
+    ['token', hold.token || null, 'token'],
+    hold.weight > 1 && ['weight', count(hold.weight), ''],
+    hold.named && ['named', t('fact.isnamed'), ''],
+  ].filter(Boolean);
+  keyed(facts, list, (f) => f[0], (f) => h('div', null, h('dt', null, t(`fact.${f[0]}`)), h('dd', null, f[0] === 'lease' ? el.parts.lease.el : '')), (div, f) => {
+    if (f[0] !== 'lease') fact(div.lastChild, f);
+  });
+  fillLease(el.parts.lease, hold, at);
+  el.target = { id: row.id, kind: row.kind, name: row.name, token: hold.token ?? '', holder: hold };
+  el.parts.breaker.hidden = !knows('break').ok || !hold.token;
+  setAttr(el.parts.breaker, 'aria-expanded', String(breakTarget()?.token === hold.token));
+}
+
+function fact(dd, [name, text, what]) {
+  setText(dd, text ?? t('untold.why', { why: knows(what).why || t('untold.noreason') }));
+  dd.classList.toggle('untold', text === null);
+  if (name === 'token') dd.classList.add('num');
+}
+
+function updateQueue(row) {
+  const waits = row?.waits ?? [];
+  const ordered = waits.some((w) => w.position > 0);
+  setText(parts.queueTitle, waits.length > 0 ? t(ordered ? 'detail.queue.n' : 'detail.waiters.n', { n: count(waits.length) }) : t('detail.queue'));
+  const none = !row || row.waits === null;
+  say(parts.noQueue, waits.length === 0 && (none && !knows('waiters').ok ? t('untold.why', { why: knows('waiters').why || t('untold.noreason') }) : t('detail.nowaiters')));
+  const list = ordered ? [...waits].sort((a, b) => a.position - b.position) : waits;
+  more(parts.moreWaiters, list.length);
+  keyed(parts.queue, list.slice(0, most), (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
+}
+
+function makeWaiter() {
+  return h('li', null, h('span', { class: 'pos num' }), h('span', { class: 'who' }, h('span', { class: 'main' }), ' ', h('span', { class: 'minor' })), h('span', { class: 'num age' }));
+}
+
+function fillWaiter(li, w, kind) {
+  const { main, minor } = who(w);
+  const mode = w.shared && kind === 'rw' ? ` · ${t('state.shared')}` : w.weight > 1 ? ` · ×${count(w.weight)}` : '';
+  setText(li.children[0], w.position > 0 ? count(w.position) : '•');
+  setText(li.children[1].children[0], (main || t('untold.short')) + mode);
+  setText(li.children[1].children[1], minor);
+  setText(li.children[2], w.since === null ? t('untold.short') : span(now() - w.since));
+  setAttr(li.children[2], 'title', w.since === null ? null : date(w.since));
+}
