@@ -15,7 +15,6 @@ import (
 
 	"github.com/interlock-go/interlock/console"
 	"github.com/interlock-go/interlock/console/board"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/spf13/cobra"
 )
 
@@ -186,9 +185,9 @@ func (f *auditFile) Close() error {
 
 // consoleDoctor is what the page shows of doctor.
 func (a *app) consoleDoctor(ctx context.Context, e *engine) *diagnosis {
-	d := &diagnosis{SchemaVersion: schemaVersion, URL: e.url.String(), Level: driver.LevelOK}
-	a.examine(ctx, e, d, defaultLease)
-	return d
+	x := newExamination(e.url)
+	a.examineOpen(ctx, x, e, defaultLease)
+	return x.so()
 }
 
 // closingTime is how long requests that are under way may take when the console ends. Streams end at once.

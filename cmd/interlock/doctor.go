@@ -72,6 +72,10 @@ type examination struct {
 	found diagnosis
 }
 
+func newExamination(u *driver.URL) *examination {
+	return &examination{found: diagnosis{SchemaVersion: schemaVersion, URL: u.String(), Level: driver.LevelOK}}
+}
+
 // add takes findings in. The diagnosis is as bad as its worst finding.
 func (x *examination) add(findings ...driver.Finding) {
 	order := []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
@@ -83,6 +87,11 @@ func (x *examination) add(findings ...driver.Finding) {
 			x.found.Level = f.Level
 		}
 	}
+}
+
+// own takes in a finding of doctor's own checks.
+func (x *examination) own(f driver.Finding) {
+	x.add(enginekit.Explained(checksPage, []driver.Finding{f})...)
 }
 
 // so is what has been found so far.
@@ -111,7 +120,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
-	x := &examination{found: diagnosis{SchemaVersion: schemaVersion, URL: u.String(), Level: driver.LevelOK}}
+	x := newExamination(u)
 	opened, examined := make(chan *engine, 1), make(chan error, 1)
 	// Ends with the checks. One that hangs, as each look at a file system that hangs does, ends with the process.
 	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
@@ -123,8 +132,8 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	case err = <-examined:
 	case <-late.Done():
 		hangs = true
-		x.add(enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("reach",
-			"see whether the server, or the file system, hangs", "a check has not come back within %v (--timeout)", a.timeout)})...)
+		x.own(enginekit.Fail("reach", "see whether the server, or the file system, hangs",
+			"a check has not come back within %v (--timeout)", a.timeout))
 	}
 	if err != nil {
 		return err
@@ -139,37 +148,43 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
 }
 
-// examine opens the engine, and runs the checks that every engine gets, and the engine's own. It returns errors of the URL.
+// examine opens the engine and runs the checks: those that every engine gets, and the engine's own. It returns errors of
+// the URL.
 func (a *app) examine(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) error {
-	own := func(f driver.Finding) { x.add(enginekit.Explained(checksPage, []driver.Finding{f})...) }
 	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
 	if err != nil {
 		if judge(err).exit != exitUnavailable {
 			return err
 		}
-		own(enginekit.Fail("reach", "check the address, user and password, the network and the server", "%s", message(err)))
+		x.own(enginekit.Fail("reach", "check the address, user and password, the network and the server", "%s",
+			message(err)))
 		return nil
 	}
 	opened <- e
+	a.examineOpen(ctx, x, e, lease)
+	return nil
+}
+
+// examineOpen runs the checks on an engine that has been opened.
+func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease time.Duration) {
 	traits := e.driver.Traits()
 	x.mu.Lock()
 	x.found.Engine = traits.Engine
 	x.mu.Unlock()
-	own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
-	own(a.checkLocking(ctx, e, lease))
-	own(a.checkListing(ctx, e))
+	x.own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
+	x.own(a.checkLocking(ctx, e, lease))
+	x.own(a.checkListing(ctx, e))
 	if traits.Lifetime != driver.Process {
 		if traits.Lifetime == driver.Sessions {
 			lease = traits.Timeout
 		}
-		own(checkLease(lease))
+		x.own(checkLease(lease))
 	}
 	if d, ok := e.driver.(driver.Diagnoser); ok {
 		x.add(d.Diagnose(ctx)...)
 	}
-	return nil
 }
 
 func (a *app) printDiagnosis(d *diagnosis) error {
