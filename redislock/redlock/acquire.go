@@ -95,7 +95,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 	if d.closed {
 		return nil, false, driver.ErrClosed
 	}
-	at := place{r.Key, r.ID}
+	at := requestKey{r.Key, r.ID}
 	if c := d.current[at]; c != nil {
 		return c, false, nil
 	}
@@ -107,7 +107,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 func (d *Driver) forget(c *claim) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := (place{c.r.Key, c.r.ID}); d.current[at] == c {
+	if at := (requestKey{c.r.Key, c.r.ID}); d.current[at] == c {
 		delete(d.current, at)
 	}
 }
@@ -148,7 +148,7 @@ func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
 		if driver.IsDefinite(err) {
 			return driver.Grant{}, err
 		}
-		if err := c.rest(ctx, rd.patience); err != nil {
+		if err := c.backOff(ctx, rd.patience); err != nil {
 			return driver.Grant{}, err
 		}
 	}
@@ -171,8 +171,8 @@ func (c *claim) next(splits int, fresh bool) (*round, error) {
 	return c.begin(patience), nil
 }
 
-// rest lets others have the votes, for a random time.
-func (c *claim) rest(ctx context.Context, patience time.Duration) error {
+// backOff lets others have the votes, for a random time.
+func (c *claim) backOff(ctx context.Context, patience time.Duration) error {
 	select {
 	case <-time.After(rand.N(patience)):
 		return nil

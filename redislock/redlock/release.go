@@ -65,7 +65,7 @@ func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	if d.closed {
 		return nil, driver.ErrClosed
 	}
-	at := place{r.Key, r.ID}
+	at := requestKey{r.Key, r.ID}
 	c := d.current[at]
 	if c == nil {
 		c = &claim{d: d, r: driver.Request{Key: r.Key, ID: r.ID}}
