@@ -31,7 +31,7 @@ type Conder interface {
 // Signal wakes who waits for the condition of a lock.
 type Signal struct {
 	Key
-	ID      string
-	All     bool
-	Horizon time.Duration
+	ID      string        // of this signal, never used again
+	All     bool          // everybody wakes, not only who has waited for the longest
+	Horizon time.Duration // how long the ID is remembered
 }

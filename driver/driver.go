@@ -69,7 +69,7 @@ type Driver interface {
 
 // Key names a lock. Locks of different kinds never meet, whatever their names.
 type Key struct {
-	Kind Kind
+	Kind Kind   // the name space
 	Name string // 1 to 512 bytes of valid UTF-8, compared byte by byte
 }
 
@@ -96,14 +96,14 @@ type Request struct {
 	// they bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
 	// ever re-enters, whatever its Owner: named and anonymous owners are different namespaces.
 	Owner string
-	Named bool
+	Named bool // see Owner
 
 	Client string // who asks, as operators see it, for instance "host:pid"
 	Label  string // shown to operators, the first 255 bytes at least
 
-	Mode   Mode
-	Limit  int // of a semaphore; ignored for Exclusive
-	Weight int // at least 1; ignored for Exclusive
+	Mode   Mode // what it shares the lock with
+	Limit  int  // of a semaphore; ignored for Exclusive
+	Weight int  // at least 1; ignored for Exclusive
 
 	// Lease is how long the hold lasts without renewal, on Leases engines; others ignore it.
 	Lease time.Duration
@@ -162,9 +162,9 @@ type Grant struct {
 	// the engine's own instant of granting) for Lease. A Lease shorter than asked is renewed soon, so a push that must
 	// be claimed grants a short one. On Sessions engines Lease is the session's timeout and Session counts instead of
 	// Sent. On Process engines both are zero: the hold lasts as long as the process.
-	Sent    time.Time
-	Lease   time.Duration
-	Session Session
+	Sent    time.Time     // never the zero time on Leases engines
+	Lease   time.Duration // see Sent
+	Session Session       // nil but on Sessions engines
 }
 
 // Session is what keeps the holds of a Sessions engine alive. A lost session is told by Request.Lost of each hold.
@@ -177,13 +177,13 @@ type Session interface {
 // Release ends one hold.
 type Release struct {
 	Key
-	ID string
+	ID string // of the hold
 
 	// Undo says that the outcome of the Acquire of this ID is unknown. Whatever it left is taken away, a place in the
 	// queue included, and a copy of the request that arrives within Horizon is refused. Undo returns nil as soon as
 	// nothing is left, also when there was nothing.
 	Undo    bool
-	Horizon time.Duration
+	Horizon time.Duration // how long the ID stays refused; see [Driver].Release
 
 	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold, LockDelay). It is
 	// for Leases engines only; on others the portable layer keeps the hold and releases it later.

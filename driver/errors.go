@@ -26,8 +26,8 @@ var (
 // HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld; when a wait was ended
 // by its context it also unwraps to the context's error. Fields that the engine does not tell are zero.
 type HeldError struct {
-	Kind   Kind
-	Name   string
+	Kind   Kind      // of the lock
+	Name   string    // of the lock
 	Owner  string    // owner id of a holder, if the engine tells
 	Client string    // the client's name as operators see it
 	Token  uint64    // 0 if unknown
@@ -115,11 +115,11 @@ func (r LostReason) sentence() string {
 // LostError says that a hold ended although its owner had not released it: another owner may be inside by now. It
 // matches ErrLost.
 type LostError struct {
-	Kind   Kind
-	Name   string
-	Token  uint64
-	Reason LostReason
-	Cause  error
+	Kind   Kind       // of the lock
+	Name   string     // of the lock
+	Token  uint64     // of the hold; 0 if unknown
+	Reason LostReason // how it was lost
+	Cause  error      // what the engine said, if it said more; or nil
 }
 
 // Error names the lock, the token and the reason.
@@ -144,8 +144,9 @@ func (e *LostError) Unwrap() error { return e.Cause }
 // the operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It matches
 // ErrUnavailable and unwraps to what went wrong. An engine that says no is a RefusedError.
 type UnavailableError struct {
-	Op, Name string
-	Err      error
+	Op   string // what was asked for: "acquire", "release" and so on
+	Name string // of the lock; empty if the operation is about none
+	Err  error  // what went wrong
 
 	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread, and
 	// so nothing has happened. The portable layer undoes it all the same.

@@ -17,12 +17,15 @@ const (
 
 // Holder is an entry of a lock's holders, as the engine sees it.
 type Holder struct {
-	Owner, Client, Label string
-	Token                uint64 // first token of its block
-	Weight               int
-	Shared               bool
-	Since, Until         time.Time // engine clock; zero if the engine does not tell
-	Named                bool      // Owner is a named owner's; see [Request]
+	Owner  string    // id of the owner
+	Client string    // the client's name, for instance "host:pid"
+	Label  string    // what the owner wants operators to see
+	Token  uint64    // first token of its block
+	Weight int       // permits that it holds; 1 for other kinds than semaphores
+	Shared bool      // others may hold the lock beside it
+	Since  time.Time // of the grant, by the engine's clock; zero if the engine does not tell
+	Until  time.Time // end of the lease, by the engine's clock; zero if the engine does not tell
+	Named  bool      // Owner is a named owner's; see [Request]
 
 	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only
 	// keeps others out until Until. Engines that hold nothing like that leave it false.
@@ -36,21 +39,23 @@ type Holder struct {
 // Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own
 // process are not known to the engine.
 type Waiter struct {
-	Owner, Client, Label string
-	Weight               int
-	Shared               bool
-	Since                time.Time
-	Position             int  // 1 = next; 0 if the engine does not tell
-	Named                bool // as of a Holder
+	Owner    string    // id of the owner
+	Client   string    // the client's name, for instance "host:pid"
+	Label    string    // what the owner wants operators to see
+	Weight   int       // permits that it asks for; 1 for other kinds than semaphores
+	Shared   bool      // it asks to hold the lock beside others
+	Since    time.Time // when it began to wait, by the engine's clock; zero if the engine does not tell
+	Position int       // 1 = next; 0 if the engine does not tell
+	Named    bool      // as of a Holder
 }
 
 // LockInfo is what an engine tells about one lock.
 type LockInfo struct {
-	Kind    Kind
-	Name    string
-	Limit   int
-	Holders []Holder
-	Waiters []Waiter
+	Kind    Kind     // of the lock
+	Name    string   // of the lock
+	Limit   int      // how many permits a semaphore has; 0 of other kinds
+	Holders []Holder // in no promised order; empty if the lock is free
+	Waiters []Waiter // in the order of the queue, if the engine has one
 
 	// Unreadable says why no more than kind and name is known: another program has stored something else
 	// there, the lock is of a later version, or a right is missing. It is empty if the lock was read. It

@@ -28,7 +28,7 @@ type Latcher interface {
 // caller asks again with the same ID.
 type LatchCall struct {
 	Key
-	ID      string
-	Count   int64 // of SetLatch, at least 1
-	Horizon time.Duration
+	ID      string        // of this change, never used again
+	Count   int64         // of SetLatch, at least 1
+	Horizon time.Duration // how long the ID is remembered
 }

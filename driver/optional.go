@@ -23,14 +23,14 @@ type Renewer interface {
 // Renewal asks for more time for one hold.
 type Renewal struct {
 	Key
-	ID    string
-	Lease time.Duration
+	ID    string        // of the hold
+	Lease time.Duration // how long it lasts from now
 
 	// What operators see is refreshed with each renewal, because a hold may have passed to another owner inside the
-	// process. Pass counts those: the token now in use is the first of the block plus Pass.
-	Owner string
-	Label string
-	Pass  int
+	// process.
+	Owner string // id of the owner; empty if Retained
+	Label string // what the owner wants operators to see
+	Pass  int    // how often the hold has passed: the token now in use is the first of the block plus Pass
 
 	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a
 	// renewal of a later Pass comes. It lasts for Lease from now, also if that is less than before, unless the engine
@@ -93,7 +93,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Check  string // short and stable, for instance "persistence"
-	Level  Level
+	Level  Level  // how much it matters
 	Detail string // what was found
 	Advice string // what to do about it; empty if nothing
 

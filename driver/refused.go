@@ -17,9 +17,10 @@ var ErrRefused = errors.New("refused by the engine")
 // What passes by itself (a failover, a server that loads its data, too many requests just then) is no refusal but an
 // UnavailableError with NotSent.
 type RefusedError struct {
-	Op, Name string
-	Err      error  // what the engine said, without passwords and without what other programs have stored
-	Hint     string // what to do about it; empty if the driver does not know
+	Op   string // what was asked for: "acquire", "release" and so on
+	Name string // of the lock; empty if the operation is about none
+	Err  error  // what the engine said, without passwords and without what other programs have stored
+	Hint string // what to do about it; empty if the driver does not know
 
 	// Open says that the refusal is not about all that the operation may have left: an earlier copy of the request may
 	// still be carried out, or its place in a queue is left. It is then undone as after an UnavailableError.

@@ -59,14 +59,14 @@ const (
 
 // Unsupported is an ability that an engine does not have, and why.
 type Unsupported struct {
-	Ability Ability
-	Reason  string // one clause, without a full stop
+	Ability Ability // what it cannot do
+	Reason  string  // one clause, without a full stop
 }
 
 // Traits describes an engine to the portable layer, to the conformance suite and to docs/engines.md.
 type Traits struct {
-	Engine   string // "memory", "file", "redis": shown in errors and tables
-	Lifetime Lifetime
+	Engine   string   // "memory", "file", "redis": shown in errors and tables
+	Lifetime Lifetime // what ends the holds of a client that has vanished
 
 	// Timeout is the session's timeout on Sessions engines, as negotiated. Otherwise zero.
 	Timeout time.Duration

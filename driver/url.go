@@ -9,12 +9,12 @@ import (
 // URL is an engine's address. Unlike net/url it takes several hosts, and neither its errors nor [URL.String] ever show
 // the password.
 type URL struct {
-	Scheme   string
-	User     string
-	Password string
-	Hosts    []string // "host" or "host:port", in the order given; none for engines without servers
-	Path     string   // decoded, with its leading slash; empty if none
-	Query    url.Values
+	Scheme   string     // in lower case
+	User     string     // decoded; empty if none
+	Password string     // decoded; empty if none
+	Hosts    []string   // "host" or "host:port", in the order given; none for engines without servers
+	Path     string     // decoded, with its leading slash; empty if none
+	Query    url.Values // decoded; see [Params] for how engines read it
 }
 
 // ParseURL splits raw into its parts.

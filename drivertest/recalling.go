@@ -32,44 +32,44 @@ func recalling() []behaviour {
 	}, retaining()...)
 }
 
-// ear counts how often a holder was told that another wants its lock.
-type ear struct {
+// listener counts how often a holder was told that another wants its lock.
+type listener struct {
 	tr   *trial
 	told atomic.Int64
 }
 
 // listening is ask by a client that wants to know whether another wants the lock.
-func (c *client) listening(key driver.Key) (*driver.Request, *ear) {
-	e := &ear{tr: c.tr}
+func (c *client) listening(key driver.Key) (*driver.Request, *listener) {
+	l := &listener{tr: c.tr}
 	r := c.ask(key)
-	r.Wanted = func() { e.told.Add(1) }
-	return r, e
+	r.Wanted = func() { l.told.Add(1) }
+	return r, l
 }
 
 // retaining is listening by a client that may keep the lock when its owner has ended the hold.
-func (c *client) retaining(key driver.Key) (*driver.Request, *ear) {
-	r, e := c.listening(key)
+func (c *client) retaining(key driver.Key) (*driver.Request, *listener) {
+	r, l := c.listening(key)
 	r.Retains = true
-	return r, e
+	return r, l
 }
 
-// hears fails unless the holder is told more often than before.
-func (e *ear) hears(before int64, when string) {
-	e.tr.Helper()
-	e.tr.until(when+": the holder is told that another wants the lock", func() error {
-		if n := e.told.Load(); n <= before {
+// isTold fails unless the holder is told more often than before.
+func (l *listener) isTold(before int64, when string) {
+	l.tr.Helper()
+	l.tr.until(when+": the holder is told that another wants the lock", func() error {
+		if n := l.told.Load(); n <= before {
 			return fmt.Errorf("it was called %d times, and %d times before", n, before)
 		}
 		return nil
 	})
 }
 
-// heardNothing fails if the holder is or was told within a moment.
-func (e *ear) heardNothing(when string) {
-	e.tr.Helper()
-	e.tr.pass(settle)
-	if n := e.told.Load(); n > 0 {
-		e.tr.Fatalf("%s: Wanted was called %d times", when, n)
+// isToldNothing fails if the holder is or was told within a moment.
+func (l *listener) isToldNothing(when string) {
+	l.tr.Helper()
+	l.tr.pass(settle)
+	if n := l.told.Load(); n > 0 {
+		l.tr.Fatalf("%s: Wanted was called %d times", when, n)
 	}
 }
 
@@ -93,14 +93,14 @@ func toldOfAWait(tr *trial) { tr.isToldOfAWait(driver.KindMutex) }
 func (tr *trial) isToldOfAWait(kind driver.Kind) {
 	tr.Helper()
 	a, b := tr.client(), tr.client()
-	r, ear := a.retaining(tr.key(kind))
+	r, l := a.retaining(tr.key(kind))
 	h := a.take(r)
-	ear.heardNothing("while nobody asks")
+	l.isToldNothing("while nobody asks")
 	w := b.start(b.ask(tr.key(kind)))
 	if held := w.isWaiting(); held == nil || !held.Retains {
 		tr.Errorf("who waits was told %+v, want one that says Retains", held)
 	}
-	ear.hears(0, "while another waits")
+	l.isTold(0, "while another waits")
 	h.release()
 	w.granted("after the release").release()
 }
@@ -108,22 +108,22 @@ func (tr *trial) isToldOfAWait(kind driver.Kind) {
 // writerIsTold is about those who share what they wait for, which engines may keep elsewhere.
 func writerIsTold(tr *trial) {
 	a, b := tr.client(), tr.client()
-	r, ear := a.retaining(tr.key(driver.KindRWMutex))
+	r, l := a.retaining(tr.key(driver.KindRWMutex))
 	h := a.take(r)
 	w := b.queue(b.reader())
-	ear.hears(0, "while a reader waits")
+	l.isTold(0, "while a reader waits")
 	h.release()
 	w.granted("after the release").release()
 }
 
 func toldOfATry(tr *trial) {
 	a, b := tr.client(), tr.client()
-	r, ear := a.retaining(tr.mutex())
+	r, l := a.retaining(tr.mutex())
 	h := a.take(r)
 	if held := b.refusedBy(tr.mutex(), "while it is held"); !held.Retains {
 		tr.Errorf("the refusal is %+v, want one that says Retains", *held)
 	}
-	ear.hears(0, "after a try")
+	l.isTold(0, "after a try")
 	h.release()
 	b.findsFree(tr.mutex(), "after the release")
 }
@@ -148,13 +148,13 @@ func refusalByAPlainHold(tr *trial) {
 func toldAfterAWait(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))
-	r, ear := b.retaining(tr.mutex())
+	r, l := b.retaining(tr.mutex())
 	w := b.queue(r)
 	first.release()
 	second := w.granted("after the release")
-	before := ear.told.Load()
+	before := l.told.Load()
 	next := c.queue(c.ask(tr.mutex()))
-	ear.hears(before, "while a further one waits")
+	l.isTold(before, "while a further one waits")
 	second.release()
 	next.granted("after the second release").release()
 }
@@ -167,8 +167,8 @@ func notToldAfterTheRelease(tr *trial) {
 	r, second := b.retaining(tr.mutex())
 	h := b.take(r)
 	w := c.queue(c.ask(tr.mutex()))
-	second.hears(0, "while another waits")
-	first.heardNothing("after its release")
+	second.isTold(0, "while another waits")
+	first.isToldNothing("after its release")
 	h.release()
 	w.granted("after the release").release()
 }
@@ -176,21 +176,21 @@ func notToldAfterTheRelease(tr *trial) {
 func toldOfSeveral(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
-	r, ear := a.retaining(keys[len(keys)-1])
+	r, l := a.retaining(keys[len(keys)-1])
 	h := a.take(r)
 	_, err := b.acquireAll(b.askAll(keys))
 	tr.mustMatch(err, driver.ErrHeld, "several locks of which one is held")
-	ear.hears(0, "after the refusal")
+	l.isTold(0, "after the refusal")
 	h.release()
 }
 
 func toldAfterARequeue(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))
-	r, ear := a.retaining(tr.mutex())
+	r, l := a.retaining(tr.mutex())
 	second := first.mustRequeue(r, "while nobody waits")
 	w := b.queue(b.ask(tr.mutex()))
-	ear.hears(0, "while another waits")
+	l.isTold(0, "while another waits")
 	second.release()
 	w.granted("after the release").release()
 }

@@ -26,33 +26,33 @@ const (
 
 // Report is what a run found out about one engine.
 type Report struct {
-	Engine      string        `json:"engine"`
-	Lifetime    string        `json:"lifetime"`
-	Kinds       []string      `json:"kinds"`
-	Unsupported []Unsupported `json:"unsupported"`
-	Promises    []Verdict     `json:"promises"`
-	Behaviours  []Result      `json:"behaviours"`
+	Engine      string        `json:"engine"`      // as in its Traits
+	Lifetime    string        `json:"lifetime"`    // what ends the holds of a client that has vanished
+	Kinds       []string      `json:"kinds"`       // that were checked
+	Unsupported []Unsupported `json:"unsupported"` // what it declares that it cannot do
+	Promises    []Verdict     `json:"promises"`    // one for each promise
+	Behaviours  []Result      `json:"behaviours"`  // one for each behaviour of each promise
 }
 
 // Unsupported is an ability that the engine does not have, and why.
 type Unsupported struct {
-	Ability string `json:"ability"`
-	Reason  string `json:"reason"`
+	Ability string `json:"ability"` // as in package driver
+	Reason  string `json:"reason"`  // as the engine gives it
 }
 
 // Verdict is the result of a whole promise.
 type Verdict struct {
 	Promise Promise `json:"promise"`
 	Status  Status  `json:"status"`
-	Reason  string  `json:"reason,omitempty"`
+	Reason  string  `json:"reason,omitempty"` // why it is not kept, or only in part
 }
 
 // Result is the result of one behaviour.
 type Result struct {
-	Promise   Promise `json:"promise"`
-	Behaviour string  `json:"behaviour"`
+	Promise   Promise `json:"promise"`   // what it is a part of
+	Behaviour string  `json:"behaviour"` // a sentence
 	Status    Status  `json:"status"`
-	Reason    string  `json:"reason,omitempty"`
+	Reason    string  `json:"reason,omitempty"` // why it is not kept
 }
 
 func newReport(tr driver.Traits, kinds []driver.Kind) *Report {

@@ -43,7 +43,7 @@ func retaining() []behaviour {
 }
 
 // passing is retaining by a client in which the lock passes on. It needs tokens for that.
-func (c *client) passing() (*driver.Request, *ear) {
+func (c *client) passing() (*driver.Request, *listener) {
 	r, e := c.retaining(c.tr.mutex())
 	r.Tokens = 4
 	return r, e
@@ -78,14 +78,14 @@ func (h *hold) retain(pass int, lease time.Duration) (sent time.Time) {
 
 func answerTells(tr *trial) {
 	a, b := tr.client(), tr.client()
-	r, ear := a.listening(tr.mutex())
+	r, l := a.listening(tr.mutex())
 	h := a.take(r)
 	tr.must(h.renew(0, longLease), "renewal while nobody has asked")
-	ear.heardNothing("after a renewal while nobody has asked")
+	l.isToldNothing("after a renewal while nobody has asked")
 	w := b.queue(b.ask(tr.mutex()))
-	before := ear.told.Load()
+	before := l.told.Load()
 	tr.must(h.renew(0, longLease), "renewal while another waits")
-	ear.hears(before, "after a renewal while another waits")
+	l.isTold(before, "after a renewal while another waits")
 	h.release()
 	w.granted("after the release").release()
 }
@@ -93,17 +93,17 @@ func answerTells(tr *trial) {
 // answerTellsAgain is what is left to a holder to whom the message about the wait was lost.
 func answerTellsAgain(tr *trial) {
 	a, b := tr.client(), tr.client()
-	r, ear := a.retaining(tr.mutex())
+	r, l := a.retaining(tr.mutex())
 	h := a.take(r)
 	w := b.queue(b.ask(tr.mutex()))
-	ear.hears(0, "while another waits")
+	l.isTold(0, "while another waits")
 	tr.pass(settle) // what is told twice is told by now
-	before := ear.told.Load()
+	before := l.told.Load()
 	tr.must(h.renew(0, longLease), "renewal while another waits")
-	ear.hears(before, "after a renewal while another waits")
-	before = ear.told.Load()
+	l.isTold(before, "after a renewal while another waits")
+	before = l.told.Load()
 	h.retain(0, longLease)
-	ear.hears(before, "after a renewal of what is retained, while another waits")
+	l.isTold(before, "after a renewal of what is retained, while another waits")
 	h.release()
 	w.granted("after the release").release()
 }
@@ -112,14 +112,14 @@ func answerTellsAgain(tr *trial) {
 func answerTellsOfThoseBehind(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))
-	r, ear := b.retaining(tr.mutex())
+	r, l := b.retaining(tr.mutex())
 	w := b.queue(r)
 	behind := a.queue(a.ask(tr.mutex()))
 	first.release()
 	second := w.granted("after the release")
-	before := ear.told.Load()
+	before := l.told.Load()
 	tr.must(second.renew(0, longLease), "renewal while another waits")
-	ear.hears(before, "after a renewal while another waits")
+	l.isTold(before, "after a renewal while another waits")
 	second.release()
 	behind.granted("after the second release").release()
 }
@@ -127,22 +127,22 @@ func answerTellsOfThoseBehind(tr *trial) {
 func answerTellsOfOneOfSeveral(tr *trial) {
 	a, b := tr.client(), tr.client()
 	var rs []*driver.Request
-	var ears []*ear
+	var all []*listener
 	for _, key := range tr.several() {
-		r, ear := a.listening(key)
-		rs, ears = append(rs, r), append(ears, ear)
+		r, l := a.listening(key)
+		rs, all = append(rs, r), append(all, l)
 	}
 	holds := a.takeAll(rs, "while they are free")
 	const one = 1
 	w := b.queue(b.ask(rs[one].Key))
-	before := ears[one].told.Load()
+	before := all[one].told.Load()
 	for _, h := range holds {
 		tr.must(h.renew(0, longLease), "renewal while another waits for one")
 	}
-	ears[one].hears(before, "after a renewal while another waits")
-	for i, ear := range ears {
+	all[one].isTold(before, "after a renewal while another waits")
+	for i, l := range all {
 		if i != one {
-			ear.heardNothing("while another waits for another lock")
+			l.isToldNothing("while another waits for another lock")
 		}
 	}
 	releaseAll(holds)

@@ -143,7 +143,7 @@ func (a *attempt) hold(ctx context.Context) error {
 		s.holds[e.revision] = e
 		if s.calls[e.revision] != 0 {
 			delete(s.calls, e.revision)
-			tell = e.hear()
+			tell = e.noticeCall()
 		}
 	}
 	d.mu.Unlock()

@@ -72,7 +72,7 @@ func (s *session) readNotices(ctx context.Context) int64 {
 		// Should it stay, it tells nobody anything new, and goes with the session.
 		_, _ = d.client.Delete(ctx, string(kv.Key))
 	}
-	s.hearAgain(ctx, calls, found.Header.Revision)
+	s.noticeCalls(ctx, calls, found.Header.Revision)
 	if !alive {
 		s.suspect(ctx)
 	}

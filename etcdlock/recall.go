@@ -67,8 +67,8 @@ func (d *Driver) answerOps(was *sight) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(d.names.call(was.session.id, was.revision))}
 }
 
-// hear takes in that another wants the lock. The caller holds Driver.mu, and calls what is returned without it.
-func (e *entry) hear() func() {
+// noticeCall takes in that another wants the lock. The caller holds Driver.mu, and calls what is returned without it.
+func (e *entry) noticeCall() func() {
 	e.called = true
 	if e.r.Wanted == nil {
 		return func() {}
@@ -84,18 +84,18 @@ func (s *session) heed(events []*clientv3.Event) (others bool) {
 		case !is:
 			others = true
 		case event.Type == mvccpb.PUT:
-			s.hear(revision, event.Kv.ModRevision)
+			s.noticeCall(revision, event.Kv.ModRevision)
 		default:
-			s.unhear(revision)
+			s.forgetCall(revision)
 		}
 	}
 	return others
 }
 
-// hear tells the hold whose key was created by the given revision that another wants its lock, which was called at
-// another revision. It reports false if there is no such hold, or none yet: the call may come before the answer to the
-// request.
-func (s *session) hear(revision, called int64) bool {
+// noticeCall tells the hold whose key was created by the given revision that another wants its lock, which was
+// called at another revision. It reports false if there is no such hold, or none yet: the call may come before
+// the answer to the request.
+func (s *session) noticeCall(revision, called int64) bool {
 	s.d.mu.Lock()
 	e := s.holds[revision]
 	if e == nil {
@@ -103,34 +103,34 @@ func (s *session) hear(revision, called int64) bool {
 		s.d.mu.Unlock()
 		return false
 	}
-	tell := e.hear()
+	tell := e.noticeCall()
 	s.d.mu.Unlock()
 	tell()
 	return true
 }
 
-// unhear forgets a call for which there was no hold.
-func (s *session) unhear(revision int64) {
+// forgetCall forgets a call for which there was no hold.
+func (s *session) forgetCall(revision int64) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	delete(s.calls, revision)
 }
 
-// hearAgain is hear for all calls that are there as of a revision. One whose hold is over was not seen before the
-// release, and is deleted.
-func (s *session) hearAgain(ctx context.Context, calls map[int64]*mvccpb.KeyValue, asOf int64) {
+// noticeCalls is noticeCall for all calls that are there as of a revision. One whose hold is over was not seen before
+// the release, and is deleted.
+func (s *session) noticeCalls(ctx context.Context, calls map[int64]*mvccpb.KeyValue, asOf int64) {
 	s.d.mu.Lock()
 	maps.DeleteFunc(s.calls, func(revision, called int64) bool { return calls[revision] == nil && called <= asOf })
 	s.d.mu.Unlock()
 	for revision, kv := range calls {
-		if s.hear(revision, kv.ModRevision) {
+		if s.noticeCall(revision, kv.ModRevision) {
 			continue
 		}
 		over := clientv3.Compare(clientv3.CreateRevision(string(kv.Value)), "!=", revision)
 		// Should it stay, it is read again with the next sign of life.
 		answer, err := s.d.client.Txn(ctx).If(over).Then(clientv3.OpDelete(string(kv.Key))).Commit()
 		if err == nil && answer.Succeeded {
-			s.unhear(revision)
+			s.forgetCall(revision)
 		}
 	}
 }

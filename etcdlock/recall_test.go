@@ -147,10 +147,10 @@ func TestCall_ThatComesWhileTheCallsAreRead_IsNotForgotten(t *testing.T) {
 	s := newStage(t)
 	a := s.opens(s.node.Addr(), silent)
 	const hold, called = 1000, 1001
-	a.current.hear(hold, called)
+	a.current.noticeCall(hold, called)
 	for asOf, want := range map[int64]int64{called - 1: called, called: 0} {
-		a.current.hear(hold, called)
-		a.current.hearAgain(s.ctx(), nil, asOf)
+		a.current.noticeCall(hold, called)
+		a.current.noticeCalls(s.ctx(), nil, asOf)
 		a.mu.Lock()
 		if got := a.current.calls[hold]; got != want {
 			t.Errorf("after a read as of %d the call of %d is %d, want %d", asOf, called, got, want)

@@ -124,9 +124,9 @@ var ErrStale = errors.New("overtaken by a newer holder")
 // StaleError says that a resource refuses a stamp because it has seen a newer one. The holder has lost its lock,
 // whatever it believes: it should give up what it does, roll back its transaction, and not try again with this stamp.
 type StaleError struct {
-	Resource string
-	Have     Stamp // who was refused
-	Seen     Stamp // the newest that is in its way
+	Resource string // whose guard refuses
+	Have     Stamp  // who was refused
+	Seen     Stamp  // the newest that is in its way
 }
 
 // Error names the resource and both stamps.

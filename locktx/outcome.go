@@ -36,7 +36,7 @@ func (o Outcome) String() string {
 // been inside before the end.
 type OutcomeError struct {
 	Outcome Outcome
-	Err     error
+	Err     error // what went wrong: the answer of the database, or the loss of the lock
 }
 
 // Error begins with the outcome.

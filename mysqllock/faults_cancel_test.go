@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -32,7 +33,7 @@ type canceller struct {
 	t     *testing.T
 	rand  *rand.Rand
 	trip  time.Duration // within which a moment is chosen
-	watch *waits
+	watch *locktest.News
 
 	asks, holds, tries *interlock.Client
 }
@@ -40,8 +41,8 @@ type canceller struct {
 func cancelled(t *testing.T, delay time.Duration, once func(c *canceller, name string)) {
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
-	c := &canceller{t: t, rand: newRand(t), watch: newWaits()}
-	c.asks = openLocks(t, urlOf(p.Addr()), &interlock.Options{Observer: c.watch.observer()})
+	c := &canceller{t: t, rand: newRand(t), watch: locktest.NewNews()}
+	c.asks = openLocks(t, urlOf(p.Addr()), &interlock.Options{Observer: c.watch.Observer()})
 	c.holds, c.tries = openLocks(t, urlOf(n.Addr()), nil), openLocks(t, urlOf(n.Addr()), nil)
 	p.Delay(servers.BothWays, delay)
 	begin := time.Now()
@@ -111,7 +112,7 @@ func contended(c *canceller, name string) {
 		defer close(ended)
 		c.ends(c.asks.Lock(ctx, name))
 	}()
-	receive(c.t, "the wait to begin", c.watch.queued)
+	receive(c.t, "the wait to begin", c.watch.Queued)
 	cancelAt, unlockAt := time.After(c.moment()), time.After(c.moment())
 	for range 2 {
 		select {
@@ -127,9 +128,9 @@ func contended(c *canceller, name string) {
 // A cancelled wait returns at once, and the server forgets it although the holder stays.
 func TestCancel_ReturnsAtOnce_AndNothingStaysQueued(t *testing.T) {
 	n := sharedServer(t)
-	a, watch := newAdmin(t, n), newWaits()
+	a, watch := newAdmin(t, n), locktest.NewNews()
 	holds := openLocks(t, urlOf(n.Addr()), nil)
-	asks := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	asks := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.Observer()})
 	held := mustLock(t, holds, "kept")
 	var times []time.Duration
 	for range 30 {
@@ -139,7 +140,7 @@ func TestCancel_ReturnsAtOnce_AndNothingStaysQueued(t *testing.T) {
 			_, err := asks.Lock(ctx, "kept")
 			returned <- err
 		}()
-		receive(t, "the wait to begin", watch.queued)
+		receive(t, "the wait to begin", watch.Queued)
 		soon(t, "the wait to be in the server", func() bool { return a.waiting() == 1 })
 		begin := time.Now()
 		cancel()

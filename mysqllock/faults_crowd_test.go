@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -20,12 +21,12 @@ const crowd = 120
 func TestCrowd_IsServedOneByOne_WithAFewStatementsEach(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
-	watch, in := newWaits(), newInside(t, "crowd")
+	watch, in := locktest.NewNews(), locktest.NewInside(t, "crowd")
 	// so that signs of life are no part of what is counted
-	o := &interlock.Options{Observer: watch.observer(), Lease: time.Hour}
+	o := &interlock.Options{Observer: watch.Observer(), Lease: time.Hour}
 	holds := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: time.Hour})
 	held := mustLock(t, holds, "crowd")
-	in.enter(held)
+	in.Enter(held)
 	var all sync.WaitGroup
 	for range crowd {
 		c := openLocks(t, urlOf(n.Addr()), o)
@@ -35,12 +36,12 @@ func TestCrowd_IsServedOneByOne_WithAFewStatementsEach(t *testing.T) {
 				t.Errorf("one of the crowd: %v", err)
 				return
 			}
-			in.enter(l)
+			in.Enter(l)
 			if err := l.Unlock(context.Background()); err != nil {
 				t.Errorf("one of the crowd: %v", err)
 			}
 		})
-		receive(t, "a wait to begin", watch.queued)
+		receive(t, "a wait to begin", watch.Queued)
 	}
 	soon(t, "all to wait in the server", func() bool { return a.waiting() == crowd })
 	before := a.number("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'QUESTIONS'")
@@ -51,8 +52,8 @@ func TestCrowd_IsServedOneByOne_WithAFewStatementsEach(t *testing.T) {
 	after := a.number("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'QUESTIONS'")
 	each := float64(after-before) / crowd
 	t.Logf("%d waiters were served in %v, with %.1f statements each", crowd, took, each)
-	if in.entries != crowd+1 {
-		t.Errorf("%d were inside, want %d", in.entries, crowd+1)
+	if in.Entries() != crowd+1 {
+		t.Errorf("%d were inside, want %d", in.Entries(), crowd+1)
 	}
 	// The token and the release, their preparation on a new connection, and looks who is in the way.
 	if each > 6 {
@@ -102,11 +103,11 @@ func TestManyHolds_ShareConnections(t *testing.T) {
 // Close ends waits in the server as well, gives back what is held, and leaves no goroutine and no connection.
 func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 	n := sharedServer(t)
-	a, watch := newAdmin(t, n), newWaits()
+	a, watch := newAdmin(t, n), locktest.NewNews()
 	connected := len(a.connections())
 	before := ourStacks()
 	holds := openLocks(t, urlOf(n.Addr()), nil)
-	waits := openLocks(t, urlOf(n.Addr())+"?waits=8", &interlock.Options{Observer: watch.observer()})
+	waits := openLocks(t, urlOf(n.Addr())+"?waits=8", &interlock.Options{Observer: watch.Observer()})
 	const some = 12 // more than wait in the server
 	ended := make(chan error, some)
 	for i := range some {
@@ -116,7 +117,7 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 			_, err := waits.Lock(context.Background(), name)
 			ended <- err
 		}()
-		receive(t, "a wait to begin", watch.queued)
+		receive(t, "a wait to begin", watch.Queued)
 		mustLock(t, waits, fmt.Sprint("own ", i))
 	}
 	for _, c := range []*interlock.Client{waits, holds} {
@@ -149,9 +150,9 @@ func TestFullServer_WaitsAskAgainInstead(t *testing.T) {
 		"CREATE USER few@'%' WITH MAX_USER_CONNECTIONS 1;", "GRANT ALL ON " + servers.MariaDBDatabase +
 			".* TO few@'%';",
 	}})
-	watch := newWaits()
+	watch := locktest.NewNews()
 	c := openLocks(t, "mysql://few@"+n.Addr()+"/"+servers.MariaDBDatabase,
-		&interlock.Options{Observer: watch.observer()})
+		&interlock.Options{Observer: watch.Observer()})
 	holds := openLocks(t, urlOf(n.Addr()), nil)
 	for range 3 {
 		held := mustLock(t, holds, "full")
@@ -163,7 +164,7 @@ func TestFullServer_WaitsAskAgainInstead(t *testing.T) {
 			}
 			in <- err
 		}()
-		receive(t, "the wait to begin", watch.queued)
+		receive(t, "the wait to begin", watch.Queued)
 		mustUnlock(t, held)
 		if err := receive(t, "the waiter to get in", in); err != nil {
 			t.Error(err)
@@ -174,8 +175,8 @@ func TestFullServer_WaitsAskAgainInstead(t *testing.T) {
 // Break ends one hold and leaves the others of the same connection.
 func TestBreak_LeavesTheOtherHoldsOfTheConnection(t *testing.T) {
 	n := sharedServer(t)
-	watch := newWaits()
-	c := openLocks(t, urlOf(n.Addr())+"?shared=1", &interlock.Options{Observer: watch.observer()})
+	watch := locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr())+"?shared=1", &interlock.Options{Observer: watch.Observer()})
 	operator := openLocks(t, urlOf(n.Addr()), nil)
 	broken, kept := mustLock(t, c, "broken"), mustLock(t, c, "kept")
 	begin := time.Now()

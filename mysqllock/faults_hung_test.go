@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -43,8 +44,8 @@ func promptly(t *testing.T, what string, call func(ctx context.Context) error) {
 
 func TestHungServer_KeepsNobodyLongerThanHisContext(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
-	watch := newWaits()
-	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{CloseTimeout: hungTime, Observer: watch.observer()})
+	watch := locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{CloseTimeout: hungTime, Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), nil)
 	var held []*interlock.Lease
 	for i := range hungTries {
@@ -75,8 +76,8 @@ func TestHungServer_KeepsNobodyLongerThanHisContext(t *testing.T) {
 
 func TestHungServer_CloseIsBounded(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
-	watch := newWaits()
-	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{CloseTimeout: hungTime, Observer: watch.observer()})
+	watch := locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{CloseTimeout: hungTime, Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), nil)
 	mustLock(t, c, "held")
 	mustLock(t, other, "waited for")
@@ -85,7 +86,7 @@ func TestHungServer_CloseIsBounded(t *testing.T) {
 		_, err := c.Lock(context.Background(), "waited for")
 		waited <- err
 	}()
-	receive(t, "the wait to begin", watch.queued)
+	receive(t, "the wait to begin", watch.Queued)
 	stand(t, n)
 	begin := time.Now()
 	err := c.Close()

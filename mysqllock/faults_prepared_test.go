@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -16,8 +17,8 @@ import (
 func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	a := newAdmin(t, n)
-	w := newWaits()
-	c := openLocks(t, urlOf(n.Addr())+"?shared=1", &interlock.Options{Observer: w.observer()})
+	w := locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr())+"?shared=1", &interlock.Options{Observer: w.Observer()})
 	x, y := mustLock(t, c, "x"), mustLock(t, c, "y") // the try is prepared, the unlock is not
 	a.exec("SET GLOBAL max_prepared_stmt_count = 0")
 	mustUnlock(t, x)
@@ -25,7 +26,7 @@ func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
 		t.Fatalf("a hold was lost with the first Unlock beside it: %v", err)
 	}
 
-	fresh := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: w.observer()})
+	fresh := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: w.Observer()})
 	got := make(chan error, 1)
 	go func() { // ends when y is given back
 		l, err := fresh.Lock(context.Background(), "y")
@@ -44,7 +45,7 @@ func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
 	}
 	mustUnlock(t, mustLock(t, fresh, "z"))
 	select {
-	case lost := <-w.lost:
+	case lost := <-w.Lost:
 		t.Errorf("a hold was lost: %v", lost)
 	default:
 	}

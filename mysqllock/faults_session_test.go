@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -19,10 +20,10 @@ const short = 3 * time.Second
 const atOnce = 7 * time.Second
 
 // wantLost fails unless a loss comes for the reason.
-func wantLost(t *testing.T, watch *waits, l *interlock.Lease, reason interlock.LostReason) {
+func wantLost(t *testing.T, watch *locktest.News, l *interlock.Lease, reason interlock.LostReason) {
 	t.Helper()
 	receive(t, "the holder to be told", l.Lost())
-	if lost := receive(t, "the observer to be told", watch.lost); lost.Reason != reason || lost.Token != l.Token() {
+	if lost := receive(t, "the observer to be told", watch.Lost); lost.Reason != reason || lost.Token != l.Token() {
 		t.Errorf("lost is %+v, want reason %q and token %d", lost, reason, l.Token())
 	}
 	if err := l.Unlock(patient(t)); !errors.Is(err, interlock.ErrLost) {
@@ -32,8 +33,8 @@ func wantLost(t *testing.T, watch *waits, l *interlock.Lease, reason interlock.L
 
 func TestKill_OfTheHoldersConnection_IsToldAtOnceAndLeavesTheClientUsable(t *testing.T) {
 	n := sharedServer(t)
-	a, watch := newAdmin(t, n), newWaits()
-	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	a, watch := newAdmin(t, n), locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.Observer()})
 	l := mustLock(t, c, "killed")
 	begin := time.Now()
 	a.exec(fmt.Sprint("KILL ", a.holder("killed")))
@@ -51,9 +52,9 @@ func TestKill_OfTheHoldersConnection_IsToldAtOnceAndLeavesTheClientUsable(t *tes
 // Holds share connections, but only those of the connection that ends are lost. Waiters are on their own.
 func TestKill_OfOneConnection_LeavesTheOthersAlone(t *testing.T) {
 	n := sharedServer(t)
-	a, watch := newAdmin(t, n), newWaits()
+	a, watch := newAdmin(t, n), locktest.NewNews()
 	holds := openLocks(t, urlOf(n.Addr()), nil)
-	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.Observer()})
 	first := mustLock(t, holds, "contended")
 	in := make(chan *interlock.Lease, 1)
 	go func() { // ends with the wait
@@ -63,7 +64,7 @@ func TestKill_OfOneConnection_LeavesTheOthersAlone(t *testing.T) {
 		}
 		in <- l
 	}()
-	receive(t, "the wait to begin", watch.queued)
+	receive(t, "the wait to begin", watch.Queued)
 	mustUnlock(t, first)
 	won := receive(t, "the waiter to get in", in)
 	kept := mustLock(t, waits, "alone")
@@ -81,9 +82,9 @@ func TestKill_OfOneConnection_LeavesTheOthersAlone(t *testing.T) {
 // A waiter whose connection is killed asks again; only its place is lost.
 func TestKill_OfAWaitersConnection_DoesNotEndTheWait(t *testing.T) {
 	n := sharedServer(t)
-	a, watch := newAdmin(t, n), newWaits()
+	a, watch := newAdmin(t, n), locktest.NewNews()
 	holds := openLocks(t, urlOf(n.Addr()), nil)
-	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.Observer()})
 	for _, how := range []string{"KILL", "KILL QUERY"} {
 		held := mustLock(t, holds, "waited for")
 		in := make(chan error, 1)
@@ -94,7 +95,7 @@ func TestKill_OfAWaitersConnection_DoesNotEndTheWait(t *testing.T) {
 			}
 			in <- err
 		}()
-		receive(t, "the wait to begin", watch.queued)
+		receive(t, "the wait to begin", watch.Queued)
 		soon(t, "the wait to be in the server", func() bool { return a.waiting() == 1 })
 		id := a.number("SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'")
 		a.exec(fmt.Sprint(how, " ", id))
@@ -108,8 +109,8 @@ func TestKill_OfAWaitersConnection_DoesNotEndTheWait(t *testing.T) {
 
 func TestServerRestart_HoldersAreTold_AndTokensGoOnGrowing(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
-	watch := newWaits()
-	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	watch := locktest.NewNews()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), nil)
 	l := mustLock(t, c, "a")
 	n.Kill()
@@ -148,28 +149,28 @@ func partitioned(
 	t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode,
 ) {
 	p := servers.NewProxy(t, n.Addr())
-	watch, in := newWaits(), newInside(t, t.Name())
-	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
+	watch, in := locktest.NewNews(), locktest.NewInside(t, t.Name())
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), nil)
 	for range 2 {
 		l := mustLock(t, c, t.Name())
-		in.enter(l)
+		in.Enter(l)
 		begin := time.Now()
 		heal := cut(p, n)
 		next := mustLock(t, other, t.Name())
-		in.enter(next)
+		in.Enter(next)
 		took := time.Since(begin)
 		t.Logf("the next was in after %v", took)
 		if took > 5*short {
 			t.Errorf("the next was in after %v, with sessions of %v", took, short)
 		}
 		receive(t, "the holder to be told", l.Lost())
-		lost := receive(t, "the observer to be told", watch.lost)
+		lost := receive(t, "the observer to be told", watch.Lost)
 		t.Logf("lost: %s after %v at most", lost.Reason, time.Since(begin))
 		heal()
 		mustUnlock(t, next)
 		l = mustLock(t, c, t.Name())
-		in.enter(l)
+		in.Enter(l)
 		mustUnlock(t, l)
 	}
 }
@@ -197,8 +198,8 @@ func TestLostReplies_EndTheHoldAfterItsTimeout(t *testing.T) {
 func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
-	watch := newWaits()
-	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Observer: watch.observer()})
+	watch := locktest.NewNews()
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), nil)
 	var worst time.Duration
 	for i := range 40 {
@@ -221,11 +222,11 @@ func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 // A server that hangs keeps its locks, so the holder is told by the client alone. When it goes on, nobody is in twice.
 func TestHungServer_EndsTheHoldersTrust(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
-	watch, in := newWaits(), newInside(t, "hung")
-	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
+	watch, in := locktest.NewNews(), locktest.NewInside(t, "hung")
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short, Observer: watch.Observer()})
 	other := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})
 	l := mustLock(t, c, "hung")
-	in.enter(l)
+	in.Enter(l)
 	over := make(chan time.Time, 1)
 	time.AfterFunc(short, func() { over <- time.Now() }) // is late as well if the machine stands still
 	stand(t, n)
@@ -237,7 +238,7 @@ func TestHungServer_EndsTheHoldersTrust(t *testing.T) {
 	n.Cont()
 	for _, who := range []*interlock.Client{other, c} {
 		next := mustLock(t, who, "hung")
-		in.enter(next)
+		in.Enter(next)
 		mustUnlock(t, next)
 	}
 }

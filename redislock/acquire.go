@@ -15,8 +15,9 @@ import (
 const (
 	// retry is between two attempts to reach a server that a wait has lost.
 	retry = 100 * time.Millisecond
-	// apart spreads the waiters of a lock whose holder may have died: the first is to find it first.
-	apart = 2 * time.Millisecond
+	// spread is the time between the looks of two waiters of a lock whose holder may have died: the first in line is
+	// to find it first.
+	spread = 2 * time.Millisecond
 	// firsts is how many of those at the head of a queue do look for that, however many wait.
 	firsts = 16
 	// unfinished is how soon the server has somebody ask again when a run has done enough and there is more to do.
@@ -273,7 +274,7 @@ func (a *attempt) pause() time.Duration {
 		}
 	}
 	if a.answer.next > 0 {
-		heartbeat = min(heartbeat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.queuePlace-1, 0))*apart)
+		heartbeat = min(heartbeat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.queuePlace-1, 0))*spread)
 	}
 	return heartbeat
 }

@@ -13,10 +13,10 @@ import (
 // Confirmation is what [Driver.Confirm] sets.
 type Confirmation struct {
 	driver.Key
-	ID     string
-	Lease  time.Duration
-	Token  uint64
-	Tokens int // at least 1
+	ID     string        // of the hold
+	Lease  time.Duration // how long it lasts from now
+	Token  uint64        // the first of the block
+	Tokens int           // how many there are in it, at least 1
 }
 
 // Confirm makes a hold last for its lease from now, as Renew does, and gives it tokens that were minted elsewhere, so

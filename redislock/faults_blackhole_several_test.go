@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
@@ -95,13 +96,13 @@ func cutOffHolder(t *testing.T, to deployment, direction servers.Direction, name
 		t.Fatal(err)
 	}
 	defer d.Close()
-	watch := newWaits()
+	watch := locktest.NewNews()
 	holder, err := interlock.New(d, &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer holder.Close()
-	next := openLocks(t, to.url, &interlock.Options{Observer: watch.observer()})
+	next := openLocks(t, to.url, &interlock.Options{Observer: watch.Observer()})
 	defer next.Close()
 
 	held := mustLock(t, holder, name)
@@ -118,7 +119,7 @@ func cutOffHolder(t *testing.T, to deployment, direction servers.Direction, name
 		}
 		in <- locked{l, err}
 	}()
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	all.cut(direction)
 	got := receive(t, "the next to get in", in)
 	if got.err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -60,11 +61,11 @@ func (b *blackHole) try(name string) {
 func (b *blackHole) once(name string) (late string) {
 	t := b.t
 	proxy := servers.NewProxy(t, b.s.Addr())
-	watch := newWaits()
+	watch := locktest.NewNews()
 	lease := &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond}
 	holder := openLocks(t, redisURL("redis", proxy.Addr()), lease)
 	defer holder.Close()
-	next := openLocks(t, redisURL("redis", b.s.Addr()), &interlock.Options{Observer: watch.observer()})
+	next := openLocks(t, redisURL("redis", b.s.Addr()), &interlock.Options{Observer: watch.Observer()})
 	defer next.Close()
 
 	held := mustLock(t, holder, name)
@@ -98,7 +99,7 @@ func (b *blackHole) once(name string) (late string) {
 	if b.waitsBefore {
 		go enter()
 		select {
-		case <-watch.queued:
+		case <-watch.Queued:
 		case e := <-in: // the lease was over before
 			if e.lease != nil {
 				mustUnlock(t, e.lease)
@@ -172,15 +173,15 @@ func TestBlackHole_BeforeAWaiter_TheNextGetsInAndALatePushIsNotBelieved(t *testi
 
 func lateWaiter(t *testing.T, s *servers.RedisNode, late bool) {
 	proxy := servers.NewProxy(t, s.Addr())
-	watch := newWaits()
-	o := &interlock.Options{Observer: watch.observer()} // with leases that outlast a machine that stands still
+	watch := locktest.NewNews()
+	o := &interlock.Options{Observer: watch.Observer()} // with leases that outlast a machine that stands still
 	near := openLocks(t, redisURL("redis", s.Addr()), o)
 	far := openLocks(t, redisURL("redis", proxy.Addr()), o)
 	third := openLocks(t, redisURL("redis", s.Addr()), o)
 	name := t.Name()
-	w := newInside(t, name)
+	w := locktest.NewInside(t, name)
 	first := mustLock(t, near, name)
-	w.enter(first)
+	w.Enter(first)
 	farIn, thirdIn := make(chan *interlock.Lease, 1), make(chan *interlock.Lease, 1)
 	wait := func(c *interlock.Client, in chan *interlock.Lease) {
 		go func() {
@@ -188,11 +189,11 @@ func lateWaiter(t *testing.T, s *servers.RedisNode, late bool) {
 				t.Errorf("a waiter: %v", err)
 				in <- nil
 			} else {
-				w.enter(l)
+				w.Enter(l)
 				in <- l
 			}
 		}()
-		receive(t, "a waiter to be queued", watch.queued)
+		receive(t, "a waiter to be queued", watch.Queued)
 	}
 	wait(far, farIn)
 	wait(third, thirdIn)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
@@ -33,7 +34,7 @@ type canceller struct {
 	t     *testing.T
 	rand  *rand.Rand
 	trip  time.Duration // within which a moment is chosen
-	watch *waits
+	watch *locktest.News
 	clock *pace.Clock
 
 	asks, holds, tries *interlock.Client
@@ -42,8 +43,8 @@ type canceller struct {
 func cancelled(t *testing.T, delay time.Duration, once func(c *canceller, name string)) {
 	s := servers.RedisServer(t, nil)
 	p := servers.NewProxy(t, s.Addr())
-	c := &canceller{t: t, rand: newRand(t), watch: newWaits(), clock: pace.Of(t, s)}
-	c.asks = openLocks(t, redisURL("redis", p.Addr()), &interlock.Options{Observer: c.watch.observer()})
+	c := &canceller{t: t, rand: newRand(t), watch: locktest.NewNews(), clock: pace.Of(t, s)}
+	c.asks = openLocks(t, redisURL("redis", p.Addr()), &interlock.Options{Observer: c.watch.Observer()})
 	c.holds, c.tries = openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil)
 	p.Delay(servers.BothWays, delay)
 	begin := time.Now()
@@ -111,7 +112,7 @@ func contended(c *canceller, name string) {
 		defer close(ended)
 		c.ends(c.asks.Lock(ctx, name))
 	}()
-	receive(c.t, "the wait to be queued", c.watch.queued)
+	receive(c.t, "the wait to be queued", c.watch.Queued)
 	cancelAt, unlockAt := time.After(c.moment()), time.After(c.moment())
 	for range 2 {
 		select {
@@ -128,8 +129,8 @@ func contended(c *canceller, name string) {
 func TestCancel_OfWaitersInFront_KeepsNobodyBehindThem(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	r := newRand(t)
-	watch := newWaits()
-	o := &interlock.Options{Observer: watch.observer()}
+	watch := locktest.NewNews()
+	o := &interlock.Options{Observer: watch.Observer()}
 	holds := openLocks(t, redisURL("redis", s.Addr()), o)
 	last := openLocks(t, redisURL("redis", s.Addr()), o)
 	var fronts []*interlock.Client
@@ -151,7 +152,7 @@ func TestCancel_OfWaitersInFront_KeepsNobodyBehindThem(t *testing.T) {
 				}
 				in <- l
 			}()
-			receive(t, "a wait to be queued", watch.queued)
+			receive(t, "a wait to be queued", watch.Queued)
 			return in
 		}
 		var frontIn []chan *interlock.Lease

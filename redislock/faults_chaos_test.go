@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -41,7 +42,7 @@ func badNetwork(t *testing.T, replicas string) {
 		url := withQuery(redisURL("redis", p.Addr()), "replicas", replicas)
 		clients = append(clients, openLocks(t, url, o))
 	}
-	w := newInside(t, "lock")
+	w := locktest.NewInside(t, "lock")
 	ctx, cancel := context.WithTimeout(context.Background(), 15*chaosTime)
 	defer cancel()
 	var all sync.WaitGroup
@@ -57,15 +58,15 @@ func badNetwork(t *testing.T, replicas string) {
 	}
 	all.Go(func() {
 		defer cancel()
-		for begin := time.Now(); ctx.Err() == nil && (time.Since(begin) < chaosTime || w.count() < fewest); {
+		for begin := time.Now(); ctx.Err() == nil && (time.Since(begin) < chaosTime || w.Entries() < fewest); {
 			spoil(proxies[r.IntN(len(proxies))], r)
 			<-time.After(time.Duration(r.Int64N(int64(60 * time.Millisecond))))
 		}
 	})
 	all.Wait()
-	t.Logf("%d times somebody was in", w.count())
-	if w.count() < fewest {
-		t.Errorf("only %d times somebody was in: that shows nothing", w.count())
+	t.Logf("%d times somebody was in", w.Entries())
+	if w.Entries() < fewest {
+		t.Errorf("only %d times somebody was in: that shows nothing", w.Entries())
 	}
 	for i, p := range proxies {
 		p.Delay(servers.BothWays, 0)
@@ -74,11 +75,11 @@ func badNetwork(t *testing.T, replicas string) {
 		soon(t, "each client to get in again", func() bool {
 			short, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			l, err := clients[i].Lock(short, w.name)
+			l, err := clients[i].Lock(short, w.Name)
 			if err != nil {
 				return false
 			}
-			w.enter(l)
+			w.Enter(l)
 			return l.Unlock(short) == nil
 		})
 	}
@@ -86,10 +87,10 @@ func badNetwork(t *testing.T, replicas string) {
 }
 
 // visit tries to get in, stays for a while that may be longer than the lease, and leaves.
-func visit(ctx context.Context, c *interlock.Client, w *inside, r *rand.Rand) {
+func visit(ctx context.Context, c *interlock.Client, w *locktest.Inside, r *rand.Rand) {
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond+time.Duration(r.Int64N(int64(time.Second))))
 	defer cancel()
-	l, err := c.Lock(short, w.name)
+	l, err := c.Lock(short, w.Name)
 	if err != nil {
 		select {
 		case <-time.After(5 * time.Millisecond):
@@ -97,7 +98,7 @@ func visit(ctx context.Context, c *interlock.Client, w *inside, r *rand.Rand) {
 		}
 		return
 	}
-	w.enter(l)
+	w.Enter(l)
 	select {
 	case <-time.After(time.Duration(r.ExpFloat64() * float64(10*time.Millisecond))):
 	case <-l.Lost():

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -56,7 +57,7 @@ type traffic struct {
 }
 
 // startTraffic has each client take each lock in turn, and takes the time by the clock.
-func startTraffic(clock *pace.Clock, clients []*interlock.Client, locks ...*inside) *traffic {
+func startTraffic(clock *pace.Clock, clients []*interlock.Client, locks ...*locktest.Inside) *traffic {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &traffic{clock: clock, stop: stop}
 	for _, c := range clients {
@@ -71,11 +72,11 @@ func startTraffic(clock *pace.Clock, clients []*interlock.Client, locks ...*insi
 	return f
 }
 
-func (f *traffic) once(ctx context.Context, c *interlock.Client, w *inside) {
+func (f *traffic) once(ctx context.Context, c *interlock.Client, w *locktest.Inside) {
 	begin := f.clock.Now()
-	l, err := c.Lock(ctx, w.name)
+	l, err := c.Lock(ctx, w.Name)
 	if err == nil {
-		w.enter(l)
+		w.Enter(l)
 		err = l.Unlock(context.WithoutCancel(ctx))
 	}
 	f.mu.Lock()
@@ -96,16 +97,16 @@ func (f *traffic) end() (time.Duration, []error) {
 }
 
 // moreIn waits until more have been in.
-func moreIn(t testing.TB, w *inside, more int) {
+func moreIn(t testing.TB, w *locktest.Inside, more int) {
 	t.Helper()
-	before := w.count()
-	soon(t, fmt.Sprintf("%d more to get into %q", more, w.name), func() bool { return w.count() >= before+more })
+	before := w.Entries()
+	soon(t, fmt.Sprintf("%d more to get into %q", more, w.Name), func() bool { return w.Entries() >= before+more })
 }
 
 func slotMoves(t *testing.T, c *servers.ClusterRedis) {
-	w := newInside(t, "moving")
-	slot := lockSlot(c, w.name)
-	still := newInside(t, "staying")
+	w := locktest.NewInside(t, "moving")
+	slot := lockSlot(c, w.Name)
+	still := locktest.NewInside(t, "staying")
 	clients := several(t, 5, clusterURL(c), &interlock.Options{LocalHandoffs: -1})
 	f := startTraffic(pace.Process(), clients, w, still)
 	moreIn(t, w, 20)
@@ -118,7 +119,7 @@ func slotMoves(t *testing.T, c *servers.ClusterRedis) {
 		t.Logf("20 got in %v after the slot had moved", time.Since(begin))
 	}
 	longest, failed := f.end()
-	t.Logf("%d times somebody was in; the longest turn took %v", w.count(), longest)
+	t.Logf("%d times somebody was in; the longest turn took %v", w.Entries(), longest)
 	if len(failed) > 0 {
 		t.Errorf("%d turns failed, the first: %v", len(failed), failed[0])
 	}
@@ -141,10 +142,10 @@ func primaries(c *servers.ClusterRedis) (all []*servers.RedisNode) {
 // Half of a slot's locks are here and half there for long: all are renewed again and again, and who waits gets in at
 // last. What takes more than one key, acquisitions and releases, has to wait (the servers answer TRYAGAIN).
 func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
-	watch, waiting := newWaits(), newWaits()
-	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.observer()}
+	watch, waiting := locktest.NewNews(), locktest.NewNews()
+	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.Observer()}
 	client := openLocks(t, clusterURL(c), o)
-	other := openLocks(t, clusterURL(c), &interlock.Options{Observer: waiting.observer()})
+	other := openLocks(t, clusterURL(c), &interlock.Options{Observer: waiting.Observer()})
 	var held []*interlock.Lease
 	for i := range 10 {
 		held = append(held, mustLock(t, client, fmt.Sprintf("{slow} %d", i)))
@@ -160,7 +161,7 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 			}
 			in <- next
 		}()
-		receive(t, "the waiter to be queued", waiting.queued)
+		receive(t, "the waiter to be queued", waiting.Queued)
 	}
 	slot := lockSlot(c, held[0].Name())
 	m := c.Migrate(slot, elsewhere(c, slot))
@@ -177,7 +178,7 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 	if errors.Is(err, interlock.ErrHeld) {
 		t.Errorf("a try meanwhile says %v", err)
 	}
-	watch.renewals(t, held, 5)
+	awaitRenewals(t, watch, held, 5)
 	t.Logf("all were renewed five times within %v", time.Since(half))
 	unlocked := make(chan error, len(held))
 	for _, l := range held { // meanwhile too
@@ -203,27 +204,27 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 
 func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	c.AwaitReady()
-	watch := newWaits()
-	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, LocalHandoffs: -1, Observer: watch.observer()}
+	watch := locktest.NewNews()
+	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, LocalHandoffs: -1, Observer: watch.Observer()}
 	client, other := openLocks(t, clusterURL(c), o), openLocks(t, clusterURL(c), o)
-	w := newInside(t, "dying")
-	slot := lockSlot(c, w.name)
-	apart := newInside(t, apartFrom(c, slot))
-	held := mustLock(t, client, w.name)
-	w.enter(held)
+	w := locktest.NewInside(t, "dying")
+	slot := lockSlot(c, w.Name)
+	apart := locktest.NewInside(t, apartFrom(c, slot))
+	held := mustLock(t, client, w.Name)
+	w.Enter(held)
 	in := make(chan *interlock.Lease, 1)
 	go func() {
-		l, err := other.Lock(veryPatient(t), w.name)
+		l, err := other.Lock(veryPatient(t), w.Name)
 		if err != nil {
 			t.Errorf("the waiter: %v", err)
 		} else {
-			w.enter(l)
+			w.Enter(l)
 		}
 		in <- l
 	}()
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	c.AwaitReady() // the replica has it all
-	f := startTraffic(pace.Of(t, c.Owner(lockSlot(c, apart.name))), []*interlock.Client{client, other}, apart)
+	f := startTraffic(pace.Of(t, c.Owner(lockSlot(c, apart.Name))), []*interlock.Client{client, other}, apart)
 	moreIn(t, apart, 10)
 	begin := time.Now()
 	old := c.KillOwner(slot)

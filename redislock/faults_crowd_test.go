@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
@@ -48,10 +49,10 @@ func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 			drivers = append(drivers, d)
 		}
 	}
-	q := &thousand{t: t, s: s, w: newInside(t, "lock"), watch: newWaits(), served: make(chan int, crowdSize)}
+	q := &thousand{t: t, s: s, w: locktest.NewInside(t, "lock"), watch: locktest.NewNews(), served: make(chan int, crowdSize)}
 	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}),
-		q.w.name)
-	q.w.enter(q.holder)
+		q.w.Name)
+	q.w.Enter(q.holder)
 	for i := range crowdSize {
 		q.enqueue(i, drivers[i%len(drivers)])
 	}
@@ -64,8 +65,8 @@ func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 type thousand struct {
 	t      *testing.T
 	s      *servers.RedisNode
-	w      *inside
-	watch  *waits
+	w      *locktest.Inside
+	watch  *locktest.News
 	holder *interlock.Lease
 	all    sync.WaitGroup
 	served chan int
@@ -76,7 +77,7 @@ type thousand struct {
 // enqueue returns when the server has queued waiter i.
 func (q *thousand) enqueue(i int, d *redislock.Driver) {
 	q.t.Helper()
-	c, err := interlock.New(d, &interlock.Options{Observer: q.watch.observer()})
+	c, err := interlock.New(d, &interlock.Options{Observer: q.watch.Observer()})
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -86,12 +87,12 @@ func (q *thousand) enqueue(i int, d *redislock.Driver) {
 		// machine that is very busy.
 		ctx, cancel := context.WithTimeout(context.Background(), 15*faultsPatience)
 		defer cancel()
-		l, err := c.Lock(ctx, q.w.name)
+		l, err := c.Lock(ctx, q.w.Name)
 		if err != nil {
 			q.t.Errorf("waiter %d: %v", i, err)
 			return
 		}
-		q.w.enter(l)
+		q.w.Enter(l)
 		q.served <- i
 		if err := l.Unlock(ctx); errors.Is(err, interlock.ErrLost) {
 			q.lost.Add(1)
@@ -99,7 +100,7 @@ func (q *thousand) enqueue(i int, d *redislock.Driver) {
 			q.t.Errorf("waiter %d: Unlock: %v", i, err)
 		}
 	})
-	receive(q.t, "a waiter to be queued", q.watch.queued)
+	receive(q.t, "a waiter to be queued", q.watch.Queued)
 }
 
 // rest looks at what is sent while everybody waits: a heartbeat of each at most every 0.9 seconds.
@@ -169,7 +170,7 @@ func TestGoroutines_OnOneLock_NeedFewCommands(t *testing.T) {
 	c := newCrowd(t, 1, 40, openLocks(t, redisURL("redis", s.Addr()), nil))
 	c.run(1) // so that everything is set up
 	before := scriptsRun(t, s)
-	c.locks = []*inside{newInside(t, "another")}
+	c.locks = []*locktest.Inside{locktest.NewInside(t, "another")}
 	c.run(64)
 	each := float64(scriptsRun(t, s)-before) / (64 * 40)
 	t.Logf("%.3f commands per acquisition", each)

@@ -2,34 +2,34 @@ package redislock_test
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"math/rand/v2"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/redislock" // answers to redis:// URLs
 )
 
-var faultsSeed = flag.Uint64("faults.seed", 0, "replay the faults with this seed (the schedule is the machine's)")
-
 // faultsPatience bounds everything that must happen at some time.
-const faultsPatience = 20 * time.Second
+const faultsPatience = locktest.Patience
 
-// newRand returns a source of random numbers whose seed is in the log.
-func newRand(t testing.TB) *rand.Rand {
+// What the tests of faults of several engines have in common.
+var (
+	newRand    = locktest.Rand
+	patient    = locktest.Patient
+	mustLock   = locktest.MustLock
+	mustUnlock = locktest.MustUnlock
+	within     = locktest.Within
+	soon       = locktest.Soon
+)
+
+// receive waits for a signal.
+func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	t.Helper()
-	seed := *faultsSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return locktest.Receive(t, what, signal)
 }
 
 // redisURL is the address of one server, or of the hosts in front of which the scheme says what they are.
@@ -54,19 +54,7 @@ func withQuery(raw, key, value string) string {
 // openLocks opens a client as users do. It is closed with the test.
 func openLocks(t testing.TB, engine string, o *interlock.Options) *interlock.Client {
 	t.Helper()
-	c, err := interlock.Open(patient(t), withQuery(engine, "check", "none"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() }) // what was not confirmed is the test's own business
-	return c
-}
-
-// patient returns a context for what is to succeed.
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), faultsPatience)
-	t.Cleanup(cancel)
-	return ctx
+	return locktest.Open(t, withQuery(engine, "check", "none"), o)
 }
 
 // veryPatient returns a context for who waits while several things are to succeed.
@@ -74,24 +62,6 @@ func veryPatient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*faultsPatience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// mustLock locks.
-func mustLock(t testing.TB, c *interlock.Client, name string) *interlock.Lease {
-	t.Helper()
-	l, err := c.Lock(patient(t), name)
-	if err != nil {
-		t.Fatalf("Lock %q: %v", name, err)
-	}
-	return l
-}
-
-// mustUnlock unlocks.
-func mustUnlock(t testing.TB, l *interlock.Lease) {
-	t.Helper()
-	if err := l.Unlock(patient(t)); err != nil {
-		t.Fatalf("Unlock %q: %v", l.Name(), err)
-	}
 }
 
 // mustDo sends an operator's command.
@@ -104,52 +74,11 @@ func mustDo(t testing.TB, n *servers.RedisNode, args ...string) any {
 	return reply
 }
 
-// soon waits until something is so.
-func soon(t testing.TB, what string, is func() bool) {
+// awaitRenewals returns when each of the holds has been renewed so often from now on.
+func awaitRenewals(t testing.TB, w *locktest.News, held []*interlock.Lease, times int) {
 	t.Helper()
-	if !within(faultsPatience, is) {
-		t.Fatalf("not after %v: %s", faultsPatience, what)
-	}
-}
-
-// within reports whether something becomes so in time.
-func within(limit time.Duration, is func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
-		if is() {
-			return true
-		}
-	}
-	return is()
-}
-
-// receive waits for a signal.
-func receive[T any](t testing.TB, what string, signal <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-signal:
-		return v
-	case <-time.After(faultsPatience):
-		t.Fatalf("not after %v: %s", faultsPatience, what)
-		panic("not reached")
-	}
-}
-
-// waits is an Observer that tells of each wait that the engine has queued, and of renewals and losses.
-type waits struct {
-	queued  chan string // names; has room for all that a test does
-	renewed chan string
-	lost    chan *interlock.LostError
-}
-
-func newWaits() *waits {
-	return &waits{make(chan string, 4096), make(chan string, 1<<16), make(chan *interlock.LostError, 4096)}
-}
-
-// renewals returns when each of the holds has been renewed so often from now on.
-func (w *waits) renewals(t testing.TB, held []*interlock.Lease, times int) {
-	t.Helper()
-	for len(w.renewed) > 0 {
-		<-w.renewed
+	for len(w.Renewed) > 0 {
+		<-w.Renewed
 	}
 	missing := map[string]int{}
 	for _, l := range held {
@@ -157,80 +86,16 @@ func (w *waits) renewals(t testing.TB, held []*interlock.Lease, times int) {
 	}
 	for len(missing) > 0 {
 		select {
-		case name := <-w.renewed:
+		case name := <-w.Renewed:
 			if missing[name]--; missing[name] <= 0 {
 				delete(missing, name)
 			}
-		case lost := <-w.lost:
+		case lost := <-w.Lost:
 			t.Fatalf("a hold was lost: %v", lost)
 		case <-time.After(faultsPatience):
 			t.Fatalf("not renewed so often within %v: %v", faultsPatience, missing)
 		}
 	}
-}
-
-func (w *waits) observer() *interlock.Observer {
-	return &interlock.Observer{
-		Waiting: func(_ context.Context, e interlock.Event) { w.queued <- e.Name },
-		Renewed: func(e interlock.Event) {
-			select {
-			case w.renewed <- e.Name:
-			default: // nobody counts that many
-			}
-		},
-		Lost: func(e interlock.Event) {
-			var lost *interlock.LostError
-			if errors.As(e.Err, &lost) {
-				w.lost <- lost
-			}
-		},
-	}
-}
-
-// inside sees whether two are inside one lock at once, by what their leases say themselves at one instant, and whether
-// tokens grow. It needs no luck: who enters looks at who was in before.
-type inside struct {
-	t    testing.TB
-	name string
-
-	mu      sync.Mutex // guards what follows
-	last    *interlock.Lease
-	token   uint64
-	entries int
-	blind   bool // only tokens are compared
-}
-
-func newInside(t testing.TB, name string) *inside { return &inside{t: t, name: name} }
-
-// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be
-// trusted then two are in.
-func (w *inside) enter(l *interlock.Lease) {
-	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	other, otherErr := w.last, error(nil)
-	if other != nil {
-		otherErr = other.Err()
-	}
-	if l.Err() != nil {
-		return // it stood still for too long on its way here
-	}
-	if other != nil && otherErr == nil && !w.blind {
-		w.t.Errorf("%q: tokens %d and %d are both held; the first one's lease ends in %v, the second's in %v",
-			w.name, other.Token(), l.Token(), time.Until(other.Deadline()), time.Until(l.Deadline()))
-	}
-	if l.Token() <= w.token {
-		w.t.Errorf("%q: token %d after %d", w.name, l.Token(), w.token)
-	}
-	w.last, w.token = l, l.Token()
-	w.entries++
-}
-
-// count returns how many have been inside.
-func (w *inside) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.entries
 }
 
 // leftOver returns the keys that should not be there when nobody holds or waits: all but floors, and tombstones

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -14,12 +15,12 @@ import (
 type line struct {
 	t     *testing.T
 	c     *interlock.Client
-	watch *waits
+	watch *locktest.News
 }
 
 func newLine(t *testing.T, s *servers.RedisNode) *line {
-	watch := newWaits()
-	return &line{t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Observer: watch.observer()}), watch}
+	watch := locktest.NewNews()
+	return &line{t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Observer: watch.Observer()}), watch}
 }
 
 // locked is how a Lock has ended.
@@ -36,7 +37,7 @@ func (n *line) lock(ctx context.Context, m *interlock.Mutex) <-chan locked {
 		l, err := m.Lock(ctx)
 		ended <- locked{l, err}
 	}()
-	receive(n.t, "a wait to be queued", n.watch.queued)
+	receive(n.t, "a wait to be queued", n.watch.Queued)
 	return ended
 }
 

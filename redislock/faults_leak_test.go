@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -37,9 +38,9 @@ func TestClose_LeavesNothing(t *testing.T) {
 func leavesNothing(t *testing.T, url string, nodes []*servers.RedisNode, primaries ...*servers.RedisNode) {
 	before := ourStacks()
 	connected := clients(t, nodes)
-	watch := newWaits()
+	watch := locktest.NewNews()
 	// Who waits must not get in because the machine stood still.
-	o := &interlock.Options{Lease: 15 * time.Second, Renewal: 50 * time.Millisecond, Observer: watch.observer()}
+	o := &interlock.Options{Lease: 15 * time.Second, Renewal: 50 * time.Millisecond, Observer: watch.Observer()}
 	var all []*interlock.Client
 	for range 3 {
 		all = append(all, openLocks(t, url, o))
@@ -48,11 +49,11 @@ func leavesNothing(t *testing.T, url string, nodes []*servers.RedisNode, primari
 	for i := range 10 {
 		mustLock(t, all[0], fmt.Sprint("lock ", i))
 		go func() { waited <- second(all[1].Lock(context.Background(), fmt.Sprint("lock ", i))) }()
-		receive(t, "a waiter to be queued", watch.queued)
+		receive(t, "a waiter to be queued", watch.Queued)
 		mustLock(t, all[2], fmt.Sprint("other ", i))
 	}
 	for range 20 {
-		receive(t, "a renewal", watch.renewed)
+		receive(t, "a renewal", watch.Renewed)
 	}
 	for _, n := range primaries { // whoever reconnects must not do so for ever
 		mustDo(t, n, "CLIENT", "KILL", "TYPE", "normal")

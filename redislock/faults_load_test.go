@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 )
 
 // crowd has goroutines of several clients take a few locks again and again.
 type crowd struct {
 	t       *testing.T
 	clients []*interlock.Client
-	locks   []*inside
+	locks   []*locktest.Inside
 	rounds  int  // of each goroutine
 	bumpy   bool // errors of a broken connection are to be expected
 }
@@ -23,7 +24,7 @@ type crowd struct {
 func newCrowd(t *testing.T, locks, rounds int, clients ...*interlock.Client) *crowd {
 	c := &crowd{t: t, clients: clients, rounds: rounds}
 	for i := range locks {
-		c.locks = append(c.locks, newInside(t, fmt.Sprint("crowd ", i)))
+		c.locks = append(c.locks, locktest.NewInside(t, fmt.Sprint("crowd ", i)))
 	}
 	return c
 }
@@ -52,19 +53,19 @@ func (c *crowd) run(goroutines int) {
 // entries returns how many times somebody was in.
 func (c *crowd) entries() (n int) {
 	for _, l := range c.locks {
-		n += l.count()
+		n += l.Entries()
 	}
 	return n
 }
 
 // once takes the lock, however often that has to be tried, and reports whether it has.
-func (c *crowd) once(client *interlock.Client, lock *inside) bool {
+func (c *crowd) once(client *interlock.Client, lock *locktest.Inside) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), faultsPatience)
 	defer cancel()
 	for {
-		l, err := client.Lock(ctx, lock.name)
+		l, err := client.Lock(ctx, lock.Name)
 		if err == nil {
-			lock.enter(l)
+			lock.Enter(l)
 			err = l.Unlock(ctx)
 		}
 		switch {
@@ -74,7 +75,7 @@ func (c *crowd) once(client *interlock.Client, lock *inside) bool {
 			(errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrLost)):
 			<-time.After(time.Millisecond)
 		default:
-			c.t.Errorf("%q: %v", lock.name, err)
+			c.t.Errorf("%q: %v", lock.Name, err)
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -144,9 +145,9 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	t.Logf("seed %d", seed)
 	s := servers.RedisServer(t, nil)
 	names := eight()[:4]
-	var locks []*inside
+	var locks []*locktest.Inside
 	for _, name := range names {
-		locks = append(locks, newInside(t, name))
+		locks = append(locks, locktest.NewInside(t, name))
 	}
 	clients := []*interlock.Client{
 		openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil),
@@ -177,7 +178,7 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 					t.Errorf("%d leases", got)
 				}
 				for _, lease := range l.Leases() {
-					locks[slices.IndexFunc(locks, func(w *inside) bool { return w.name == lease.Name() })].enter(lease)
+					locks[slices.IndexFunc(locks, func(w *locktest.Inside) bool { return w.Name == lease.Name() })].Enter(lease)
 				}
 				if err := l.Unlock(patient(t)); err != nil {
 					t.Error(err)
@@ -187,8 +188,8 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	}
 	all.Wait()
 	for _, w := range locks {
-		if w.count() == 0 || w.count() != locks[0].count() {
-			t.Errorf("%q: %d entries, of %q %d", w.name, w.count(), locks[0].name, locks[0].count())
+		if w.Entries() == 0 || w.Entries() != locks[0].Entries() {
+			t.Errorf("%q: %d entries, of %q %d", w.Name, w.Entries(), locks[0].Name, locks[0].Entries())
 		}
 	}
 	noneLeft(t, s)

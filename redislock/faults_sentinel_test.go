@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -49,26 +50,26 @@ func TestSentinel_Failover(t *testing.T) {
 
 func heldAcross(t *testing.T) {
 	s := servers.RedisSentinel(t, 1, nil)
-	watch := newWaits()
-	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, Observer: watch.observer()}
+	watch := locktest.NewNews()
+	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, Observer: watch.Observer()}
 	c, other := openLocks(t, sentinelURL(s), o), openLocks(t, sentinelURL(s), o)
 	var held []*interlock.Lease
 	for i := range 20 {
 		held = append(held, mustLock(t, c, fmt.Sprint("lock ", i)))
 	}
-	w := newInside(t, "lock 0")
-	w.enter(held[0])
+	w := locktest.NewInside(t, "lock 0")
+	w.Enter(held[0])
 	in := make(chan *interlock.Lease, 1)
 	go func() {
-		l, err := other.Lock(veryPatient(t), w.name)
+		l, err := other.Lock(veryPatient(t), w.Name)
 		if err != nil {
 			t.Errorf("the waiter: %v", err)
 		} else {
-			w.enter(l)
+			w.Enter(l)
 		}
 		in <- l
 	}()
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	s.AwaitReady() // the replica has everything
 	begin := time.Now()
 	old := s.Primary()
@@ -122,8 +123,8 @@ func cutOff(t testing.TB, replica *servers.RedisNode) {
 
 func lostGrant(t *testing.T) {
 	s := servers.RedisSentinel(t, 1, nil)
-	watch := newWaits()
-	o := &interlock.Options{Lease: failoverLease, Renewal: 500 * time.Millisecond, Observer: watch.observer()}
+	watch := locktest.NewNews()
+	o := &interlock.Options{Lease: failoverLease, Renewal: 500 * time.Millisecond, Observer: watch.Observer()}
 	c, other := openLocks(t, sentinelURL(s), o), openLocks(t, sentinelURL(s), &interlock.Options{Lease: failoverLease})
 	mustUnlock(t, mustLock(t, c, "lock"))
 	s.AwaitReady()
@@ -154,7 +155,7 @@ func lostGrant(t *testing.T) {
 	s.AwaitFailover(old)
 	begin := time.Now()
 	t.Logf("the new primary was in office after %v", begin.Sub(dead))
-	lost := receive(t, "the holder to be told", watch.lost)
+	lost := receive(t, "the holder to be told", watch.Lost)
 	t.Logf("the holder was told after %v: %v", time.Since(begin), lost)
 	if !errors.Is(held.Err(), interlock.ErrLost) || lost.Reason == "" || lost.Token != held.Token() {
 		t.Errorf("it was told %+v, and Err is %v", lost, held.Err())
@@ -196,7 +197,7 @@ func noLostGrant(t *testing.T, failover func(s *servers.SentinelRedis)) {
 	s := servers.RedisSentinel(t, 1, nil)
 	url := withQuery(withQuery(sentinelURL(s), "replicas", "1"), "replica-timeout", "200ms")
 	clients := several(t, 6, url, &interlock.Options{Lease: 3 * time.Second, LocalHandoffs: -1})
-	w := newInside(t, "lock")
+	w := locktest.NewInside(t, "lock")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var all sync.WaitGroup
@@ -204,12 +205,12 @@ func noLostGrant(t *testing.T, failover func(s *servers.SentinelRedis)) {
 	for _, c := range clients {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				l, err := c.Lock(ctx, w.name)
+				l, err := c.Lock(ctx, w.Name)
 				if err != nil {
 					<-time.After(5 * time.Millisecond)
 					continue
 				}
-				w.enter(l)
+				w.Enter(l)
 				in.Add(1)
 				if in.Load()%3 == 0 { // some stay for a while, so that a failover meets holders
 					<-time.After(5 * time.Millisecond)
@@ -234,7 +235,7 @@ func noLostGrant(t *testing.T, failover func(s *servers.SentinelRedis)) {
 	t.Logf("30 got in %v after both servers were there again", time.Since(begin))
 	cancel()
 	all.Wait()
-	if n := w.count(); n < 60 {
+	if n := w.Entries(); n < 60 {
 		t.Errorf("only %d times somebody was in", n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -86,9 +87,9 @@ func TestClientKill_OfSubscribers_LosesNoWaiter(t *testing.T) {
 
 func TestFlushAll_EveryHolderIsToldByItsNextRenewal(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	watch := newWaits()
+	watch := locktest.NewNews()
 	// The lease is so long that its end is not what tells them, should the machine stand still.
-	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.observer()}
+	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.Observer()}
 	c := openLocks(t, redisURL("redis", s.Addr()), o)
 	clock := pace.Of(t, s)
 	const holds = 20
@@ -99,7 +100,7 @@ func TestFlushAll_EveryHolderIsToldByItsNextRenewal(t *testing.T) {
 	begin := clock.Now()
 	mustDo(t, s, "FLUSHALL")
 	for range holds {
-		if lost := receive(t, "a holder to be told", watch.lost); lost.Reason != "expired" {
+		if lost := receive(t, "a holder to be told", watch.Lost); lost.Reason != "expired" {
 			t.Errorf("it was lost by %q", lost.Reason)
 		}
 	}
@@ -119,8 +120,8 @@ func TestFlushAll_EveryHolderIsToldByItsNextRenewal(t *testing.T) {
 func TestFullMemory_WithNoEviction_HoldersKeepTheirLocks(t *testing.T) {
 	t.Parallel()
 	s := servers.RedisServer(t, nil)
-	watch := newWaits()
-	o := &interlock.Options{Lease: faultsPatience, Renewal: 300 * time.Millisecond, Observer: watch.observer()}
+	watch := locktest.NewNews()
+	o := &interlock.Options{Lease: faultsPatience, Renewal: 300 * time.Millisecond, Observer: watch.Observer()}
 	c := openLocks(t, redisURL("redis", s.Addr()), o)
 	var held []*interlock.Lease
 	for i := range 10 {
@@ -136,7 +137,7 @@ func TestFullMemory_WithNoEviction_HoldersKeepTheirLocks(t *testing.T) {
 			}
 			in <- l
 		}()
-		receive(t, "the waiter to be queued", watch.queued)
+		receive(t, "the waiter to be queued", watch.Queued)
 	}
 	mustDo(t, s, "CONFIG", "SET", "maxmemory", "1")
 	for try, err := range map[string]error{
@@ -148,7 +149,7 @@ func TestFullMemory_WithNoEviction_HoldersKeepTheirLocks(t *testing.T) {
 		}
 		t.Logf("%s: %v", try, err)
 	}
-	watch.renewals(t, held, 4) // of the first the server may have been asked before
+	awaitRenewals(t, watch, held, 4) // of the first the server may have been asked before
 	for _, l := range held {
 		if err := l.Err(); err != nil {
 			t.Errorf("%q: %v", l.Name(), err)
@@ -244,8 +245,8 @@ func leastUser(t *testing.T) string {
 func TestReset_OfAWaitersConnection_IsRepairedAtOnce(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	p := servers.NewProxy(t, s.Addr())
-	watch := newWaits()
-	waiter := openLocks(t, redisURL("redis", p.Addr()), &interlock.Options{Observer: watch.observer()})
+	watch := locktest.NewNews()
+	waiter := openLocks(t, redisURL("redis", p.Addr()), &interlock.Options{Observer: watch.Observer()})
 	holder := openLocks(t, redisURL("redis", s.Addr()), nil)
 	const rounds = 7
 	clock := pace.Of(t, s)
@@ -260,7 +261,7 @@ func TestReset_OfAWaitersConnection_IsRepairedAtOnce(t *testing.T) {
 			}
 			in <- l
 		}()
-		receive(t, "the waiter to be queued", watch.queued)
+		receive(t, "the waiter to be queued", watch.Queued)
 		p.Reset()
 		begin := clock.Now()
 		mustUnlock(t, held)

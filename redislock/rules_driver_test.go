@@ -128,7 +128,7 @@ var driverRules = []driverRule{
 			if n := p.asked(); n != 2 {
 				return fmt.Errorf("it has asked %d times", n)
 			}
-			if gap := p.times[1].Sub(p.times[0]); gap < 200*time.Millisecond+2*apart {
+			if gap := p.times[1].Sub(p.times[0]); gap < 200*time.Millisecond+2*spread {
 				return fmt.Errorf("the third asks after %v, with the first", gap)
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
@@ -56,19 +57,19 @@ func TestTLS_LocksPassBetweenClientsAndOutlastAChangeOfServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := start(t)
-			watch := newWaits()
-			o := &interlock.Options{Lease: failoverLease, Renewal: 200 * time.Millisecond, Observer: watch.observer()}
+			watch := locktest.NewNews()
+			o := &interlock.Options{Lease: failoverLease, Renewal: 200 * time.Millisecond, Observer: watch.Observer()}
 			clients := []*interlock.Client{openLocks(t, e.url, o), e.open(t, o)}
 			var held []*interlock.Lease
 			for i, c := range clients {
 				held = append(held, handsOn(t, c, clients[1-i], fmt.Sprint("lock ", i), watch))
 			}
 			e.change(t, held[0].Name())
-			for len(watch.renewed) > 0 {
-				<-watch.renewed
+			for len(watch.Renewed) > 0 {
+				<-watch.Renewed
 			}
 			for renewed := map[string]bool{}; len(renewed) < len(held); {
-				renewed[receive(t, "the holds to be renewed after the change", watch.renewed)] = true
+				renewed[receive(t, "the holds to be renewed after the change", watch.Renewed)] = true
 			}
 			for i, l := range held {
 				if err := l.Err(); err != nil {
@@ -104,7 +105,7 @@ func (e *encrypted) open(t *testing.T, o *interlock.Options) *interlock.Client {
 }
 
 // handsOn takes a lock by one client, and returns the hold of the other, which has waited for it.
-func handsOn(t *testing.T, from, to *interlock.Client, name string, watch *waits) *interlock.Lease {
+func handsOn(t *testing.T, from, to *interlock.Client, name string, watch *locktest.News) *interlock.Lease {
 	t.Helper()
 	first := mustLock(t, from, name)
 	in := make(chan locked, 1)
@@ -113,7 +114,7 @@ func handsOn(t *testing.T, from, to *interlock.Client, name string, watch *waits
 		l, err := to.Lock(ctx, name)
 		in <- locked{l, err}
 	}()
-	receive(t, "the other to be queued", watch.queued)
+	receive(t, "the other to be queued", watch.Queued)
 	mustUnlock(t, first)
 	got := receive(t, "the other to get in", in)
 	if got.err != nil {

@@ -117,7 +117,7 @@ func (d *Driver) hold(e *entry, s *session) error {
 		return errOver
 	}
 	e.phase, e.wait, e.since = held, nil, time.Now()
-	e.heard = e.czxid // its own request has written to the lock's node too
+	e.lastAsk = e.czxid // its own request has written to the lock's node too
 	s.holds[e] = struct{}{}
 	if s.young = append(s.young, e); len(s.young) == 1 {
 		s.wakeKeeper()
@@ -136,7 +136,7 @@ func (d *Driver) over(e *entry, reason driver.LostReason) {
 func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	if e.s != nil {
 		delete(e.s.holds, e)
-		e.s.unhear(e)
+		e.s.stopListening(e)
 	}
 	if e.phase != ended {
 		e.phase = ended

@@ -22,9 +22,9 @@ import (
 type recallable struct {
 	wanted  func() // nil if nobody is to be told
 	retains bool   // the client may keep the hold when nobody has it any more
-	heard   int64  // the last transaction at the lock's node that the holder knows of
+	lastAsk int64  // the last transaction at the lock's node that the holder knows of
 	asked   bool   // somebody has asked since the hold began, as far as the holder knows
-	due     bool   // it is among session.deaf
+	due     bool   // it is among session.unlistening
 }
 
 // nothingToTell is for who has nobody to tell.
@@ -58,18 +58,18 @@ func (d *Driver) listenNow(l *link, e *entry) {
 func (s *session) listenLater(e *entry) {
 	if !e.due {
 		e.due = true
-		s.deaf = append(s.deaf, e)
+		s.unlistening = append(s.unlistening, e)
 		s.wakeKeeper()
 	}
 }
 
-// takeDeaf returns those who are to listen now. The caller holds Driver.mu.
-func (s *session) takeDeaf() (deaf []*entry) {
-	deaf, s.deaf = s.deaf, nil
-	for _, e := range deaf {
+// takeDue returns those who are to listen now. The caller holds Driver.mu.
+func (s *session) takeDue() (due []*entry) {
+	due, s.unlistening = s.unlistening, nil
+	for _, e := range due {
 		e.due = false
 	}
-	return deaf
+	return due
 }
 
 // listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
@@ -81,7 +81,7 @@ func (l *link) listen(e *entry) error {
 		d.mu.Unlock()
 		return nil
 	}
-	l.s.ears[lock] = e
+	l.s.listeners[lock] = e
 	d.mu.Unlock()
 	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
 		_, stat, _, err := c.GetW(lock)
@@ -95,8 +95,8 @@ func (l *link) listen(e *entry) error {
 	}
 	d.mu.Lock()
 	tell := nothingToTell
-	if stat.Mzxid > e.heard {
-		e.heard = stat.Mzxid
+	if stat.Mzxid > e.lastAsk {
+		e.lastAsk = stat.Mzxid
 		tell = d.tellWanted(e)
 	}
 	d.mu.Unlock()
@@ -135,20 +135,23 @@ func (s *session) askedFor(e *entry) (tell func()) {
 	return s.d.tellWanted(e)
 }
 
-// hear has everybody listen again: after a reconnection nothing may depend on what the library has made of the watches.
-// The caller holds Driver.mu.
-func (s *session) hear() {
-	for _, e := range s.ears {
+// listenAnew has everybody listen again: after a reconnection nothing may depend on what the library has made of the
+// watches. The caller holds Driver.mu.
+func (s *session) listenAnew() {
+	for _, e := range s.listeners {
 		s.listenLater(e)
 	}
 }
 
-// unhear forgets that e listens. The caller holds Driver.mu.
-func (s *session) unhear(e *entry) {
-	if lock := parent(e.path); s.ears[lock] == e {
-		delete(s.ears, lock)
+// stopListening forgets that e listens. The caller holds Driver.mu.
+func (s *session) stopListening(e *entry) {
+	if lock := parent(e.path); s.listeners[lock] == e {
+		delete(s.listeners, lock)
 	}
 }
 
-// isDeaf reports whether e, which has lasted for a while, is still to be told of who asks. The caller holds Driver.mu.
-func (s *session) isDeaf(e *entry) bool { return e.wanted != nil && s.ears[parent(e.path)] != e }
+// mustListen reports whether e, which has lasted for a while, is still to be told of who asks.
+// The caller holds Driver.mu.
+func (s *session) mustListen(e *entry) bool {
+	return e.wanted != nil && s.listeners[parent(e.path)] != e
+}

@@ -11,29 +11,29 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// ear counts how often a holder was told that another wants its lock.
-type ear struct{ told atomic.Int64 }
+// listener counts how often a holder was told that another wants its lock.
+type listener struct{ told atomic.Int64 }
 
 // retaining asks for a mutex that may be retained.
-func retaining(name string) (*driver.Request, *ear) {
-	e := new(ear)
+func retaining(name string) (*driver.Request, *listener) {
+	l := new(listener)
 	r := request(name)
 	r.Tokens, r.Retains = 4, true
-	r.Wanted = func() { e.told.Add(1) }
-	return r, e
+	r.Wanted = func() { l.told.Add(1) }
+	return r, l
 }
 
-// hears returns when the holder was told more often than before.
-func (e *ear) hears(t testing.TB, before int64, when string) {
+// isTold returns when the holder was told more often than before.
+func (l *listener) isTold(t testing.TB, before int64, when string) {
 	t.Helper()
-	soon(t, "the holder to be told "+when, func() bool { return e.told.Load() > before })
+	soon(t, "the holder to be told "+when, func() bool { return l.told.Load() > before })
 }
 
-// heardNothing fails if the holder is told within a moment.
-func (e *ear) heardNothing(t testing.TB, when string) {
+// isToldNothing fails if the holder is told within a moment.
+func (l *listener) isToldNothing(t testing.TB, when string) {
 	t.Helper()
 	<-time.After(2 * guardAfter)
-	if n := e.told.Load(); n > 0 {
+	if n := l.told.Load(); n > 0 {
 		t.Fatalf("%s: the holder was told %d times", when, n)
 	}
 }
@@ -57,7 +57,7 @@ func listens(t testing.TB, d *Driver, r *driver.Request) {
 	soon(t, "the holder to listen", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return d.session.ears[d.tree.lock(r.Key)] != nil
+		return d.session.listeners[d.tree.lock(r.Key)] != nil
 	})
 }
 
@@ -65,13 +65,13 @@ func listens(t testing.TB, d *Driver, r *driver.Request) {
 func TestRecall_IsRepeatedForEachWhoAsks(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, other := open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	take(t, d, r)
-	ear.heardNothing(t, "while nobody asks")
+	l.isToldNothing(t, "while nobody asks")
 	for range 4 {
-		before := ear.told.Load()
+		before := l.told.Load()
 		isRefused(t, other, "lock")
-		ear.hears(t, before, "of a further try")
+		l.isTold(t, before, "of a further try")
 	}
 	give(t, d, r)
 }
@@ -83,14 +83,14 @@ func TestRecall_DuringADisconnection_IsNoticedAfterwards(t *testing.T) {
 	for range 5 {
 		p := servers.NewProxy(t, n.Addr())
 		d := open(t, []string{p.Addr()}, &Options{Root: root, Timeout: 20 * time.Second})
-		r, ear := retaining("lock")
+		r, l := retaining("lock")
 		take(t, d, r)
 		listens(t, d, r)
 		p.BlackHole(servers.BothWays)
 		isRefused(t, other, "lock")
 		p.Reset()
 		p.Pass()
-		ear.hears(t, 0, "of a try while it was cut off")
+		l.isTold(t, 0, "of a try while it was cut off")
 		give(t, d, r)
 	}
 }
@@ -101,16 +101,16 @@ func TestRecall_WhoseWatchTheLibraryHasForgotten_IsNoticedAfterAReconnection(t *
 	other := open(t, []string{n.Addr()}, &Options{Root: root})
 	p := servers.NewProxy(t, n.Addr())
 	d := open(t, []string{p.Addr()}, &Options{Root: root, Timeout: 20 * time.Second})
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	take(t, d, r)
 	listens(t, d, r)
-	ear.heardNothing(t, "while nobody asks") // by then the keeper has seen that it listens
+	l.isToldNothing(t, "while nobody asks") // by then the keeper has seen that it listens
 	found := swallow(d, r)
 	isRefused(t, other, "lock")
-	ear.heardNothing(t, "whose message is lost")
+	l.isToldNothing(t, "whose message is lost")
 	found()
 	p.Reset()
-	ear.hears(t, 0, "after a reconnection")
+	l.isTold(t, 0, "after a reconnection")
 	give(t, d, r)
 }
 
@@ -119,12 +119,12 @@ func swallow(d *Driver, r *driver.Request) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, lock := d.session, d.tree.lock(r.Key)
-	e := s.ears[lock]
-	delete(s.ears, lock)
+	e := s.listeners[lock]
+	delete(s.listeners, lock)
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		s.ears[lock] = e
+		s.listeners[lock] = e
 	}
 }
 
@@ -132,7 +132,7 @@ func swallow(d *Driver, r *driver.Request) (end func()) {
 func TestRecall_ByATransactionOfWireMD(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, a := open(t, []string{n.Addr()}, &Options{Root: root}), newAdmin(t, n.Addr())
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	take(t, d, r)
 	listens(t, d, r)
 	lock := root + "/mutex/lock"
@@ -145,7 +145,7 @@ func TestRecall_ByATransactionOfWireMD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ear.hears(t, 0, "of a request of another program")
+	l.isTold(t, 0, "of a request of another program")
 	if err := a.Delete(results[0].String, -1); err != nil {
 		t.Fatal(err)
 	}
@@ -157,20 +157,20 @@ func TestRecall_ByATransactionOfWireMD(t *testing.T) {
 func TestWanted_OfAPlainHold_IsToldWhenItHasLastedForAWhile(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, other := open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	r.Retains = false
 	take(t, d, r)
 	if held := isRefused(t, other, "lock"); held.Retains {
 		t.Errorf("the refusal is %+v, and nothing is retained", *held)
 	}
-	ear.hears(t, 0, "although the try came before it listened")
-	before := ear.told.Load()
+	l.isTold(t, 0, "although the try came before it listened")
+	before := l.told.Load()
 	isRefused(t, other, "lock")
-	ear.hears(t, before, "of a further try")
-	before = ear.told.Load()
+	l.isTold(t, before, "of a further try")
+	before = l.told.Load()
 	isRefused(t, other, "lock")
 	<-time.After(2 * guardAfter)
-	if n := ear.told.Load(); n != before {
+	if n := l.told.Load(); n != before {
 		t.Errorf("it was told %d times more, and watches nothing any more", n-before)
 	}
 	give(t, d, r)
@@ -183,19 +183,19 @@ func TestGrantAfterAWait_DoesNotListenAtOnce(t *testing.T) {
 	d, other := open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
 	first := request("lock")
 	take(t, other, first)
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	w := queue(t, d, r)
 	give(t, other, first)
 	w.granted(t, "the holder has left")
 	<-time.After(guardAfter / 3)
 	d.mu.Lock()
-	ears, age := len(d.session.ears), time.Since(d.entries[r.ID].since)
+	listeners, age := len(d.session.listeners), time.Since(d.entries[r.ID].since)
 	d.mu.Unlock()
-	if ears != 0 && age < guardAfter {
+	if listeners != 0 && age < guardAfter {
 		t.Errorf("it listens after %v", age)
 	}
 	isRefused(t, other, "lock")
-	ear.hears(t, 0, "after a while")
+	l.isTold(t, 0, "after a while")
 	give(t, d, r)
 }
 
@@ -203,17 +203,17 @@ func TestGrantAfterAWait_DoesNotListenAtOnce(t *testing.T) {
 func TestRelease_EndsTheListening(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, other := open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
-	r, ear := retaining("lock")
+	r, l := retaining("lock")
 	take(t, d, r)
 	listens(t, d, r)
 	give(t, d, r)
 	next := request("lock")
 	take(t, other, next)
-	ear.heardNothing(t, "after its release")
+	l.isToldNothing(t, "after its release")
 	give(t, other, next)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.session.ears) + len(d.session.deaf); n > 0 {
+	if n := len(d.session.listeners) + len(d.session.unlistening); n > 0 {
 		t.Errorf("%d holds are left that listen", n)
 	}
 }

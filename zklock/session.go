@@ -33,18 +33,18 @@ type session struct {
 	timeout time.Duration
 
 	// Guarded by Driver.mu.
-	turn    int    // counts connections
-	linked  bool   // there is a connection
-	fresh   bool   // the connection is not fenced yet; see link
-	node    string // this session's own; empty until it was made
-	nodes   int    // how many were made
-	link    *link  // nil while it is suspended
-	watches map[string]*watch
-	ears    map[string]*entry // who is told of those who ask, by the path of the lock's node
-	deaf    []*entry          // who is to listen again
-	holds   map[*entry]struct{}
-	young   []*entry // holds that are not watched yet
-	cause   error    // why it is over
+	turn        int    // counts connections
+	linked      bool   // there is a connection
+	fresh       bool   // the connection is not fenced yet; see link
+	node        string // this session's own; empty until it was made
+	nodes       int    // how many were made
+	link        *link  // nil while it is suspended
+	watches     map[string]*watch
+	listeners   map[string]*entry // who is told of those who ask, by the path of the lock's node
+	unlistening []*entry          // who is to listen again
+	holds       map[*entry]struct{}
+	young       []*entry // holds that are not watched yet
+	cause       error    // why it is over
 }
 
 // link is a connection that is ready for requests.
@@ -69,7 +69,7 @@ func (d *Driver) start() (*session, error) {
 	s := &session{
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
 		over: make(chan struct{}), news: make(chan struct{}, 1),
-		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), ears: make(map[string]*entry),
+		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
 	}
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
 		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),

@@ -34,7 +34,7 @@ func (s *session) fired(ev zk.Event) {
 	delete(s.watches, ev.Path)
 	tell := nothingToTell
 	var lost *entry
-	if e := s.ears[ev.Path]; e != nil && s.cause == nil && ev.Type == zk.EventNodeDataChanged {
+	if e := s.listeners[ev.Path]; e != nil && s.cause == nil && ev.Type == zk.EventNodeDataChanged {
 		tell = s.askedFor(e)
 	}
 	if w != nil && s.cause == nil {
@@ -85,7 +85,7 @@ func (s *session) rearm() {
 			delete(s.watches, path)
 		}
 	}
-	s.hear()
+	s.listenAnew()
 }
 
 // watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing.
@@ -164,7 +164,7 @@ const guardAfter = 100 * time.Millisecond
 func (s *session) hasYoung() bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	return len(s.young) > 0 || len(s.deaf) > 0
+	return len(s.young) > 0 || len(s.unlistening) > 0
 }
 
 // guard has the nodes of holds watched that are old enough, and has those listen that are to, one after the other in
@@ -185,25 +185,25 @@ func (s *session) guard() {
 			young = append(young, e)
 		default:
 			old = append(old, e)
-			if s.isDeaf(e) {
+			if s.mustListen(e) {
 				s.listenLater(e)
 			}
 		}
 	}
-	deaf := s.takeDeaf()
+	due := s.takeDue()
 	s.young = young
 	s.d.mu.Unlock()
-	if len(old) == 0 && len(deaf) == 0 {
+	if len(old) == 0 && len(due) == 0 {
 		return
 	}
 	s.d.spawn(func() { // ends with the last answer, or with the connection
-		for i, e := range deaf {
+		for i, e := range due {
 			switch err := l.listen(e); {
 			case err == nil:
 			case answered(err): // a right is missing, which is no reason to keep the others waiting
-				s.remain(nil, deaf[i:i+1])
+				s.remain(nil, due[i:i+1])
 			default:
-				s.remain(old, deaf[i:])
+				s.remain(old, due[i:])
 				return
 			}
 		}
@@ -217,11 +217,11 @@ func (s *session) guard() {
 }
 
 // remain puts back what could not be watched.
-func (s *session) remain(old, deaf []*entry) {
+func (s *session) remain(old, due []*entry) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.young = append(s.young, old...)
-	for _, e := range deaf {
+	for _, e := range due {
 		s.listenLater(e)
 	}
 }

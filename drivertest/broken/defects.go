@@ -8,8 +8,8 @@ import (
 
 // Defect is a mistake in an engine, and the promise that it breaks.
 type Defect struct {
-	Name    string
-	Promise drivertest.Promise
+	Name    string             // a sentence
+	Promise drivertest.Promise // the one that it breaks, and no other
 }
 
 // The defects, each of a kind that real lock libraries have had. None is the sound engine.

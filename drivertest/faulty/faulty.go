@@ -55,7 +55,7 @@ const (
 type Rule struct {
 	// Which calls: those of one operation and one lock (every one if empty).
 	Op   Op
-	Name string
+	Name string // of the lock
 
 	From   int     // from the n-th such call on, counted from 1; 0 is 1
 	Count  int     // so many of them; 0 is all

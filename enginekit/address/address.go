@@ -74,7 +74,11 @@ func WithPort(engine, host, port string) (string, error) {
 }
 
 // Encryption is what a query says about TLS: the files of the authority's certificate, and of the client's and its key.
-type Encryption struct{ CA, Cert, Key string }
+type Encryption struct {
+	CA   string // whose certificates are trusted; empty for the system's
+	Cert string // the client's certificate; empty for none
+	Key  string // of Cert
+}
 
 // Config returns the settings of connections that are encrypted if on, and nil for others, for which files would mean
 // nothing: how is what to write instead.

@@ -147,7 +147,7 @@ type Session interface {
 
 // Answer is what the server says about a request. The zero value refuses it.
 type Answer struct {
-	Granted bool
+	Granted bool   // the session has the lock now
 	Token   uint64 // the first of the block
 	Tokens  int    // how many there are in it, at least 1 if granted
 

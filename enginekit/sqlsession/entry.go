@@ -23,7 +23,7 @@ const (
 // Entry is one request, from Acquire until it is given back. What happens to it in the server goes on whatever becomes
 // of the caller: who gives up leaves it until it is undone, as the contract of [driver.Driver] says.
 type Entry struct {
-	Request driver.Request
+	Request driver.Request // what was asked for
 
 	d    *Core
 	stop chan struct{} // closed when a wait is to end

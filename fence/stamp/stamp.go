@@ -11,9 +11,9 @@ import "fmt"
 // inside a process) and the same on re-entry: it tells two holders apart even where an engine lost its memory and
 // granted a token twice. Tokens of another source that are never given twice may do without a nonce.
 type Stamp struct {
-	Token  uint64
-	Nonce  string
-	Shared bool // a reader's stamp
+	Token  uint64 // a fencing number
+	Nonce  string // of the acquisition; see above
+	Shared bool   // a reader's stamp
 }
 
 // String is for messages: "writer 42 (nonce abc)".

@@ -13,15 +13,15 @@ const mostPipelined = 512
 // Job is a call of a batch that has not ended yet.
 type Job struct {
 	Call *Call
-	Try  Try
+	Try  Try // what has become of it so far
 	i    int // its place in the batch
 }
 
 // Outcome is how one try of a job has ended: with a Reply, or with the wish to be tried again.
 type Outcome struct {
-	Reply Reply
-	Again bool
-	Wait  bool // after a pause
+	Reply Reply // how it has ended, unless Again
+	Again bool  // it is to be tried again
+	Wait  bool  // after a pause
 }
 
 // Batcher is a transport that runs batches. A route is what the jobs of one pipeline have in common.

@@ -8,16 +8,17 @@ package conn
 // others have run all the same. It must be fit for calls whose keys are in several slots, and for no calls
 // at all: it is run so when the server is to know it.
 type Bundle struct {
-	Script  *Script
-	Members []Member
+	Script  *Script  // that runs the calls
+	Members []Member // the kinds of calls that it can run
 }
 
 // Member is a kind of calls that can be in a bundle: those of Script, by its name, with exactly so many keys and
 // arguments.
 type Member struct {
-	Letter     byte
-	Script     *Script
-	Keys, Args int
+	Letter byte    // how the bundle's script knows them
+	Script *Script // what they run when they are sent by themselves
+	Keys   int     // how many each has
+	Args   int     // how many each has
 }
 
 // Letter returns the letter of a call, or 0 if it cannot be in the bundle. Nothing can be in a nil Bundle.

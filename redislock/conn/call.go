@@ -10,20 +10,20 @@ import (
 // Call is one run of a script.
 type Call struct {
 	Script *Script
-	Slot   uint16 // of all Keys
-	Keys   []string
-	Args   []string
+	Slot   uint16   // of all Keys
+	Keys   []string // KEYS in the script
+	Args   []string // ARGV in the script
 
 	// Replicas, if positive, has the call followed by WAIT for so many replicas on the same connection, for at most
 	// ReplicaTimeout.
 	Replicas       int
-	ReplicaTimeout time.Duration
+	ReplicaTimeout time.Duration // at least 1 ms, if Replicas is positive
 }
 
 // Reply is the answer to a Call. Scripts answer with one string.
 type Reply struct {
-	Text string
-	Link Link // the connection it came over; 0 if pushes do not come over the same one
+	Text string // what the script returned
+	Link Link   // the connection it came over; 0 if pushes do not come over the same one
 	// Acked is how many replicas have acknowledged, if the call asked for it.
 	Acked int
 	// Err is nil if the script ran to its end. Otherwise, unless it is a [RefusedError], whether it ran is unknown.

@@ -25,9 +25,9 @@ const (
 
 // Judgement is a verdict on an error.
 type Judgement struct {
-	Verdict  Verdict
-	Addr     string // of the other node, for Moved and Asked
-	Answered bool   // it is the server's word
+	Verdict  Verdict // what the error means for the call
+	Addr     string  // of the other node, for Moved and Asked
+	Answered bool    // it is the server's word
 }
 
 // Library knows the errors of a client library.

@@ -22,7 +22,9 @@ var (
 
 // RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission,
 // not a primary, a Cluster that is down.
-type RefusedError struct{ Err error }
+type RefusedError struct {
+	Err error // the server's message
+}
 
 // Error is the server's message.
 func (e *RefusedError) Error() string { return e.Err.Error() }

@@ -95,7 +95,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 	if d.closed {
 		return nil, false, driver.ErrClosed
 	}
-	at := place{r.Key, r.ID}
+	at := requestKey{r.Key, r.ID}
 	if c := d.current[at]; c != nil {
 		return c, false, nil
 	}
@@ -107,7 +107,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 func (d *Driver) forget(c *claim) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := (place{c.r.Key, c.r.ID}); d.current[at] == c {
+	if at := (requestKey{c.r.Key, c.r.ID}); d.current[at] == c {
 		delete(d.current, at)
 	}
 }
@@ -148,7 +148,7 @@ func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
 		if driver.IsDefinite(err) {
 			return driver.Grant{}, err
 		}
-		if err := c.rest(ctx, rd.patience); err != nil {
+		if err := c.backOff(ctx, rd.patience); err != nil {
 			return driver.Grant{}, err
 		}
 	}
@@ -171,8 +171,8 @@ func (c *claim) next(splits int, fresh bool) (*round, error) {
 	return c.begin(patience), nil
 }
 
-// rest lets others have the votes, for a random time.
-func (c *claim) rest(ctx context.Context, patience time.Duration) error {
+// backOff lets others have the votes, for a random time.
+func (c *claim) backOff(ctx context.Context, patience time.Duration) error {
 	select {
 	case <-time.After(rand.N(patience)):
 		return nil
@@ -254,85 +254,4 @@ func (c *claim) overruled(t *tally) error {
 		return t.gone
 	}
 	return fmt.Errorf("%s %q: too many nodes have ended this request: %w", c.r.Kind, c.r.Name, driver.ErrLost)
-}
-
-// run waits until the round has a majority, or cannot have one.
-func (rd *round) run(ctx context.Context) error {
-	for {
-		rd.c.mu.Lock()
-		wait, do := rd.judge(time.Now())
-		rd.c.mu.Unlock()
-		switch {
-		case do == nil:
-		case errors.Is(do, errMajority):
-			if done, err := rd.decide(ctx); done || err != nil {
-				return err
-			}
-			if rd.c.d.base.Err() != nil { // nobody can be asked any more, so the votes would stay as they are
-				return driver.ErrClosed
-			}
-			continue
-		default:
-			return do
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-rd.news: // a vote has changed
-		case <-timer.C: // nothing came, and that says something
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-rd.c.d.base.Done():
-			timer.Stop()
-			return driver.ErrClosed
-		}
-		timer.Stop()
-	}
-}
-
-// decide makes a hold of the votes. It reports false if more are needed.
-func (rd *round) decide(ctx context.Context) (done bool, err error) {
-	c := rd.c
-	c.mu.Lock()
-	votes, blocks := rd.granted(time.Now())
-	known := c.answer // if another copy of the request was granted before: the tokens are those that it has
-	c.mu.Unlock()
-	if len(votes) < c.d.quorum {
-		return false, nil
-	}
-	tokens := common(blocks, c.d.quorum)
-	if len(votes) < len(rd.votes) {
-		tokens = largest(blocks)
-		if known.Nonce == rd.id {
-			tokens = blockOf(known.Token, known.Tokens)
-		}
-		votes, err = rd.confirm(ctx, tokens)
-		if err != nil || len(votes) < c.d.quorum {
-			return false, err
-		}
-	}
-	sent, lease := window(votes, c.d.quorum)
-	if left(sent, lease) <= 0 {
-		return false, errSlow
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := driver.Grant{Token: tokens.first, Tokens: tokens.tokens(), Nonce: rd.id, Sent: sent, Lease: lease}
-	if c.answer.Nonce == rd.id {
-		g.Token, g.Tokens = c.answer.Token, c.answer.Tokens
-	}
-	c.answer = g
-	return true, nil
-}
-
-// granted returns the votes that last, and the tokens that each node has minted. The caller holds claim.mu.
-func (rd *round) granted(now time.Time) (votes []driver.Grant, blocks []block) {
-	blocks = make([]block, len(rd.votes))
-	for i := range rd.votes {
-		if v := &rd.votes[i]; v.state == granted && v.ends().After(now) {
-			votes = append(votes, v.grant)
-			blocks[i] = blockOf(v.grant.Token, v.grant.Tokens)
-		}
-	}
-	return votes, blocks
 }

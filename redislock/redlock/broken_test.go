@@ -66,7 +66,7 @@ func brokenByNodes(s *stage) {
 // votes waits until the latest round of a request has so many votes.
 func (s *stage) votes(d *Driver, r *driver.Request, n int) {
 	s.soon("the votes", func() bool {
-		c := d.holder(place{r.Key, r.ID})
+		c := d.holder(requestKey{r.Key, r.ID})
 		if c == nil {
 			return false
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// place is what names a request: the same ID on two locks is two requests.
-type place struct {
+// requestKey is what names a request: the same ID on two locks is two requests.
+type requestKey struct {
 	driver.Key
 	id string
 }

@@ -78,7 +78,7 @@ type Driver struct {
 	trip    atomic.Int64   // how long a majority takes to answer, in nanoseconds; smoothed
 	mu      sync.Mutex     // guards what follows; nothing is waited for under it
 	closed  bool
-	current map[place]*claim // acquisitions under way, holds, and what is being released
+	current map[requestKey]*claim // acquisitions under way, holds, and what is being released
 }
 
 // New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There
@@ -114,7 +114,7 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 	if len(dials)%2 == 0 {
 		o.Logger.Warn("redlock: nodes: "+evenAdvice(len(dials)), "check", "nodes")
 	}
-	d := &Driver{opts: o, quorum: len(dials)/2 + 1, current: make(map[place]*claim)}
+	d := &Driver{opts: o, quorum: len(dials)/2 + 1, current: make(map[requestKey]*claim)}
 	d.base, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, dial := range dials {
 		n := newNode(dial, &d.opts)

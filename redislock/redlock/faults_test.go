@@ -286,7 +286,7 @@ func roundsAreFound(s *stage) {
 			granted <- g
 		}
 	}()
-	c := func() *claim { return a.holder(place{r.Key, r.ID}) }
+	c := func() *claim { return a.holder(requestKey{r.Key, r.ID}) }
 	s.soon("the request takes several rounds", func() bool {
 		known := c()
 		if known == nil {

@@ -115,7 +115,7 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 // roundOf returns under which ID the nodes know a hold: that of its request, unless the request took several rounds.
 // Only the driver that has acquired it knows that by itself; for another one it costs a round trip.
 func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string {
-	if d.holder(place{key, id}) != nil {
+	if d.holder(requestKey{key, id}) != nil {
 		return id
 	}
 	var mu sync.Mutex

@@ -34,7 +34,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 }
 
 // holder returns the claim of a hold, or nil if this driver does not know it.
-func (d *Driver) holder(at place) *claim {
+func (d *Driver) holder(at requestKey) *claim {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.current[at]
@@ -73,7 +73,7 @@ func (r *renewing) plan(ctx context.Context) []plan {
 	plans := make([]plan, len(r.d.nodes))
 	for i := range r.batch {
 		h, b := &r.holds[i], r.batch[i]
-		h.claim = r.d.holder(place{b.Key, b.ID})
+		h.claim = r.d.holder(requestKey{b.Key, b.ID})
 		if longest := r.d.opts.LongestLease; b.Lease > longest {
 			r.finish(i,
 				fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w",

@@ -16,7 +16,7 @@ var levers = []switches.Lever{
 		"votes.go", "{ return v.grant.Sent.Add(v.grant.Lease) }",
 		`{ return v.grant.Sent.Add(v.grant.Lease + unless("elapsed", 0, time.Minute)) }`,
 	},
-	{"acquire.go", "if left(sent, lease) <= 0 {", `if left(sent, lease) <= 0 && !off("elapsed") {`},
+	{"round.go", "if left(sent, lease) <= 0 {", `if left(sent, lease) <= 0 && !off("elapsed") {`},
 	{"votes.go", "return lease - drift(lease)", `return lease - unless("drift", drift(lease), 0)`},
 	{
 		"release.go", "\t\t\terr := rd.free(i, r, until)\n",
@@ -29,11 +29,11 @@ var levers = []switches.Lever{
 		`if wait := since.Add(unless("grace", grace, time.Minute)).Sub(now); wait > 0 {`,
 	},
 	{
-		"acquire.go", "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
+		"round.go", "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
 		"\t\tif !off(\"write back\") {\n\t\t\tvotes, err = rd.confirm(ctx, tokens)\n\t\t}\n",
 	},
 	{
-		"acquire.go", "tokens := common(blocks, c.d.quorum)\n",
+		"round.go", "tokens := common(blocks, c.d.quorum)\n",
 		"tokens := common(blocks, unless(\"median\", c.d.quorum, 1))\n",
 	},
 	{

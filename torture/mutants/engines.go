@@ -130,7 +130,7 @@ func ofOthers() []Mutant {
 		{
 			ID: "M18", Bug: "a majority's token is not written back to it",
 			Edits: []Edit{{
-				File: "redislock/redlock/acquire.go", Old: "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
+				File: "redislock/redlock/round.go", Old: "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
 				New: "\t\tif !isMutant(\"M18\") {\n\t\t\tvotes, err = rd.confirm(ctx, tokens)\n\t\t}\n",
 			}},
 			Checks: []Check{ruleOfRedlock("tokens grow although no node sees every grant", "token [0-9]+ after")},

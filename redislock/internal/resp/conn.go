@@ -144,7 +144,7 @@ func (c *Conn) handOn() {
 	case c.awaiters.first != nil:
 		c.awaiters.first.rouse()
 	default:
-		c.rest()
+		c.readIdle()
 	}
 }
 

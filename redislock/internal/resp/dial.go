@@ -24,9 +24,9 @@ type Options struct {
 	TLS        *tls.Config // nil for none
 	Username   string      // empty is "default"
 	Password   string      // empty is none
-	DB         int
-	ClientName string
-	Dialer     net.Dialer
+	DB         int         // of SELECT
+	ClientName string      // what CLIENT LIST shows; empty is none
+	Dialer     net.Dialer  // of the connections
 
 	// Dial, if not nil, makes the connections instead of Dialer. TLS is nil then.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)

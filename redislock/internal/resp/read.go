@@ -191,8 +191,8 @@ func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	return ready, err
 }
 
-// rest has the Conn read by itself: in a moment, or at once if it attends to pushes. It is called under mu.
-func (c *Conn) rest() {
+// readIdle has the Conn read by itself: in a moment, or at once if it attends to pushes. It is called under mu.
+func (c *Conn) readIdle() {
 	switch {
 	case c.attends && !c.attending:
 		c.attending = true
@@ -210,9 +210,9 @@ func (c *Conn) Attend(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attends = on
-	// else who is there calls rest
+	// else who is there calls readIdle
 	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 {
-		c.rest()
+		c.readIdle()
 	}
 }
 
@@ -230,10 +230,10 @@ func (c *Conn) attend() {
 // idle reads if nobody else has for a moment. It is called under mu, in a goroutine of its own.
 func (c *Conn) idle() {
 	if c.reader != nil {
-		return // who calls rest again
+		return // who calls readIdle again
 	}
 	if c.reads != c.idleReads {
-		c.rest()
+		c.readIdle()
 		return
 	}
 	c.readAlone()

@@ -1,0 +1,197 @@
+package interlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// acquire is Lock and TryLock.
+func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
+	if err := m.mayAcquire(ctx); err != nil {
+		return nil, err
+	}
+	m = m.labelled(ctx)
+	at := m.c.newCall()
+	o := ownerFrom(ctx)
+	lease, err := m.attempt(ctx, o, try, at)
+	if err != nil {
+		m.tellFailed(ctx, o, at, err)
+		return nil, err
+	}
+	m.tellAcquired(ctx, lease, at)
+	return lease, nil
+}
+
+// mayAcquire refuses what no Observer can be told of. What is wrong with the name or the options, it can.
+func (m *Mutex) mayAcquire(ctx context.Context) error {
+	if err := m.made(); err != nil && (m == nil || m.p == nil || m.c.made() != nil) {
+		return err
+	}
+	return given(ctx)
+}
+
+// tellAcquired tells the Observer and the log that an attempt has brought lease.
+func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
+	var how Event
+	at.end(&how)
+	lease.tellAcquired(ctx, how)
+	log := m.c.opts.Logger
+	if log.Enabled(ctx, slog.LevelDebug) {
+		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
+			slog.String("owner", lease.owner.id))
+	}
+}
+
+// tellFailed tells the Observer that a call of o has failed.
+func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
+	e := m.event(o)
+	at.end(&e)
+	e.Waited, e.Err = m.c.reading().since(at.start), err
+	m.c.tellFailed(ctx, e)
+}
+
+func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	if m.p.err != nil {
+		return nil, m.p.err
+	}
+	if m.p.share.direct {
+		return m.attemptDirect(ctx, o, try, at)
+	}
+	lease, err := m.reenter(ctx, o)
+	if lease == nil && err == nil {
+		return m.take(ctx, o, try, at)
+	}
+	return lease, err
+}
+
+// event describes an attempt that has no lease to an Observer.
+func (m *Mutex) event(o *owner) Event {
+	key := m.key()
+	e := Event{
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine, c: m.c,
+	}
+	if o != nil {
+		e.Owner = o.id
+	}
+	return e
+}
+
+// reenter returns another hold if o has one already, and neither a hold nor an error if it has not.
+func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	held := m.c.heldBy(o, m.key())
+	if held == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	if err := held.Err(); errors.Is(err, ErrLost) {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key(), err)
+	}
+	if o.named {
+		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
+	}
+	return m.c.share(ctx, held.g, o, m)
+}
+
+// share adds a hold of o to g after having refreshed the engine's lease, which also asks the engine whether g still is.
+func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
+	if c.hasLeases() {
+		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
+		defer cancel()
+		err := c.renewNow(patient, g, m.p.lease)
+		if errors.Is(err, ErrLost) {
+			return nil, err
+		}
+		if err != nil && ctx.Err() != nil {
+			return nil, unavailable("lock", m.key(), ctx.Err())
+		}
+		// Without an answer the window that was confirmed before still counts, and the scheduler goes on asking.
+	}
+	c.lock()
+	defer c.unlock()
+	now := c.now()
+	c.expire(g, now)
+	// unlocked by another goroutine of o meanwhile
+	if g.phase == gone || g.holds.first == nil || g.holder().owner != o {
+		return nil, nil //nolint:nilnil // says "not held", see reenter
+	}
+	l := m.newLease(o)
+	g.admit(l, now, now, true)
+	return l, nil
+}
+
+// take acquires the mutex for an owner that does not hold it.
+func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	c := m.c
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key(), err)
+	}
+	if err := c.checkOwner(o); err != nil {
+		return nil, err
+	}
+	c.lock()
+	if o != nil && o.named || m.p.single {
+		if try {
+			lease, err := m.tryOnce(ctx, o, false, at)
+			if wouldRecall(err) {
+				return m.recall(ctx, o, at, err)
+			}
+			return lease, err
+		}
+		return c.joinAlone(ctx, m.newWaiter(o, at))
+	}
+	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
+	switch {
+	case busy && try:
+		if l := m.newLease(o); c.takeOver(l, at.start) {
+			c.unlock()
+			return l, nil
+		}
+		err := c.inTheWay(m)
+		c.unlock()
+		return m.tryBeside(o, at, err)
+	case busy || !try && !c.traits.Local:
+		return c.join(ctx, m.newWaiter(o, at))
+	}
+	lease, err := m.tryOnce(ctx, o, !try, at)
+	switch {
+	case !errors.Is(err, ErrHeld):
+		return lease, err
+	case try && wouldRecall(err):
+		return m.recall(ctx, o, at, err)
+	case try:
+		return m.tryBeside(o, at, err)
+	}
+	c.lock()
+	return c.join(ctx, m.newWaiter(o, at))
+}
+
+// tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to
+// know. The caller holds Client.mu, which tryOnce gives up.
+func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
+	if m.c.traits.Local {
+		return m.tryLocal(ctx, o, waits, at)
+	}
+	m.c.unlock()
+	return m.c.askAlone(ctx, m.newWaiter(o, at), true)
+}
+
+// checkOwner refuses owner names that no engine has to take.
+func (c *Client) checkOwner(o *owner) error {
+	if o == nil || !o.named {
+		return nil
+	}
+	if reason, lacks := c.traits.Lacking(driver.NamedOwners); lacks {
+		return wrap("lock as owner", driver.Key{Name: o.id}, unsupported(c.traits, reason))
+	}
+	return validateName("owner", o.id)
+}
