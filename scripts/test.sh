@@ -2,8 +2,8 @@
 # Tests every module of the workspace under the race detector.
 # usage: test.sh [all | beside | long | check] [argument of go test...]
 #   all     every package, its sweeps in their usual size: what a newcomer runs; the default
-#   long    the packages whose sweeps in full size judge real time, one after the other, with nothing beside them; and what
-#           drives the sockets of Redis once more without the race detector
+#   long    the packages whose sweeps in full size judge real time, but for tests in them that judge none, one after the other,
+#           with nothing beside them; and what drives the sockets of Redis once more without the race detector
 #   beside  all others, in full size too: together these two are all, and CI runs both
 #   check   what needs neither servers nor the race detector, from the cache: -short
 set -eu
@@ -19,6 +19,11 @@ esac
 # judging ends the names of the packages whose full sweeps judge real time. A new one with a sweep (internal/longrun) that fails
 # beside others belongs here.
 judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interlock-torture'
+
+# untimed matches those of their tests that judge no real time, in these packages: beside runs them, and long the others. One
+# expression serves both, so that no test is in neither.
+untimed='^Test(Conformance|Rules_.*_AreNecessary$)'
+untimed_in='./redislock ./redislock/internal/rueidisconn'
 
 # packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
@@ -72,9 +77,19 @@ export GORACE="${GORACE:-atexit_sleep_ms=0}"
 go_test() {
 	GOWORK='' go test -timeout=30m -vet=off -ldflags=-w "$@"
 }
-# $names is a list, so it is split here on purpose.
+# $names and $untimed_in are lists, so they are split here on purpose.
 # shellcheck disable=SC2086
-go_test -p "$at_once" ${race:+"$race"} "$@" $names
+case $what in
+all) go_test -p "$at_once" ${race:+"$race"} "$@" $names ;;
+long) go_test -p "$at_once" ${race:+"$race"} "$@" -skip "$untimed" $names ;;
+beside)
+	go_test ${race:+"$race"} "$@" -run "$untimed" $untimed_in &
+	rc=0
+	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
+	wait "$!" || rc=$?
+	exit "$rc"
+	;;
+esac
 if [ "$what" != long ] || [ -z "$race" ]; then
 	exit
 fi
