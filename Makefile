@@ -35,7 +35,7 @@ setup: #~ install what the tests need (Debian, Ubuntu), or say what is missing
 	@scripts/setup.sh
 
 .PHONY: check
-check: ## vet and test what needs no server and no race detector, from the cache; after each change
+check: ## test what needs no server and no race detector, from the cache; after each change
 	scripts/test.sh check $(ARGS)
 
 .PHONY: test

@@ -71,6 +71,15 @@ func TestScenarios_NameOnlyUnitsThatATableCanWrite(t *testing.T) {
 	}
 }
 
+func TestFileScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
+	for _, sc := range fileScenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			mustMeasure(t, small(sc), quick(t, 1))
+		})
+	}
+}
+
 func TestRedisScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 	for _, sc := range onAnyRedis() {
 		t.Run(sc.name, func(t *testing.T) {

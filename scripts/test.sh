@@ -2,8 +2,8 @@
 # Tests every module of the workspace under the race detector.
 # usage: test.sh [all | beside | long | check] [argument of go test...]
 #   all     every package, its sweeps in their usual size: what a newcomer runs; the default
-#   long    the packages whose sweeps in full size judge real time, one after the other, with nothing beside them; and what
-#           drives the sockets of Redis once more without the race detector
+#   long    the packages whose sweeps in full size judge real time, but for tests in them that judge none, one after the other,
+#           with nothing beside them; and what drives the sockets of Redis once more without the race detector
 #   beside  all others, in full size too: together these two are all, and CI runs both
 #   check   what needs neither servers nor the race detector, from the cache: -short
 set -eu
@@ -20,6 +20,11 @@ esac
 # beside others belongs here.
 judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interlock-torture'
 
+# untimed matches those of their tests that judge no real time, in these packages: beside runs them, and long the others. One
+# expression serves both, so that no test is in neither.
+untimed='^Test(Conformance|Rules_.*_AreNecessary$)'
+untimed_in='./redislock ./redislock/internal/rueidisconn'
+
 # packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
 packages() {
@@ -31,9 +36,12 @@ packages() {
 }
 
 if [ "$what" = check ]; then
-	# Only what compiles within a minute: the clients of servers other than Redis take longer than all of these tests.
+	# Only what compiles within a minute: the clients of servers, that of Redis too, take longer than all of these tests. So does
+	# to vet the standard library, which go test would do for the sake of our packages; make lint vets them. More runs at once than
+	# there are processors, because tests wait while others are compiled.
 	unset INTERLOCK_REQUIRE INTERLOCK_LONG
-	GOWORK='' go test -short "$@" ./... ./redislock/...
+	GOWORK='' go test -short -vet=off -ldflags=-w -p "$((2 * $(getconf _NPROCESSORS_ONLN)))" "$@" ./... \
+		./redislock/conn/... ./redislock/internal/resp/... ./redislock/internal/word/...
 	exit
 fi
 
@@ -66,13 +74,23 @@ long)
 esac
 # Under the race detector each process sleeps for a second when it ends, and tests start hundreds.
 export GORACE="${GORACE:-atexit_sleep_ms=0}"
-# Nobody debugs these programs, which link faster without what a debugger needs; make check and make lint vet.
+# Nobody debugs these programs, which link faster without what a debugger needs; make lint vets.
 go_test() {
 	GOWORK='' go test -timeout=30m -vet=off -ldflags=-w "$@"
 }
-# $names is a list, so it is split here on purpose.
+# $names and $untimed_in are lists, so they are split here on purpose.
 # shellcheck disable=SC2086
-go_test -p "$at_once" ${race:+"$race"} "$@" $names
+case $what in
+all) go_test -p "$at_once" ${race:+"$race"} "$@" $names ;;
+long) go_test -p "$at_once" ${race:+"$race"} "$@" -skip "$untimed" $names ;;
+beside)
+	go_test ${race:+"$race"} "$@" -run "$untimed" $untimed_in &
+	rc=0
+	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
+	wait "$!" || rc=$?
+	exit "$rc"
+	;;
+esac
 if [ "$what" != long ] || [ -z "$race" ]; then
 	exit
 fi

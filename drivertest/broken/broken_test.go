@@ -41,7 +41,12 @@ func TestTheSoundEngineIsAccepted(t *testing.T) {
 }
 
 func TestEachDefectIsRejectedForItsPromiseAndNoOther(t *testing.T) {
+	refused := make(map[drivertest.Promise]bool)
 	for _, defect := range broken.All() {
+		if testing.Short() && refused[defect.Promise] {
+			continue // one of each promise: each defect has the whole suite examined
+		}
+		refused[defect.Promise] = true
 		t.Run(defect.Name, func(t *testing.T) {
 			report := examine(t, defect)
 			explain(t, report)

@@ -57,6 +57,9 @@ type one struct{ optional.All }
 func (one) Close() error { return nil }
 
 func TestARemoteDriver_KeepsThePromisesOfTheOneBehindIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for real leases; with -short filelock's conformance test uses remote drivers")
+	}
 	d, _ := open(t)
 	drivertest.Run(t, drivertest.Harness{
 		Unlisted: true,

@@ -15,7 +15,8 @@ var wide = flag.Bool("wide", false, "search the sound protocol with wide bounds,
 const limit = 9_000_000
 
 // requireSound fails if a model has a fault, was not searched completely, or is so small that this says nothing. It
-// takes the model with the usual bounds, with those for the race detector, and with wide ones.
+// takes the model with the usual bounds, with those for the race detector and for -short, and with wide ones.
+// "make simulate" has the usual ones in CI.
 func requireSound[S comparable](t *testing.T, least int, usual, raced, widest Model[S]) {
 	t.Helper()
 	t.Parallel()
@@ -23,7 +24,7 @@ func requireSound[S comparable](t *testing.T, least int, usual, raced, widest Mo
 	switch {
 	case *wide:
 		m = widest
-	case underRace:
+	case underRace || testing.Short():
 		m, least = raced, least/20
 	}
 	r := Search(m, limit)

@@ -17,6 +17,9 @@ var (
 	lossy = flag.Bool("sim.lossy", false, "let nothing happen but that single messages are lost and repeated")
 )
 
+// shortSeeds are enough with -short to meet most mistakes; too few to say that everything has happened.
+const shortSeeds = 25
+
 // usual is the run that the simulation makes of each seed.
 var usual = config{faults: true, trouble: 30 * time.Second}
 
@@ -54,12 +57,16 @@ func TestSimulation(t *testing.T) {
 	if *lossy {
 		conf = config{lossy: true, trouble: usual.trouble}
 	}
+	runs := *seeds
+	if testing.Short() {
+		runs = min(runs, shortSeeds)
+	}
 	var all tally
 	var found atomic.Bool
 	var lasted atomic.Int64
 	t.Run("Seed", func(t *testing.T) { // returns after its parallel subtests
-		for i := range uint64(*seeds) {
-			seed := (*hunt-1)*uint64(*seeds) + i + 1
+		for i := range uint64(runs) {
+			seed := (*hunt-1)*uint64(runs) + i + 1
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				if found.Load() {
@@ -77,13 +84,13 @@ func TestSimulation(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d runs, %v simulated; what happened:%v", *seeds, time.Duration(lasted.Load()).Round(time.Second), &all)
-	if *seeds < defaultSeeds || *lossy {
+	t.Logf("%d runs, %v simulated; what happened:%v", runs, time.Duration(lasted.Load()).Round(time.Second), &all)
+	if runs < defaultSeeds || *lossy {
 		return // too few to expect everything
 	}
 	for _, what := range happens {
 		if all.by[what] == 0 {
-			t.Errorf("%q has not happened in %d runs: they prove nothing about it", what, *seeds)
+			t.Errorf("%q has not happened in %d runs: they prove nothing about it", what, runs)
 		}
 	}
 }
