@@ -14,7 +14,8 @@ func found() []driver.Finding {
 	return []driver.Finding{
 		Fine("version", "it is %d", 3), Warn("clock", "set it", "it is %v late", "much"),
 		Fail("role", "name another", "it is a %s", "copy"),
-		{Check: "disk", Level: driver.LevelWarn, Detail: "it is slow", Page: "disk.html"}, Fail("rights", "", "there are none"),
+		{Check: "disk", Level: driver.LevelWarn, Detail: "it is slow", Page: "disk.html"},
+		Fail("rights", "", "there are none"),
 	}
 }
 

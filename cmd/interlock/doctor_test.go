@@ -82,21 +82,20 @@ type stuck struct{ *memlock.Driver }
 
 func (stuck) Diagnose(context.Context) []driver.Finding { select {} }
 
-func init() {
-	driver.DefaultMux.Register("stuck", func(_ context.Context, u *driver.URL, _ driver.Config) (driver.Driver, error) {
-		if u.Hosts[0] == "open" {
-			select {}
-		}
-		return stuck{memlock.New(nil)}, nil
-	})
-}
-
 func TestDoctor_OfACheckThatNeverReturns_PrintsTheOthers(t *testing.T) {
-	t.Parallel()
-	found := doctorOf(t, "stuck://later", 2)
+	w := newWorld(t)
+	w.bad = stuck{w.store.Peer()}
+	found := doctorOf(t, "faulty://"+w.name, 2)
 	wantFailed(t, found, "reach", "a check has not come back within 1s (--timeout)")
 	if len(found.Findings) != 5 || found.Engine != "memory" {
 		t.Errorf("got %+v", found)
 	}
-	wantFailed(t, doctorOf(t, "stuck://open", 2), "reach", "a check has not come back")
+}
+
+func TestDoctor_OfAnEngineWhoseOpeningNeverReturns_SaysSo(t *testing.T) {
+	w := newWorld(t)
+	begun := make(chan struct{})
+	go w.first.Do(func() { close(begun); select {} }) // never ends: open waits for it
+	<-begun
+	wantFailed(t, doctorOf(t, "faulty://"+w.name, 2), "reach", "a check has not come back")
 }
