@@ -157,3 +157,36 @@ func TestHistory_RemembersWhatTheEngineDoesNotTell(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// at is a history whose looks find what they are given.
+func at(t *testing.T) (h *history, look func(locks ...Lock)) {
+	t.Helper()
+	h = &history{broken: map[brokenHold]time.Time{}}
+	return h, func(locks ...Lock) { h.look(&Board{Locks: locks}, time.Now()) }
+}
+
+func TestHistory_ALockThatHasComeBack_HasNotGone(t *testing.T) {
+	h, look := at(t)
+	look(mutexHeld("a"), mutexHeld("b"))
+	before := h.revision
+	look()
+	look(mutexHeld("b"))
+	c := h.update(before).Change
+	if !slices.Equal(c.Gone, []string{"mutex/a"}) || len(c.Changed) != 1 || c.Changed[0].Name != "b" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Each step of the end of a lease may be too small to be told from the engine's rounding.
+func TestHistory_NoticesManySmallSteps(t *testing.T) {
+	h, look := at(t)
+	until := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	look(mutexHeld("a", Holder{Token: 1, Until: until}))
+	before := h.revision
+	for i := range 5 {
+		look(mutexHeld("a", Holder{Token: 1, Until: until.Add(time.Duration(i+1) * jitter / 2)}))
+	}
+	if c := h.update(before).Change; len(c.Changed) != 1 || len(c.Events) != 0 {
+		t.Errorf("%+v", c)
+	}
+}
