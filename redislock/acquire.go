@@ -226,8 +226,7 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true
-		return fmt.Errorf("%d of %d replicas have acknowledged within %v",
-			answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
+		return a.d.tooFewReplicas(answer.Acked)
 	}
 	return nil
 }

@@ -94,8 +94,7 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 	}
 	answer := d.conn.Call(ctx, call)
 	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v",
-			answer.Acked, call.Replicas, call.ReplicaTimeout)
+		answer.Err = d.tooFewReplicas(answer.Acked)
 	}
 	if answer.Err != nil {
 		return d.unavailable(ctx, "signal", s.Key, answer.Err)

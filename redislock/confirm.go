@@ -46,10 +46,7 @@ func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 	case word != "ok":
 		return fmt.Errorf("redis: the answer %q to a confirmation cannot be read", answer.Text)
 	case answer.Acked < d.opts.Replicas:
-		return &driver.UnavailableError{
-			Op: "confirm", Name: c.Name,
-			Err: fmt.Errorf("only %d of %d replicas have acknowledged", answer.Acked, d.opts.Replicas),
-		}
+		return &driver.UnavailableError{Op: "confirm", Name: c.Name, Err: d.tooFewReplicas(answer.Acked)}
 	}
 	return nil
 }

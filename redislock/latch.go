@@ -48,8 +48,7 @@ func (d *Driver) latch(
 	}
 	answer := d.conn.Call(ctx, call)
 	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v",
-			answer.Acked, call.Replicas, call.ReplicaTimeout)
+		answer.Err = d.tooFewReplicas(answer.Acked)
 	}
 	if answer.Err != nil {
 		return "", 0, d.unavailable(ctx, op, c.Key, answer.Err)

@@ -137,8 +137,7 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	case "G":
 		if answer.Acked < d.opts.Replicas {
 			t.unknown = true
-			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v",
-				answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
+			return nil, d.tooFewReplicas(answer.Acked)
 		}
 		return t.granted(rest, sent)
 	case "K":

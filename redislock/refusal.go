@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -173,4 +174,9 @@ func plainly(err error) error {
 		return &answerError{short, err}
 	}
 	return err
+}
+
+// tooFewReplicas is the error of what the server has done and fewer replicas have acknowledged than were asked for.
+func (d *Driver) tooFewReplicas(acked int) error {
+	return fmt.Errorf("%d of %d replicas have acknowledged within %v", acked, d.opts.Replicas, d.opts.ReplicaTimeout)
 }

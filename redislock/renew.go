@@ -150,12 +150,7 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 		return d.whyLost(ctx, b)
 	}
 	if r.Acked < d.opts.Replicas {
-		return &driver.UnavailableError{
-			Op: "renew", Name: b.Name,
-			Err: errors.New(
-				"only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) +
-					" replicas have acknowledged"),
-		}
+		return &driver.UnavailableError{Op: "renew", Name: b.Name, Err: d.tooFewReplicas(r.Acked)}
 	}
 	return nil
 }

@@ -1,0 +1,144 @@
+package redislock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// stored is a lock as look.lua tells it.
+type stored struct {
+	Version string          `json:"v"`
+	Now     string          `json:"now"`
+	Lasts   int64           `json:"lasts"`
+	Thin    string          `json:"thin"`
+	Limit   string          `json:"limit"`
+	Holds   json.RawMessage `json:"holds"`   // Lua cannot tell an empty list from an empty object
+	Waiters json.RawMessage `json:"waiters"` // likewise
+}
+
+// seen reads the answer of look.
+func (d *Driver) seen(key driver.Key, text string) sight {
+	s := seen(key, text)
+	if errors.Is(s.err, errForeign) {
+		s.err = d.sorted("look at", key, s.err, false)
+	}
+	return s
+}
+
+// seen is Driver.seen without the name of the key.
+func seen(key driver.Key, text string) sight {
+	if text == "" {
+		return sight{}
+	}
+	var l stored
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
+	}
+	if l.Version == "" || strings.HasPrefix(l.Thin, "1 ") && strings.Count(l.Thin, " ") < thinWords-1 {
+		return sight{err: errForeign}
+	}
+	if l.Version != plainFormat && (l.Version != format || l.Thin != "") {
+		return sight{err: fmt.Errorf("redis: %s %q: %w", key.Kind, key.Name, errNewer(l.Version))}
+	}
+	now := micros(l.Now)
+	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	info.Limit, _ = strconv.Atoi(l.Limit)
+	if key.Kind == driver.KindMutex || key.Kind == driver.KindElection {
+		info.Limit = 1
+	}
+	if l.Thin != "" {
+		info.Holders = []driver.Holder{thinHolder(l.Thin, now, l.Lasts)}
+		f := strings.SplitN(l.Thin, " ", 11)
+		tokens, _ := strconv.Atoi(f[min(9, len(f)-1)])
+		return sight{info: info, tokens: []int{max(tokens, 1)}, inUse: true}
+	}
+	var tokens []int
+	for _, f := range records(l.Holds) {
+		if h := f.holder(now); h.Until.After(time.UnixMicro(now)) {
+			info.Holders = append(info.Holders, h)
+			tokens = append(tokens, int(max(f.number(19), 1)))
+		}
+	}
+	for _, f := range records(l.Waiters) {
+		if f.number(14)*1000 > now { // its heartbeat counts
+			w := f.waiter()
+			w.Position = len(info.Waiters) + 1
+			info.Waiters = append(info.Waiters, w)
+		}
+	}
+	return sight{info: info, tokens: tokens, inUse: len(info.Holders)+len(info.Waiters) > 0}
+}
+
+// thinWords is how many words a lock in its short form has. The last may have spaces.
+const thinWords = 12
+
+// thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META.
+func thinHolder(thin string, now, lasts int64) driver.Holder {
+	f := strings.SplitN(thin, " ", thinWords)
+	if len(f) < thinWords {
+		return driver.Holder{}
+	}
+	m := parseMeta(f[11])
+	token, _ := strconv.ParseUint(f[2], 10, 64)
+	return driver.Holder{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
+		Since: time.UnixMicro(micros(f[3])), Until: time.UnixMicro(now + lasts*1000), Retained: m.Retention == retained,
+	}
+}
+
+// record is a waiter or a hold as lock.lua stores it; fields count from 1.
+type record []any
+
+func records(raw json.RawMessage) []record {
+	var list []record
+	_ = json.Unmarshal(raw, &list) // an empty list looks like an object
+	return list
+}
+
+func (f record) text(n int) string {
+	if n > len(f) {
+		return ""
+	}
+	switch v := f[n-1].(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+func (f record) number(n int) int64 {
+	v, _ := strconv.ParseFloat(f.text(n), 64)
+	return int64(v)
+}
+
+// holder reads a hold. One whose lease has ended is in the way until its delay has, whether a
+// script has noticed or not.
+func (f record) holder(now int64) driver.Holder {
+	m := parseMeta(f.text(8))
+	until, state := time.UnixMilli(f.number(21)), f.number(23)
+	resting := state == 2 || state == 3 // see wire.md
+	if state == 0 && !until.After(time.UnixMicro(now)) {
+		until, resting = until.Add(time.Duration(f.number(16))*time.Millisecond), true
+	}
+	return driver.Holder{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
+		Named: f.text(2) != "", Resting: resting, Retained: m.Retention == retained && !resting,
+	}
+}
+
+func (f record) waiter() driver.Waiter {
+	m := parseMeta(f.text(8))
+	return driver.Waiter{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(9)), Named: f.text(2) != "",
+	}
+}
