@@ -14,7 +14,9 @@ func TestObserver_OfAWait_CanLookAtTheLock_AndKnowsTheEndOfTheCall(t *testing.T)
 		c, other := mustNew(t, h, &Options{Observer: m.observer()}), peer(t, h, nil)
 		defer c.Close()
 		l := must(t)(other.Mutex("a", &LockOptions{Label: "in the way"}).Lock(t.Context()))
-		first, second := lockLater(t.Context(), c, "a"), lockLater(t.Context(), c, "a")
+		first := lockLater(t.Context(), c, "a")
+		synctest.Wait() // so that it is the first in line
+		second := lockLater(t.Context(), c, "a")
 		synctest.Wait()
 		waits := m.of("Waiting")
 		if len(waits) != 2 || waits[0].Call == waits[1].Call || waits[0].Call == (CallID{}) {
@@ -28,8 +30,7 @@ func TestObserver_OfAWait_CanLookAtTheLock_AndKnowsTheEndOfTheCall(t *testing.T)
 		mustUnlock(t, woken(t, "who waits", first))
 		mustUnlock(t, woken(t, "who waits", second))
 		ends := m.of("Acquired")
-		same := ends[0].Call == waits[0].Call && ends[1].Call == waits[1].Call
-		if crossed := ends[0].Call == waits[1].Call && ends[1].Call == waits[0].Call; !same && !crossed {
+		if ends[0].Call != waits[0].Call || ends[1].Call != waits[1].Call {
 			t.Errorf("the waits %+v have the ends %+v", waits, ends)
 		}
 		if err := c.Close(); err != nil {
