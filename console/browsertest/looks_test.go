@@ -1,0 +1,150 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/interlock-go/interlock/console"
+)
+
+// views are those of the page, as its address names them.
+var views = []string{"locks", "waits", "kinds", "events", "engine"}
+
+func TestWords_InBothLanguagesOnEachView(t *testing.T) {
+	s := newSite(t, console.Options{AllowBreak: true})
+	c := s.newClient("shop-1")
+	hold(t.Context(), t, c, "order:42", "")
+	waitFor(t.Context(), t, s.newClient("shop-2"), "order:42")
+	p := newTab(t)
+	p.open("http://" + s.addr + "/?lang=zh#/locks/mutex/order:42")
+	check := func(lang, locks, holders string) {
+		t.Helper()
+		p.until("the language "+lang, fmt.Sprintf("document.documentElement.lang === %q", lang))
+		p.shows(".tabs", locks)
+		p.shows("#detail h3", holders)
+		for _, view := range views { // a text that is missing is an error in the page's console
+			p.click(".tabs a[data-view=" + view + "]")
+			p.until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
+		}
+	}
+	check("zh-CN", "等待关系", "持有者")
+	p.click("#lang")
+	check("en", "Waits", "Holders")
+	// The choice lasts, where the address does not say otherwise.
+	p.open("http://" + s.addr + "/")
+	p.click("#lang")
+	p.shows(".tabs", "等待关系")
+	p.open("http://" + s.addr + "/#/events")
+	p.shows(".tabs", "等待关系")
+}
+
+func TestColours_FollowTheSystemAndTheSwitch(t *testing.T) {
+	s := newSite(t, console.Options{})
+	p := newTab(t)
+	const light, dark = "rgb(246, 246, 244)", "rgb(18, 20, 23)"
+	is := func(want, when string) {
+		t.Helper()
+		if got := eval[string](p, "getComputedStyle(document.body).backgroundColor"); got != want {
+			t.Errorf("%s the background is %s", when, got)
+		}
+	}
+	p.prefer("prefers-color-scheme", "dark")
+	p.open(s.url(""))
+	is(dark, "on a dark system")
+	p.click("#theme") // from the system's choice to light
+	is(light, "switched to light on a dark system")
+	p.prefer("prefers-color-scheme", "light")
+	p.click("#theme")
+	is(dark, "switched to dark on a light system")
+	p.open(s.url("#/events"))
+	is(dark, "when the page is opened again")
+	p.click("#theme")
+	is(light, "on a light system")
+}
+
+func TestMotion_IsLeftOutForWhoWantsNone(t *testing.T) {
+	s := newSite(t, console.Options{})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", "order:42")
+	const duration = "getComputedStyle(document.querySelector('.locks .fill')).transitionDuration"
+	if got := eval[string](p, duration); got != "1s" {
+		t.Errorf("a bar moves for %s", got)
+	}
+	p.prefer("prefers-reduced-motion", "reduce")
+	if got := eval[string](p, duration); got != "0s" {
+		t.Errorf("a bar moves for %s although no motion is wanted", got)
+	}
+}
+
+func TestKinds_HaveCards(t *testing.T) {
+	s := newSite(t, console.Options{})
+	c := s.newClient("worker-1")
+	_, err := c.Semaphore("payments", 5, nil).Acquire(t.Context(), 3)
+	s.must(err)
+	_, err = c.Election("scheduler", nil).Campaign(t.Context(), "10.0.0.7:8443")
+	s.must(err)
+	_, err = c.RWMutex("catalogue", nil).RLock(t.Context())
+	s.must(err)
+	_, err = c.Latch("ready").Set(t.Context(), 4)
+	s.must(err)
+	p := newTab(t)
+	p.open(s.url("#/kinds"))
+	p.shows(".card", "3 of 5 used")
+	p.shows(".card", "10.0.0.7:8443")
+	p.shows(".card", "1 reader")
+	p.click("#latch-name")
+	p.press("ready\r")
+	p.shows("#latches .card", "4 to go")
+	p.click("a.card[href*=payments]")
+	p.shows("#detail", "3 of 5 permits are in use.")
+}
+
+// What assistive technology reads: each control has a name, and what the keyboard can reach has a visible focus.
+func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
+	s := newSite(t, console.Options{AllowBreak: true})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42:of-a-customer-whose-name-is-longer-than-anything-that-fits-a-telephone", "")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", "order:42")
+	for _, width := range []int64{1280, 390} {
+		p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(width, 800)))
+		for _, view := range views {
+			eval[any](p, fmt.Sprintf("(location.hash = '#/%s') && null", view))
+			p.until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
+			if nameless := eval[[]string](p, namelessControls); len(nameless) > 0 {
+				t.Errorf("%s: no name for %v", view, nameless)
+			}
+			if wide := eval[int64](p, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("%s: %d pixels wide on a screen of %d", view, wide, width)
+			}
+		}
+	}
+	// A press on Tab goes to the link that skips the head of the page, and its focus is seen.
+	p.open(s.url("#/events"))
+	p.press("\t")
+	if got := eval[string](p, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle"); got != "skip solid" {
+		t.Errorf("the first Tab leads to %q", got)
+	}
+}
+
+const namelessControls = `[...document.querySelectorAll('button, a, input, [role=grid], [role=group], svg[role=img]')]
+	.filter((e) => !e.closest('[hidden]') && !(e.innerText || e.getAttribute('aria-label') || e.labels?.length || e.getAttribute('aria-labelledby')))
+	.map((e) => e.outerHTML.slice(0, 90))`
+
+func TestReaders_AndWritersAreTold(t *testing.T) {
+	s := newSite(t, console.Options{})
+	c := s.newClient("web-1")
+	for range 2 {
+		_, err := c.RWMutex("catalogue", nil).RLock(t.Context())
+		s.must(err)
+	}
+	_, err := c.RWMutex("prices", nil).Lock(t.Context())
+	s.must(err)
+	p := newTab(t)
+	p.open(s.url("#/kinds"))
+	p.shows(".card", "2 readers")
+	p.shows(".card", "1 writer")
+}

@@ -1,0 +1,170 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/console"
+)
+
+func TestLocks_AppearAndGo(t *testing.T) {
+	s := newSite(t, console.Options{})
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("#empty", "No lock is held or waited for.")
+	order := hold(t.Context(), t, s.newClient("shop-1"), "order:42", "checkout")
+	p.shows("tr[data-id='mutex/order:42'] .c-name", "order:42")
+	p.shows("tr[data-id='mutex/order:42'] .c-holder", "checkout")
+	p.shows("tr[data-id='mutex/order:42'] .c-holder", "shop-1")
+	p.shows("tr[data-id='mutex/order:42'] .c-lease", "s") // counts down
+	p.shows(".t-held", "1")
+	release(t, order)
+	p.shows("#empty", "No lock is held or waited for.")
+	p.shows(".t-held", "0")
+	p.click(".tabs a[data-view=events]")
+	p.shows(".event[data-event=released]", "order:42")
+	p.shows(".event[data-event=held]", "order:42")
+}
+
+func TestWaits_AWaiterAndACycleAreShown(t *testing.T) {
+	s := newSite(t, console.Options{})
+	one, two := s.newClient("worker-1"), s.newClient("worker-2")
+	// Each waits for what the other holds. Their owners have no names, so that neither client finds the deadlock and ends it.
+	a := hold(t.Context(), t, one, "account:1", "")
+	b := hold(t.Context(), t, two, "account:2", "")
+	waitFor(a.Context(t.Context()), t, one, "account:2")
+	waitFor(b.Context(t.Context()), t, two, "account:1")
+	p := newTab(t)
+	p.open(s.url("#/locks/mutex/account:1"))
+	p.shows("tr[data-id='mutex/account:1'] .c-waiters", "1")
+	p.shows("#detail .queue", "worker-2")
+	p.shows("#n-waits", "1 cycle")
+	p.click(".tabs a[data-view=waits]")
+	p.shows(".cycles", "Deadlock of 2")
+	p.until("two edges of a cycle in the picture", "document.querySelectorAll('.picture .edge.in-cycle').length === 2")
+	p.until("the same in the list", "document.querySelectorAll('#edges li[data-cycle=true]').length === 2")
+	p.shows("#edges", "worker-1")
+	p.lacks(".cycles", "undefined")
+}
+
+func TestEngine_ThatDoesNotAnswer_IsSaid(t *testing.T) {
+	s := newSite(t, console.Options{Timeout: 200 * time.Millisecond})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", "order:42")
+	s.faults.Pause()
+	p.shows("#banner", "The engine does not answer.")
+	p.shows("#look", "old")
+	p.shows("td.c-name", "order:42") // what was seen last stays
+	s.faults.Resume()
+	p.until("the banner to go", "document.getElementById('banner').hidden")
+	p.shows("#look", "live")
+}
+
+func TestConnection_ComesBackAfterTheConsoleRestarts(t *testing.T) {
+	s := newSite(t, console.Options{})
+	c := s.newClient("shop-1")
+	hold(t.Context(), t, c, "before", "")
+	p := newTab(t)
+	p.bear("ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE")
+	p.open(s.url(""))
+	p.shows("td.c-name", "before")
+	s.stop()
+	p.shows("#banner", "The console does not answer.")
+	hold(t.Context(), t, c, "meanwhile", "")
+	s.start()
+	p.shows("td.c-name", "meanwhile")
+	p.until("the banner to go", "document.getElementById('banner').hidden")
+}
+
+// A browser has six connections for all tabs of a site together, so a tab that nobody sees has none.
+func TestConnection_IsClosedWhileTheTabIsHidden(t *testing.T) {
+	s := newSite(t, console.Options{})
+	p := newTab(t)
+	p.open(s.url(""))
+	hide := func(hidden bool) {
+		eval[any](p, fmt.Sprintf("Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
+		eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
+	}
+	streams := func(want int32) {
+		t.Helper()
+		poll(t, fmt.Sprintf("%d streams", want), func() bool { return s.streams.Load() == want })
+	}
+	streams(1)
+	hide(true)
+	streams(0)
+	hold(t.Context(), t, s.newClient("shop-1"), "meanwhile", "")
+	hide(false)
+	p.shows("td.c-name", "meanwhile")
+	streams(1)
+}
+
+// Whoever names a lock, or an owner, must not be able to write into the page.
+func TestNames_AreTextWhateverTheyAre(t *testing.T) {
+	s := newSite(t, console.Options{AllowBreak: true})
+	const name = `<img src=x onerror="document.title='hit'">/é ?#%41&+:;=@!$'()*,~|`
+	l := hold(t.Context(), t, s.newClient("<b>shop</b>"), name, "<i>label</i>")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", name)
+	p.shows("td.c-holder", "<i>label</i>")
+	p.click("td.c-name")
+	p.shows("#detail-name", name)
+	p.shows("#detail .holder", "<b>shop</b>")
+	p.press("\x1b")
+	release(t, l)
+	hold(t.Context(), t, s.newClient("shop-2"), name, "")
+	p.click(".tabs a[data-view=events]")
+	p.click(".event[data-event=released] a") // its address is made by the page, that of the row by the console
+	p.shows("#detail-name", name)
+	p.shows("#detail .holder", "shop-2")
+	if n := eval[int](p, "document.querySelectorAll('main img, main b, main i, #detail img').length"); n > 0 {
+		t.Errorf("%d elements were made of names", n)
+	}
+}
+
+func TestEngine_SaysWhatItTells(t *testing.T) {
+	s := newSite(t, console.Options{})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
+	p := newTab(t)
+	p.open(s.url("#/engine"))
+	p.until("every row of the matrix with an answer",
+		"(rows => rows.length === 7 && rows.every((r) => /yes|no/.test(r.cells[1].innerText)))([...document.querySelectorAll('.matrix tbody tr')])")
+	p.shows(".matrix tr[data-ok=false] .why", "this console does not break locks")
+	p.click(".tabs a[data-view=locks]")
+	p.click("tr[data-id='mutex/order:42']")
+	p.shows("#break-note", "this console does not break locks")
+	if eval[bool](p, "Boolean(document.querySelector('#detail [data-break]:not([hidden])'))") {
+		t.Error("there is a button to break a hold, which this console does not")
+	}
+}
+
+func TestFilters_FindWhatIsAskedFor(t *testing.T) {
+	s := newSite(t, console.Options{})
+	c := s.newClient("shop-1")
+	hold(t.Context(), t, c, "order:1", "red")
+	hold(t.Context(), t, c, "order:2", "green")
+	waitFor(t.Context(), t, s.newClient("shop-2"), "order:2")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-name", "order:2")
+	p.press("/")
+	p.press("red")
+	p.lacks("td.c-name", "order:2")
+	p.shows("td.c-name", "order:1")
+	p.press("zzz")
+	p.shows("#empty", "No lock matches")
+	p.press("\x1b")
+	p.shows("td.c-name", "order:1")
+	p.click("#only-waiting")
+	p.lacks("td.c-name", "order:1")
+	p.shows("td.c-name", "order:2")
+	p.click("#only-waiting")
+	p.click("th[data-column=name] button") // by name, downwards
+	p.until("order:2 first", "document.querySelector('tr[data-id]').dataset.id === 'mutex/order:2'")
+	if got := eval[string](p, "document.querySelector('th[data-column=name]').getAttribute('aria-sort')"); got != "descending" {
+		t.Errorf("aria-sort is %q", got)
+	}
+}
