@@ -3,7 +3,7 @@
 import { byId, fresh, h, keyed, setAttr, setText } from './dom.js';
 import { board } from './store.js';
 import { idOf, who } from './rows.js';
-import { kindTag, partyTags } from './tell.js';
+import { kindTag, partyTags, said } from './tell.js';
 import { clock, date, instant } from './time.js';
 import { t, tOr } from './words.js';
 
@@ -58,7 +58,7 @@ export function eventItem(e, named) {
       kindTag(e.kind), ' ', h('span', { class: 'to' }, e.name)),
     h('span', { class: 'who' }, partyTags(who(e))),
     h('span', { class: 'num token', title: t('column.token') }, e.token ? `#${e.token}` : ''),
-    h('span', { class: 'why' }, e.why || ''));
+    h('span', { class: 'why' }, e.why ? said(e.why) : ''));
 }
 
 /** fillEvent has nothing to do: what has happened does not change. */

@@ -9,8 +9,11 @@ export const kindWord = (kind) => tOr(`kind.${kind}`, kind);
 
 export const kindTag = (kind) => h('span', { class: 'kind' }, kindWord(kind));
 
+/** said is what the console or an engine says of itself, in the reader's language if it is one of the sentences that are known. */
+export const said = (sentence) => tOr(`said.${sentence}`, sentence);
+
 /** because is why something is not known, in the engine's words. */
-export const because = (what) => knows(what).why || t('untold.noreason');
+export const because = (what) => said(knows(what).why || t('untold.noreason'));
 
 /** untold says that the engine does not tell something, and why. */
 export const untold = (what) => t('untold.why', { why: because(what) });
