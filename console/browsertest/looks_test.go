@@ -12,7 +12,7 @@ import (
 var views = []string{"locks", "waits", "kinds", "events", "engine"}
 
 func TestWords_InBothLanguagesOnEachView(t *testing.T) {
-	s := newSite(t, console.Options{AllowBreak: true})
+	s := newSite(t, console.Options{})
 	c := s.newClient("shop-1")
 	hold(t.Context(), t, c, "order:42", "")
 	waitFor(t.Context(), t, s.newClient("shop-2"), "order:42")
@@ -29,6 +29,7 @@ func TestWords_InBothLanguagesOnEachView(t *testing.T) {
 		}
 	}
 	check("zh-CN", "等待关系", "持有者")
+	p.shows("#break-note", "本控制台不允许强制解除") // what the console says of itself
 	p.click("#lang")
 	check("en", "Waits", "Holders")
 	// The choice lasts, where the address does not say otherwise.

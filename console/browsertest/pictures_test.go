@@ -153,29 +153,29 @@ func TestPictures_OfTheDocumentation(t *testing.T) {
 
 	p.open(site.url("#/locks/mutex/account:4711"))
 	p.shows("#detail .queue", "nightly-report")
-	p.picture("locks.png")
+	p.picture("locks.png", "body")
 	p.click("#detail [data-break]")
 	p.press("account:4711")
 	p.prefer("prefers-color-scheme", "dark")
-	p.picture("break.png")
+	p.picture("break.png", "#detail")
 	p.press("\x1b")
 	p.open(site.url("#/waits"))
 	p.shows(".cycles", "transfer-81")
-	p.picture("waits.png")
+	p.picture("waits.png", "body")
 	p.prefer("prefers-color-scheme", "light")
 	p.open("http://" + site.addr + "/?lang=zh#/kinds")
 	p.shows(".card", "已用 18 / 20")
-	p.picture("kinds.zh-CN.png")
+	p.picture("kinds.zh-CN.png", "body")
 }
 
-// picture writes what the tab shows into the folder of the documentation, if that is wanted.
-func (p *tab) picture(name string) {
+// picture writes what an element shows into the folder of the documentation, if that is wanted.
+func (p *tab) picture(name, selector string) {
 	p.Helper()
 	if !*screenshots {
 		return
 	}
 	eval[any](p, "document.activeElement.blur()")
-	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	png, err := chromedp.Run(p.ctx, chromedp.Screenshot(chromedp.CSS(selector)))
 	p.must(err)
 	dir := filepath.Join("..", "..", "docs", "console")
 	p.must(os.MkdirAll(dir, 0o755))

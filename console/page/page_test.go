@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -125,6 +128,47 @@ func TestWords_EveryKeyThatIsUsedExistsAndEveryOneIsUsed(t *testing.T) {
 		if !used[key] {
 			t.Errorf("nothing uses %q", key)
 		}
+	}
+}
+
+// said begins the keys of sentences of the console and of engines. A sentence that is written in another way where it comes from
+// would be shown in English.
+const said = "said."
+
+func TestWords_SentencesOfTheConsoleAndOfEnginesAreTheirs(t *testing.T) {
+	if _, err := os.Stat("../../go.work"); err != nil {
+		t.Skip("the engines are modules of their own, and are not here")
+	}
+	var sources strings.Builder
+	for _, pattern := range []string{"../*.go", "../board/*.go", "../../*lock/*.go", "../../redislock/redlock/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(text)
+		}
+	}
+	found := 0
+	for key, text := range words(t, "en") {
+		sentence, ok := strings.CutPrefix(key, said)
+		if !ok {
+			continue
+		}
+		found++
+		if sentence != text {
+			t.Errorf("the key %q has the text %q", sentence, text)
+		}
+		if !strings.Contains(sources.String(), strconv.Quote(sentence)) {
+			t.Errorf("nobody says %q any more", sentence)
+		}
+	}
+	if found == 0 {
+		t.Error("no sentence is translated")
 	}
 }
 

@@ -25,19 +25,23 @@ export function openBreak(hold) {
   opener = document.activeElement;
   target = hold;
   const { main, minor } = who(hold.holder);
-  const confirm = h('button', { type: 'submit', class: 'button danger solid', id: 'break-confirm', disabled: true }, t('break.confirm'));
+  const holder = [main, minor].filter(Boolean).join(' · ') || t('untold.short');
+  const solid = { type: 'submit', class: 'button danger solid', id: 'break-confirm', disabled: true };
+  const confirm = h('button', solid, t('break.confirm'));
+  const leave = h('button', { type: 'button', class: 'button', on: { click: () => cancel() } }, t('break.cancel'));
   const typed = h('input', {
-    type: 'text', id: 'break-typed', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', 'aria-describedby': 'break-meaning',
+    type: 'text', id: 'break-typed', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    'aria-describedby': 'break-meaning',
     on: { input: (e) => { confirm.disabled = e.target.value !== hold.name; } },
   });
   const result = h('p', { class: 'result', id: 'break-result', role: 'status', tabindex: -1 });
   const form = h('form', { class: 'breaking', 'aria-labelledby': 'break-title' },
-    h('h3', { id: 'break-title' }, t('break.title', { who: [main, minor].filter(Boolean).join(' · ') || t('untold.short'), token: hold.token })),
+    h('h3', { id: 'break-title' }, t('break.title', { who: holder, token: hold.token })),
     h('div', { id: 'break-meaning' },
       h('p', null, t('break.means')),
       h('p', null, t('break.danger'))),
     h('label', { for: 'break-typed' }, t('break.type')), h('p', { class: 'num retype' }, hold.name), typed,
-    h('div', { class: 'acts' }, confirm, ' ', h('button', { type: 'button', class: 'button', on: { click: () => cancel() } }, t('break.cancel'))),
+    h('div', { class: 'acts' }, confirm, ' ', leave),
     result);
   form.addEventListener('submit', (e) => {
     e.preventDefault();

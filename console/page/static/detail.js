@@ -6,9 +6,10 @@ import { eventItem, fillEvent } from './events.js';
 import { board, knows, rows } from './store.js';
 import { who } from './rows.js';
 import { look } from './stream.js';
-import { fillLease, leaseParts, marks } from './tablerow.js';
-import { clock, count, date, now, span } from './time.js';
-import { t, tOr } from './words.js';
+import { fillLease, leaseParts } from './tablerow.js';
+import { because, kindTag, markTags, untold } from './tell.js';
+import { clock, count, date, now, span as lasting } from './time.js';
+import { t } from './words.js';
 
 const most = 100; // holders, and waiters, that the pane shows
 let shown = null; // id of the lock that the pane shows
@@ -45,7 +46,7 @@ export function rebuildDetail() {
 }
 
 /** split takes an id apart: its kind and its name. */
-export function split(id) {
+function split(id) {
   const at = id.indexOf('/');
   const name = id.slice(at + 1);
   try {
@@ -74,17 +75,24 @@ function build(pane, id) {
   };
   pane.replaceChildren(
     h('div', { class: 'pane-head' },
-      h('span', { class: 'kind' }, tOr(`kind.${kind}`, kind)),
+      kindTag(kind),
       h('h2', { id: 'detail-name', title: name }, name),
-      h('button', { type: 'button', class: 'tool close', id: 'detail-close', 'aria-keyshortcuts': 'Escape', 'aria-label': t('detail.close'), on: { click: () => closed() } }, '×')),
+      closer()),
     parts.state,
     h('h3', null, t('detail.holders')), parts.noHolders, parts.breaking, parts.holders, parts.moreHolders, parts.breakNote,
     parts.queueTitle, parts.noQueue, parts.queue, parts.moreWaiters,
     h('h3', null, t('detail.events')), parts.noEvents, parts.events,
-    h('p', { class: 'pane-foot' }, h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look')), ' ', parts.looked),
+    h('p', { class: 'pane-foot' }, lookButton(), ' ', parts.looked),
   );
   buildBreak(parts.breaking);
 }
+
+const closer = () => h('button', {
+  type: 'button', class: 'tool close', id: 'detail-close', 'aria-keyshortcuts': 'Escape', 'aria-label': t('detail.close'),
+  on: { click: () => closed() },
+}, '×');
+
+const lookButton = () => h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look'));
 
 async function lookAgain() {
   const id = shown;
@@ -92,7 +100,8 @@ async function lookAgain() {
   const to = parts.looked;
   try {
     const lock = await look(kind, name);
-    setText(to, (lock.holders?.length ?? 0) + (lock.waiters?.length ?? 0) > 0 ? t('detail.looked', { at: clock(now()) }) : t('detail.free'));
+    const used = (lock.holders?.length ?? 0) + (lock.waiters?.length ?? 0) > 0;
+    setText(to, used ? t('detail.looked', { at: clock(now()) }) : t('detail.free'));
   } catch (e) {
     setText(to, t('failed', { error: e.message, hint: e.hint ?? '' }));
   }
@@ -117,7 +126,7 @@ export function updateDetail() {
   say(parts.noEvents, events.length === 0 && t('detail.noevents'));
   const may = knows('break');
   say(parts.breakNote, holds.length > 0 && (may.ok
-    ? holds.some((x) => !x.token) && t('break.notoken') : t('break.cannot', { why: may.why || t('untold.noreason') })));
+    ? holds.some((x) => !x.token) && t('break.notoken') : t('break.cannot', { why: because('break') })));
   more(parts.moreHolders, holds.length);
 }
 
@@ -138,18 +147,22 @@ function summary(row) {
     const shared = row.holds.filter((x) => x.shared && !x.resting).length;
     return shared > 0 ? t('detail.readers', { n: count(shared) }) : t('detail.writer');
   }
-  if (row.kind === 'election') return row.first && !row.first.resting ? t('detail.leader', { value: row.first.label || t('kinds.novalue') }) : t('detail.noleader');
-  return row.retained ? t('state.retained.long') : row.first?.resting ? t('state.resting.long') : row.first ? t('detail.held') : t('detail.noholders');
+  if (!row.first) return t(row.kind === 'election' ? 'detail.noleader' : 'detail.noholders');
+  if (row.first.resting) return t('state.resting.long');
+  if (row.kind === 'election') return t('detail.leader', { value: row.first.label || t('kinds.novalue') });
+  return t(row.retained ? 'state.retained.long' : 'detail.held');
 }
 
 /** used is how many permits of a semaphore are out. What rests is not back yet. */
 export const used = (row) => row.holds.reduce((n, x) => n + (x.weight || 1), 0);
 
+const span = (name) => h('span', { class: name });
+
 function makeHolder() {
   const lease = leaseParts();
   const breaker = h('button', { type: 'button', class: 'button danger', 'data-break': true }, t('break.open'));
   const el = h('li', { class: 'holder' },
-    h('div', { class: 'holder-head' }, h('div', { class: 'party' }, h('span', { class: 'marks' }), h('span', { class: 'main' }), h('span', { class: 'minor' })), breaker),
+    h('div', { class: 'holder-head' }, h('div', { class: 'party' }, span('marks'), span('main'), span('minor')), breaker),
     h('dl', { class: 'facts' }));
   el.parts = { lease, breaker };
   breaker.addEventListener('click', () => openBreak(el.target));
@@ -160,18 +173,19 @@ function fillHolder(el, hold, row) {
   const [head, facts] = el.children;
   const party = head.firstChild;
   const { main, minor } = who(hold);
-  party.children[0].replaceChildren(...marks(hold, row.kind).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
+  party.children[0].replaceChildren(...markTags(hold, row.kind));
   setText(party.children[1], main || t('untold.short'));
   setText(party.children[2], minor);
   const at = now();
   const list = [
-    ['held', hold.since === null ? null : t('fact.heldsince', { span: span(at - hold.since), at: clock(hold.since) }), 'since'],
+    ['held', hold.since === null ? null : t('fact.heldsince', { span: lasting(at - hold.since), at: clock(hold.since) }), 'since'],
     ['lease', '', ''],
     ['token', hold.token || null, 'token'],
     hold.weight > 1 && ['weight', count(hold.weight), ''],
     hold.named && ['named', t('fact.isnamed'), ''],
   ].filter(Boolean);
-  keyed(facts, list, (f) => f[0], (f) => h('div', null, h('dt', null, t(`fact.${f[0]}`)), h('dd', null, f[0] === 'lease' ? el.parts.lease.el : '')), (div, f) => {
+  const make = ([name]) => h('div', null, h('dt', null, t(`fact.${name}`)), h('dd', null, name === 'lease' ? el.parts.lease.el : ''));
+  keyed(facts, list, ([name]) => name, make, (div, f) => {
     if (f[0] !== 'lease') fact(div.lastChild, f);
   });
   fillLease(el.parts.lease, hold, at);
@@ -181,7 +195,7 @@ function fillHolder(el, hold, row) {
 }
 
 function fact(dd, [name, text, what]) {
-  setText(dd, text ?? t('untold.why', { why: knows(what).why || t('untold.noreason') }));
+  setText(dd, text ?? untold(what));
   dd.classList.toggle('untold', text === null);
   if (name === 'token') dd.classList.add('num');
 }
@@ -189,16 +203,19 @@ function fact(dd, [name, text, what]) {
 function updateQueue(row) {
   const waits = row?.waits ?? [];
   const ordered = waits.some((w) => w.position > 0);
-  setText(parts.queueTitle, waits.length > 0 ? t(ordered ? 'detail.queue.n' : 'detail.waiters.n', { n: count(waits.length) }) : t('detail.queue'));
+  const n = count(waits.length);
+  const title = ordered ? t('detail.queue.n', { n }) : t('detail.waiters.n', { n });
+  setText(parts.queueTitle, waits.length > 0 ? title : t('detail.queue'));
   const none = !row || row.waits === null;
-  say(parts.noQueue, waits.length === 0 && (none && !knows('waiters').ok ? t('untold.why', { why: knows('waiters').why || t('untold.noreason') }) : t('detail.nowaiters')));
+  say(parts.noQueue, waits.length === 0 && (none && !knows('waiters').ok ? untold('waiters') : t('detail.nowaiters')));
   const list = ordered ? [...waits].sort((a, b) => a.position - b.position) : waits;
   more(parts.moreWaiters, list.length);
-  keyed(parts.queue, list.slice(0, most), (w) => `${w.client}|${w.owner}|${w.since}`, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
+  const key = (w) => `${w.client}|${w.owner}|${w.since}`;
+  keyed(parts.queue, list.slice(0, most), key, makeWaiter, (li, w) => fillWaiter(li, w, row.kind));
 }
 
 function makeWaiter() {
-  return h('li', null, h('span', { class: 'pos num' }), h('span', { class: 'who' }, h('span', { class: 'main' }), ' ', h('span', { class: 'minor' })), h('span', { class: 'num age' }));
+  return h('li', null, span('pos num'), h('span', { class: 'who' }, span('main'), ' ', span('minor')), span('num age'));
 }
 
 function fillWaiter(li, w, kind) {
@@ -207,6 +224,6 @@ function fillWaiter(li, w, kind) {
   setText(li.children[0], w.position > 0 ? count(w.position) : '•');
   setText(li.children[1].children[0], (main || t('untold.short')) + mode);
   setText(li.children[1].children[1], minor);
-  setText(li.children[2], w.since === null ? t('untold.short') : span(now() - w.since));
+  setText(li.children[2], w.since === null ? t('untold.short') : lasting(now() - w.since));
   setAttr(li.children[2], 'title', w.since === null ? null : date(w.since));
 }

@@ -1,8 +1,9 @@
 // The engine: what it can tell and what it cannot, what its doctor finds, and who broke what.
 
-import { byId, fresh, h, setAttr, setText } from './dom.js';
+import { byId, fresh, h } from './dom.js';
 import { board, knows } from './store.js';
 import { get } from './stream.js';
+import { because, kindWord } from './tell.js';
 import { clock, date, instant } from './time.js';
 import { t, tOr } from './words.js';
 
@@ -45,10 +46,11 @@ export function updateEngine() {
   ].filter(Boolean);
   parts.facts.replaceChildren(...facts.map(([name, text]) => h('div', null, h('dt', null, t(`engine.${name}`)), h('dd', null, text))));
   parts.matrix.replaceChildren(...abilities.map((a) => {
-    const { ok, why } = knows(a);
+    const { ok } = knows(a);
     return h('tr', { 'data-ok': String(ok) }, h('th', { scope: 'row' }, t(`ability.${a}`)),
-      h('td', null, h('span', { class: 'yesno' }, h('span', { 'aria-hidden': 'true' }, ok ? '✓ ' : '– '), t(ok ? 'engine.yes' : 'engine.no'))),
-      h('td', { class: 'why' }, ok ? '' : why || t('untold.noreason')));
+      h('td', null, h('span', { class: 'yesno' },
+        h('span', { 'aria-hidden': 'true' }, ok ? '✓ ' : '– '), t(ok ? 'engine.yes' : 'engine.no'))),
+      h('td', { class: 'why' }, ok ? '' : because(a)));
   }));
 }
 
@@ -59,15 +61,16 @@ async function examine() {
     const { findings } = await get('api/doctor');
     parts.doctor.replaceChildren(h('ul', { class: 'findings' }, (findings ?? []).map(finding)));
   } catch (e) {
-    parts.doctor.replaceChildren(h('p', { class: 'result', 'data-state': 'bad' }, t('failed', { error: e.message, hint: e.hint ?? '' })));
+    parts.doctor.replaceChildren(failure(e));
   }
   parts.examine.disabled = false;
 }
 
+const failure = (e) => h('p', { class: 'result', 'data-state': 'bad' }, t('failed', { error: e.message, hint: e.hint ?? '' }));
+
 const finding = (f) => h('li', { 'data-level': f.level },
   h('span', { class: 'tag' }, tOr(`level.${f.level}`, f.level)), ' ', h('strong', null, f.check), ' ', h('span', null, f.detail),
-  f.advice && h('p', { class: 'quiet' }, t('engine.advice', { advice: f.advice })),
-  f.page && f.level !== 'ok' && h('p', { class: 'quiet' }, t('engine.page', { page: f.page })));
+  f.advice && h('p', { class: 'quiet' }, t('engine.advice', { advice: f.advice })));
 
 async function showAudit() {
   try {
@@ -75,15 +78,21 @@ async function showAudit() {
     const list = entries ?? [];
     parts.audit.replaceChildren(list.length === 0 ? h('p', { class: 'quiet' }, t('engine.audit.none')) : auditTable(list));
   } catch (e) {
-    parts.audit.replaceChildren(h('p', { class: 'result', 'data-state': 'bad' }, t('failed', { error: e.message, hint: e.hint ?? '' })));
+    parts.audit.replaceChildren(failure(e));
   }
 }
 
 function auditTable(list) {
   const heads = ['time', 'who', 'lock', 'token', 'result'].map((c) => h('th', { scope: 'col' }, t(`audit.${c}`)));
-  return h('table', { class: 'matrix' }, h('thead', null, h('tr', null, heads)), h('tbody', null, list.map((e) => {
-    const at = instant(e.time);
-    return h('tr', null, h('td', { class: 'num', title: at === null ? null : date(at) }, at === null ? '' : clock(at)), h('td', null, e.who ?? ''),
-      h('td', null, `${tOr(`kind.${e.kind}`, e.kind)} ${e.name}`), h('td', { class: 'num' }, e.token ?? ''), h('td', null, tOr(`result.${e.result}`, e.result ?? ''), e.error && h('p', { class: 'quiet' }, e.error)));
-  })));
+  return h('table', { class: 'matrix' }, h('thead', null, h('tr', null, heads)), h('tbody', null, list.map(auditRow)));
+}
+
+function auditRow(e) {
+  const at = instant(e.time);
+  return h('tr', null,
+    h('td', { class: 'num', title: at === null ? null : date(at) }, at === null ? '' : clock(at)),
+    h('td', null, e.who ?? ''),
+    h('td', null, `${kindWord(e.kind)} ${e.name}`),
+    h('td', { class: 'num' }, e.token ?? ''),
+    h('td', null, tOr(`result.${e.result}`, e.result ?? ''), e.error && h('p', { class: 'quiet' }, e.error)));
 }

@@ -3,6 +3,7 @@
 import { byId, fresh, h, keyed, setAttr, setText } from './dom.js';
 import { board } from './store.js';
 import { idOf, who } from './rows.js';
+import { kindTag, partyTags, said } from './tell.js';
 import { clock, date, instant } from './time.js';
 import { t, tOr } from './words.js';
 
@@ -18,7 +19,9 @@ let hrefOf = () => '#';
 export function buildEvents(href) {
   hrefOf = href;
   const view = byId('view-events');
-  const chip = (name) => h('button', { type: 'button', class: 'chip', 'data-only': name, on: { click: () => choose(name) } }, t(`events.${name}`));
+  const chip = (name) => h('button', {
+    type: 'button', class: 'chip', 'data-only': name, on: { click: () => choose(name) },
+  }, t(`events.${name}`));
   parts = {
     chips: h('div', { class: 'chips', role: 'group', 'aria-label': t('events.show') }, chip('all'), chip('serious')),
     list: h('ol', { class: 'events wide' }),
@@ -46,15 +49,16 @@ export function updateEvents() {
 /** eventItem makes an entry; named says that it shows which lock it is about. */
 export function eventItem(e, named) {
   const at = instant(e.time);
-  const { main, minor } = who(e);
   const word = tOr(`event.${e.event}`, e.event);
   return h('li', { class: 'event', 'data-event': e.event },
     h('time', { class: 'num', datetime: e.time, title: at === null ? null : date(at) }, at === null ? t('untold.short') : clock(at)),
-    h('span', { class: 'what', title: tOr(`event.${e.event}.long`, '') }, h('span', { class: 'glyph', 'aria-hidden': 'true' }, glyphs[e.event] ?? '·'), ' ', word),
-    named && h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)), title: e.name }, h('span', { class: 'kind' }, tOr(`kind.${e.kind}`, e.kind)), ' ', h('span', { class: 'to' }, e.name)),
-    h('span', { class: 'who' }, main && h('span', { class: 'main' }, main), ' ', minor && h('span', { class: 'minor' }, minor)),
+    h('span', { class: 'what', title: tOr(`event.${e.event}.long`, '') },
+      h('span', { class: 'glyph', 'aria-hidden': 'true' }, glyphs[e.event] ?? '·'), ' ', word),
+    named && h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)), title: e.name },
+      kindTag(e.kind), ' ', h('span', { class: 'to' }, e.name)),
+    h('span', { class: 'who' }, partyTags(who(e))),
     h('span', { class: 'num token', title: t('column.token') }, e.token ? `#${e.token}` : ''),
-    h('span', { class: 'why' }, e.why || ''));
+    h('span', { class: 'why' }, e.why ? said(e.why) : ''));
 }
 
 /** fillEvent has nothing to do: what has happened does not change. */

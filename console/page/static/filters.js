@@ -3,7 +3,8 @@
 import { byId, h, setAttr, setText } from './dom.js';
 import { board, knows } from './store.js';
 import { count } from './time.js';
-import { t, tOr } from './words.js';
+import { kindWord, untold } from './tell.js';
+import { t } from './words.js';
 
 /** filters are what a row must have. An empty set of kinds is all of them. */
 export const filters = {
@@ -69,13 +70,13 @@ export function updateFilters() {
   const had = [...chips.kinds.children].map((c) => c.dataset.kind);
   if (had.join() !== kinds.join()) chips.kinds.replaceChildren(...kinds.map(kindChip));
   for (const chip of chips.kinds.children) setText(chip.lastChild, count(byKind[chip.dataset.kind] ?? 0));
-  cannot('only-waiting', knows('waiters'));
-  cannot('only-late', knows('until'));
+  cannot('only-waiting', 'waiters');
+  cannot('only-late', 'until');
 }
 
-function cannot(id, { ok, why }) {
-  byId(id).disabled = !ok;
-  if (!ok) setAttr(byId(id), 'title', t('untold.why', { why: why || t('untold.noreason') }));
+function cannot(id, what) {
+  byId(id).disabled = !knows(what).ok;
+  if (!knows(what).ok) setAttr(byId(id), 'title', untold(what));
 }
 
 function kindChip(kind) {
@@ -88,5 +89,5 @@ function kindChip(kind) {
         changed();
       },
     },
-  }, tOr(`kind.${kind}`, kind), ' ', h('span', { class: 'n' }));
+  }, kindWord(kind), ' ', h('span', { class: 'n' }));
 }

@@ -6,7 +6,7 @@ const margin = 22;
 const titleRoom = 26; // above a component that has a cycle
 
 /** partyKey tells owners apart as the console does: a named owner is the same in every process. */
-export const partyKey = (p) => (p.owner ? `o:${p.owner}` : `c:${p.client ?? ''}`);
+const partyKey = (p) => (p.owner ? `o:${p.owner}` : `c:${p.client ?? ''}`);
 
 /**
  * layout places the edges' parties. It returns {width, height, parts}, a part being {nodes, edges, cycles, x, y, width, height}

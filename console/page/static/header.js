@@ -86,7 +86,8 @@ function trouble() {
   if (link.state === 'lost') return { state: 'lost', title: t('banner.lost'), text: t('banner.lost.long') };
   if (board.error) {
     const last = instant(board.taken);
-    const text = last === null ? t('banner.never', { error: board.error }) : t('banner.stale.long', { at: clock(last), error: board.error });
+    const { error } = board;
+    const text = last === null ? t('banner.never', { error }) : t('banner.stale.long', { at: clock(last), error });
     return { state: 'stale', title: t('banner.stale'), text };
   }
   if (!board.ready || link.state !== 'open') return { state: 'opening', title: '', text: '' };

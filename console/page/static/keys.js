@@ -76,7 +76,8 @@ function escape(e, app) {
 export function buildHelp() {
   byId('keys').replaceChildren(
     h('h2', { id: 'keys-title' }, t('help.title')),
-    h('dl', null, list.map(([key, what]) => h('div', null, h('dt', null, key.split(' ').map((k) => h('kbd', null, k))), h('dd', null, t(`help.key.${what}`))))),
+    h('dl', null, list.map(([key, what]) => h('div', null,
+      h('dt', null, key.split(' ').map((k) => h('kbd', null, k))), h('dd', null, t(`help.key.${what}`))))),
     h('p', { class: 'quiet' }, t('help.note')),
     h('p', null, h('button', { type: 'button', class: 'button', autofocus: true, on: { click: toggleHelp } }, t('help.close'))));
 }

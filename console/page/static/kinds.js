@@ -5,6 +5,7 @@ import { used } from './detail.js';
 import { who } from './rows.js';
 import { board, knows, rows } from './store.js';
 import { get } from './stream.js';
+import { untold } from './tell.js';
 import { clock, count, now, span } from './time.js';
 import { t } from './words.js';
 
@@ -41,13 +42,14 @@ export function updateKinds() {
     const { cards, note } = parts[kind];
     const lacks = board.kinds && !board.kinds.includes(kind);
     const more = list.length - mostCards;
-    setText(note, lacks ? t('kinds.lacks') : list.length === 0 ? t('kinds.none') : more > 0 ? t('kinds.more', { n: count(more) }) : '');
+    const few = list.length === 0 ? t('kinds.none') : more > 0 ? t('kinds.more', { n: count(more) }) : '';
+    setText(note, lacks ? t('kinds.lacks') : few);
     note.hidden = note.textContent === '';
     keyed(cards, list.slice(0, mostCards), (r) => r.id, makeCard, fillCard);
   }
   const can = knows('latch');
   parts.latch.form.hidden = !can.ok;
-  setText(parts.latch.note, can.ok ? t('kinds.latch.note') : t('untold.why', { why: can.why || t('untold.noreason') }));
+  setText(parts.latch.note, can.ok ? t('kinds.latch.note') : untold('latch'));
 }
 
 function makeCard(row) {
@@ -63,8 +65,9 @@ const fillers = { sem: fillSemaphore, election: fillElection, rw: fillReaders };
 function fillCard(li, row) {
   const card = li.firstChild;
   fillers[row.kind](card, row);
-  const waits = row.waits === null ? t('kinds.waiters.untold') : row.waiting === 0 ? '' : t(row.kind === 'election' ? 'kinds.candidates' : 'kinds.waiting', { n: count(row.waiting) });
-  setText(card.querySelector('.foot'), waits);
+  const some = row.kind === 'election' ? 'kinds.candidates' : 'kinds.waiting';
+  const waits = row.waiting === 0 ? '' : t(some, { n: count(row.waiting) });
+  setText(card.querySelector('.foot'), row.waits === null ? t('kinds.waiters.untold') : waits);
   card.classList.toggle('waiting', row.waiting > 0);
 }
 
@@ -75,7 +78,8 @@ function write(card, big, minor) {
 
 function fillSemaphore(card, row) {
   const n = used(row);
-  write(card, row.limit ? t('kinds.permits', { used: count(n), limit: count(row.limit) }) : t('kinds.permits.nolimit', { used: count(n) }),
+  const permits = { used: count(n), limit: count(row.limit) };
+  write(card, row.limit ? t('kinds.permits', permits) : t('kinds.permits.nolimit', permits),
     t('kinds.holders', { n: count(row.holds.length) }));
   const part = row.limit ? Math.min(1, n / row.limit) : 0;
   card.querySelector('.fill').style.transform = `scaleX(${part})`;
@@ -86,7 +90,8 @@ function fillElection(card, row) {
   const leader = row.holds.find((x) => !x.resting);
   if (!leader) return write(card, t('detail.noleader'), '');
   const since = leader.since === null ? t('untold.short') : span(now() - leader.since);
-  return write(card, leader.label || t('kinds.novalue'), t('kinds.leader', { who: who({ owner: '', client: leader.client }).main || t('untold.short'), since, token: leader.token || '–' }));
+  const term = { who: leader.client || t('untold.short'), since, token: leader.token || '–' };
+  return write(card, leader.label || t('kinds.novalue'), t('kinds.leader', term));
 }
 
 function fillReaders(card, row) {
@@ -101,7 +106,8 @@ function fillReaders(card, row) {
 
 function latchSection() {
   const name = h('input', { type: 'text', id: 'latch-name', autocomplete: 'off', spellcheck: 'false' });
-  const form = h('form', { class: 'ask' }, h('label', { for: 'latch-name' }, t('kinds.latch.name')), name, h('button', { type: 'submit', class: 'button' }, t('kinds.latch.ask')));
+  const form = h('form', { class: 'ask' }, h('label', { for: 'latch-name' }, t('kinds.latch.name')), name,
+    h('button', { type: 'submit', class: 'button' }, t('kinds.latch.ask')));
   const note = h('p', { class: 'quiet' });
   const cards = h('ul', { class: 'cards', id: 'latches', 'aria-live': 'polite' });
   form.addEventListener('submit', (e) => {
@@ -124,9 +130,15 @@ async function askLatch(name, cards) {
 
 function showLatches(cards) {
   const list = [...latches].sort(([, a], [, b]) => b.at - a.at);
-  keyed(cards, list, ([name]) => name, ([name]) => h('li', null, h('div', { class: 'card' }, h('span', { class: 'name', title: name }, name),
-    h('span', { class: 'big' }), h('span', { class: 'minor' }))), (li, [, said]) => {
-    const open = said.count === 0;
-    write(li.firstChild, said.error ? t('failed', said) : open ? t('kinds.latch.open') : t('kinds.latch.count', { n: count(said.count) }), t('detail.looked', { at: clock(said.at) }));
+  keyed(cards, list, ([name]) => name, latchCard, (li, [, said]) => {
+    write(li.firstChild, latchText(said), t('detail.looked', { at: clock(said.at) }));
   });
+}
+
+const latchCard = ([name]) => h('li', null, h('div', { class: 'card' },
+  h('span', { class: 'name', title: name }, name), h('span', { class: 'big' }), h('span', { class: 'minor' })));
+
+function latchText(said) {
+  if (said.error) return t('failed', said);
+  return said.count === 0 ? t('kinds.latch.open') : t('kinds.latch.count', { n: count(said.count) });
 }

@@ -58,7 +58,8 @@ export class Row {
   /** next is the hold whose lease ends first, or null if none has a known end. */
   get next() {
     const active = this.#active();
-    return (active.length ? active : this.holds).reduce((a, b) => (b.until !== null && (a === null || b.until < a.until) ? b : a), null);
+    const sooner = (a, b) => (b.until !== null && (a === null || b.until < a.until) ? b : a);
+    return (active.length ? active : this.holds).reduce(sooner, null);
   }
 
   #active() {
@@ -71,8 +72,10 @@ export class Row {
 
   /** text is what search looks in. */
   get text() {
-    this.#text ??= [this.name, this.kind, this.unreadable, ...(this.#lock.holders ?? []).map(whole), ...(this.#lock.waiters ?? []).map(whole)]
-      .join('\n').toLowerCase();
+    if (this.#text === null) {
+      const parties = [...(this.#lock.holders ?? []), ...(this.#lock.waiters ?? [])];
+      this.#text = [this.name, this.kind, this.unreadable, ...parties.map(whole)].join('\n').toLowerCase();
+    }
     return this.#text;
   }
 }
@@ -98,21 +101,26 @@ function measure(hold, before, at) {
   }
 }
 
-/** usual is how long leases are on this board, as far as it is known: the middle one. It is the scale of bars of other holds. */
+/**
+ * usual is how long leases are on this board: the middle one of those that are known exactly, or else the longest that was seen,
+ * outliers aside. It is the scale of the bars of other holds.
+ */
 export let usual = 0;
 
 const sample = 500; // rows
 
 export function measureUsual(rows) {
-  const known = [];
+  const exact = [];
+  const seen = [];
   let left = sample;
   for (const row of rows.values()) {
     if (left-- === 0) break;
-    for (const h of row.holds) if (h.exact) known.push(h.full);
+    for (const h of row.holds) (h.exact ? exact : seen).push(h.full);
   }
-  known.sort((a, b) => a - b);
-  usual = known[Math.floor(known.length / 2)] ?? 0;
+  usual = exact.length > 0 ? quantile(exact, 0.5) : quantile(seen, 0.9);
 }
+
+const quantile = (list, q) => list.sort((a, b) => a - b)[Math.floor(list.length * q)] ?? 0;
 
 const least = (times) => times.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a), null);
 
@@ -140,7 +148,7 @@ export function idOf(kind, name) {
 const whole = (p) => `${p.client ?? ''} ${p.owner ?? ''} ${p.label ?? ''} ${p.token ?? ''}`;
 
 /** matches reports whether a row has every word of the search, and passes the filters. */
-export function matches(row, words, filters, at) {
+function matches(row, words, filters, at) {
   if (filters.kinds.size > 0 && !filters.kinds.has(row.kind)) return false;
   if (filters.waiting && row.waiting === 0) return false;
   if (filters.late && !row.holds.some((h) => late(h, at))) return false;

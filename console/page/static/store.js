@@ -17,6 +17,8 @@ export const rows = new Map();
 /** revision grows whenever rows change, so that lists know whether to sort again. */
 export let revision = 0;
 
+// replaced are the fields of a change that replace those of the board, where they are there.
+const replaced = ['taken', 'tried', 'tookMs', 'counts', 'edges', 'cycles', 'truncated', 'edgesTruncated', 'knows'];
 const maxEvents = 200;
 const listeners = [];
 
@@ -44,7 +46,7 @@ export function takeBoard(b) {
 /** takeChange changes what differs since the message before. Without changed and gone the locks are as they were. */
 export function takeChange(c) {
   heard(c.tried ?? c.taken);
-  for (const name of ['taken', 'tried', 'tookMs', 'counts', 'edges', 'cycles', 'truncated', 'edgesTruncated', 'lifetime', 'knows', 'intervalMs']) {
+  for (const name of replaced) {
     if (c[name] !== undefined && c[name] !== null) board[name] = c[name];
   }
   board.error = c.error ?? '';

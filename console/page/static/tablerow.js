@@ -3,8 +3,9 @@
 import { h, setAttr, setText } from './dom.js';
 import { board, knows } from './store.js';
 import { late, usual, who } from './rows.js';
+import { kindWord, markTags, untold } from './tell.js';
 import { count, date, now, span } from './time.js';
-import { t, tOr } from './words.js';
+import { t } from './words.js';
 
 /** makeRow makes the elements of a row. */
 export function makeRow(columns) {
@@ -45,7 +46,7 @@ export function fill(tr, row, at, { active, lang }) {
 }
 
 function still({ cells, parts }, row) {
-  setText(parts.kind, tOr(`kind.${row.kind}`, row.kind));
+  setText(parts.kind, kindWord(row.kind));
   setText(parts.name, row.name);
   setAttr(cells.name, 'title', row.name);
   fillHolder(cells, parts, row);
@@ -60,36 +61,29 @@ function still({ cells, parts }, row) {
 }
 
 function fillHolder(cells, parts, row) {
-  const { main, minor } = row.unreadable ? { main: t('row.unreadable', { why: row.unreadable }), minor: '' } : who(row.first);
+  const unreadable = row.unreadable && t('row.unreadable', { why: row.unreadable });
+  const { main, minor } = unreadable ? { main: unreadable, minor: '' } : who(row.first);
   const more = row.holds.length > 1 ? ` +${count(row.holds.length - 1)}` : '';
   setText(parts.holder, row.first?.retained && !main ? row.first.client : main || (row.unreadable ? '' : t('row.free')));
   setText(parts.client, minor + more);
   setAttr(cells.holder, 'title', [parts.holder.textContent, minor].filter(Boolean).join('\n'));
   parts.holder.classList.toggle('quiet', !main || Boolean(row.unreadable));
-  parts.marks.replaceChildren(...marks(row.first, row.kind).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
-}
-
-/** marks are the words for what is special about a hold. */
-export function marks(hold, kind) {
-  if (!hold) return [];
-  return ['resting', 'retained', 'shared'].filter((m) => hold[m] && (m !== 'shared' || kind === 'rw')); // permits are always shared
+  parts.marks.replaceChildren(...markTags(row.first, row.kind));
 }
 
 function unknown(cell, is, what) {
   cell.classList.toggle('untold', Boolean(is));
-  setAttr(cell, 'title', is ? t('untold.why', { why: knows(what).why || t('untold.noreason') }) : null);
+  setAttr(cell, 'title', is ? untold(what) : null);
 }
 
 function fillTime({ cells, parts }, row) {
   const at = now();
   const held = row.since !== null;
   setText(cells.held, held ? span(at - row.since) : row.first && !row.first.resting ? t('untold.short') : '–');
-  cells.held.classList.toggle('untold', !held && Boolean(row.first));
-  setAttr(cells.held, 'title', held ? date(row.since) : row.first ? sinceUnknown() : null);
+  cells.held.classList.toggle('untold', !held && Boolean(row.first) && !row.first.resting);
+  setAttr(cells.held, 'title', held ? date(row.since) : row.first && !row.first.resting ? untold('since') : null);
   fillLease(parts.lease, row.next ?? row.first, at);
 }
-
-const sinceUnknown = () => t('untold.why', { why: knows('since').why || t('untold.noreason') });
 
 /** fillLease writes how much of a hold's lease is left, or why nobody can say. */
 export function fillLease({ el, bar, text }, hold, at) {
@@ -103,7 +97,7 @@ export function fillLease({ el, bar, text }, hold, at) {
   }
   if (!known) {
     setText(text, endless());
-    setAttr(el, 'title', board.lifetime === 'lease' ? t('untold.why', { why: knows('until').why || t('untold.noreason') }) : t(`lifetime.${board.lifetime}.long`));
+    setAttr(el, 'title', board.lifetime === 'lease' ? untold('until') : t(`lifetime.${board.lifetime}.long`));
     return;
   }
   const left = hold.until - at;

@@ -1,12 +1,13 @@
 // Who waits for whom: a picture, and the same as text. The picture is made of SVG elements, the text is a list, and each names the
 // cycles.
 
-import { byId, fresh, h, keyed, s, setAttr, setText } from './dom.js';
+import { byId, fresh, h, keyed, s, setText } from './dom.js';
 import { layout } from './graph.js';
 import { idOf, who } from './rows.js';
 import { board, knows } from './store.js';
+import { kindTag, kindWord, partyTags, untold } from './tell.js';
 import { count } from './time.js';
-import { t, tOr } from './words.js';
+import { t } from './words.js';
 
 const mostDrawn = 60; // parties; a picture of more is a carpet
 const mostListed = 500;
@@ -40,7 +41,7 @@ export function updateWaits() {
   drawn = state;
   const can = knows('waiters');
   const { edges, cycles } = board;
-  setText(parts.note, can.ok ? t(edges.length > 0 ? 'waits.note' : 'waits.none') : t('untold.why', { why: can.why || t('untold.noreason') }));
+  setText(parts.note, can.ok ? t(edges.length > 0 ? 'waits.note' : 'waits.none') : untold('waiters'));
   parts.note.classList.toggle('empty', edges.length === 0);
   keyed(parts.cycles, cycles, (c) => c.join('|'), cycleItem);
   parts.cycles.hidden = cycles.length === 0;
@@ -52,7 +53,8 @@ export function updateWaits() {
 const edgeKey = (e) => JSON.stringify(e);
 
 function cycleItem(cycle) {
-  return h('li', null, h('strong', null, t('waits.cycle', { n: count(cycle.length) })), ' ', h('span', { class: 'main' }, [...cycle, cycle[0]].join(' → ')));
+  const owners = [...cycle, cycle[0]].join(' → ');
+  return h('li', null, h('strong', null, t('waits.cycle', { n: count(cycle.length) })), ' ', h('span', { class: 'main' }, owners));
 }
 
 const partyText = (p) => who(p).main || who(p).minor || t('untold.short');
@@ -60,15 +62,14 @@ const partyText = (p) => who(p).main || who(p).minor || t('untold.short');
 function edgeItem(e) {
   const lock = h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)) }, e.name);
   return h('li', { 'data-cycle': String(Boolean(e.cycle)) },
-    party(e.waiter), ' ', h('span', { class: 'quiet' }, t('waits.for')), ' ', h('span', { class: 'kind' }, tOr(`kind.${e.kind}`, e.kind)), ' ', lock, ' ',
-    h('span', { class: 'quiet' }, t(e.resting ? 'waits.restingof' : 'waits.heldby')), ' ', party(e.holder),
+    party(e.waiter), quiet(t('waits.for')), kindTag(e.kind), ' ', lock,
+    quiet(t(e.resting ? 'waits.restingof' : 'waits.heldby')), party(e.holder),
     e.cycle && h('span', { class: 'tag alarm' }, t('waits.incycle')));
 }
 
-function party(p) {
-  const { main, minor } = who(p);
-  return h('span', { class: 'who' }, h('span', { class: 'main' }, main || t('untold.short')), minor && ' ', minor && h('span', { class: 'minor' }, minor));
-}
+const quiet = (text) => h('span', { class: 'quiet' }, ` ${text} `);
+
+const party = (p) => h('span', { class: 'who' }, partyTags(who(p)));
 
 function draw(edges, cycles) {
   const g = layout(edges, cycles, mostDrawn);
@@ -78,14 +79,16 @@ function draw(edges, cycles) {
     parts.picture.replaceChildren();
     return;
   }
-  const svg = s('svg', { viewBox: `0 0 ${g.width} ${g.height}`, width: g.width, height: g.height, role: 'img', 'aria-labelledby': 'graph-title' },
+  const size = { viewBox: `0 0 ${g.width} ${g.height}`, width: g.width, height: g.height };
+  const svg = s('svg', { ...size, role: 'img', 'aria-labelledby': 'graph-title' },
     s('title', { id: 'graph-title' }, t('waits.picture', { n: count(edges.length), cycles: count(cycles.length) })),
     s('defs', null, marker('arrow'), marker('arrow-cycle')),
     g.parts.map(drawPart));
   parts.picture.replaceChildren(svg);
 }
 
-const marker = (id) => s('marker', { id, viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' },
+const tip = { viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' };
+const marker = (id) => s('marker', { id, ...tip },
   s('path', { d: 'M0 0 10 5 0 10z', class: id }));
 
 function drawPart(part) {
@@ -112,8 +115,10 @@ const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most 
 function drawEdge(e, part) {
   const { d, x, y } = way(e, part);
   const label = e.labelled && s('text', { class: 'lock', x, y, 'text-anchor': 'middle' }, cut(e.name, 18));
-  return s('a', { href: hrefOf(idOf(e.kind, e.name)), class: e.cycle ? 'edge in-cycle' : e.resting ? 'edge rests' : 'edge', tabindex: -1 },
-    s('title', null, t('waits.edge', { waiter: partyText(e.waiter), kind: tOr(`kind.${e.kind}`, e.kind), name: e.name, holder: partyText(e.holder) })),
+  const name = e.cycle ? 'edge in-cycle' : e.resting ? 'edge rests' : 'edge';
+  const said = { waiter: partyText(e.waiter), kind: kindWord(e.kind), name: e.name, holder: partyText(e.holder) };
+  return s('a', { href: hrefOf(idOf(e.kind, e.name)), class: name, tabindex: -1 },
+    s('title', null, t('waits.edge', said)),
     s('path', { d, 'marker-end': `url(#${e.cycle ? 'arrow-cycle' : 'arrow'})` }), label);
 }
 
@@ -135,7 +140,8 @@ function way(e, part) {
   const r = 8;
   const turn = start.x > end.x ? -1 : 1;
   return {
-    d: `M${start.x} ${start.y}V${floor - r}Q${start.x} ${floor} ${start.x + turn * r} ${floor}H${end.x - turn * r}Q${end.x} ${floor} ${end.x} ${floor - r}V${end.y + 2}`,
+    d: `M${start.x} ${start.y}V${floor - r}Q${start.x} ${floor} ${start.x + turn * r} ${floor}`
+      + `H${end.x - turn * r}Q${end.x} ${floor} ${end.x} ${floor - r}V${end.y + 2}`,
     x: (start.x + end.x) / 2, y: floor - 5,
   };
 }
