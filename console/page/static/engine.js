@@ -70,7 +70,8 @@ const failure = (e) => h('p', { class: 'result', 'data-state': 'bad' }, t('faile
 
 const finding = (f) => h('li', { 'data-level': f.level },
   h('span', { class: 'tag' }, tOr(`level.${f.level}`, f.level)), ' ', h('strong', null, f.check), ' ', h('span', null, f.detail),
-  f.advice && h('p', { class: 'quiet' }, t('engine.advice', { advice: f.advice })));
+  f.advice && h('p', { class: 'quiet' }, t('engine.advice', { advice: f.advice })),
+  f.page && f.level !== 'ok' && h('p', { class: 'quiet' }, t('engine.page', { page: f.page })));
 
 async function showAudit() {
   try {
