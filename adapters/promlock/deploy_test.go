@@ -199,7 +199,8 @@ func TestPage_ExplainsEachMetric_EachResultAndEachReason(t *testing.T) {
 	}
 }
 
-// promtool knows all of the syntax, and evaluates the rules over series of testdata/alerts_test.yaml. It is not among the programs that CI installs: scripts/programs.txt.
+// promtool knows all of the syntax, and evaluates the rules over the series of testdata/alerts_test.yaml. It is not among
+// the programs that CI installs: scripts/programs.txt.
 func TestAlerts_AreAccepted_ByPromtool(t *testing.T) {
 	_ = ours(t, rules)
 	promtool, err := exec.LookPath("promtool")
@@ -210,7 +211,10 @@ func TestAlerts_AreAccepted_ByPromtool(t *testing.T) {
 		}
 		t.Skip("promtool is not on PATH (install prometheus), so the syntax of " + rules + " was not checked")
 	}
-	for _, args := range [][]string{{"check", "rules", filepath.Join("../..", rules)}, {"test", "rules", "testdata/alerts_test.yaml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", filepath.Join("../..", rules)},
+		{"test", "rules", "testdata/alerts_test.yaml"},
+	} {
 		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", args, err, out)
 		}
