@@ -17,7 +17,8 @@ func (s *show) play(ctx context.Context) error {
 		return err
 	}
 	s.begin = time.Now()
-	fmt.Fprintf(s.out, "%d shops with %d customers each, one lock for the market; a clerk who holds the ledger's; each lease is %v.\n"+
+	fmt.Fprintf(s.out, "%d shops with %d customers each, one lock for the market; a clerk who holds the ledger's; "+
+		"each lease is %v.\n"+
 		"Prometheus at http://%s scrapes them every %v, and has %s with a second for each minute.\n\n",
 		s.shops, s.crowd, lease, s.prom.addr, scrapes, alertFile)
 	for _, act := range []func(context.Context) error{s.morning, s.cutAndMend, s.stopAndGoOn, s.evening} {
@@ -37,8 +38,8 @@ func (s *show) awaitScrapes(ctx context.Context) error {
 	})
 }
 
-// morning waits until the clerk has renewed twice while it was watched: from then on there is nearly a third of a lease until
-// the next renewal.
+// morning waits until the clerk has renewed twice while it was watched: from then on there is nearly a third of a
+// lease until the next renewal.
 func (s *show) morning(ctx context.Context) error {
 	const renewals = `interlock_renewals_total{class="ledger",result="ok"}`
 	before, err := s.prom.value(ctx, renewals)
@@ -101,7 +102,8 @@ func (s *show) mend(ctx context.Context) error {
 		case e.Reason != "":
 			return fmt.Errorf("the ledger's lock is lost (%s): %w", e.Reason, errUnexpected)
 		case e.Late:
-			s.say("a renewal is confirmed after %d failed, when %v was left: late, and nothing is lost", failures, tenths(e.Margin))
+			s.say("a renewal is confirmed after %d failed, when %v was left: late, and nothing is lost", failures,
+				tenths(e.Margin))
 			return nil
 		}
 		if failures++; failures == 1 {
@@ -116,8 +118,8 @@ func (s *show) mend(ctx context.Context) error {
 	}
 }
 
-// attempts is how often a shop is stopped. Prometheus must have seen everybody wait for ten seconds without a gap, which it
-// may not on a machine with too much to do; and a lease does not wait for it.
+// attempts is how often a shop is stopped. Prometheus must have seen everybody wait for ten seconds without a gap,
+// which it may not on a machine with too much to do; and a lease does not wait for it.
 const attempts = 3
 
 // stopAndGoOn stops a shop until the market has gone on without it, and lets it go on.
@@ -149,7 +151,8 @@ func (s *show) stop(ctx context.Context) (seen bool, err error) {
 		return false, err
 	}
 	stopped := s.mark(shopName(0) + " stopped")
-	s.say("%s is stopped (SIGSTOP) in the middle of a purchase, with token %d of the market's lock", shopName(0), holds.Token)
+	s.say("%s is stopped (SIGSTOP) in the middle of a purchase, with token %d of the market's lock", shopName(0),
+		holds.Token)
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	bought := make(chan error, 1)
@@ -162,7 +165,8 @@ func (s *show) stop(ctx context.Context) (seen bool, err error) {
 		return seen, fmt.Errorf("ann, who came after that: %w", err)
 	}
 	s.mark("lease over")
-	s.say("its lease has ended: ann, who came after the stop, has the lock after %v, and everybody trades", tenths(time.Since(stopped)))
+	s.say("its lease has ended: ann, who came after the stop, has the lock after %v, and everybody trades",
+		tenths(time.Since(stopped)))
 	if !seen {
 		return false, nil
 	}
@@ -225,8 +229,8 @@ func (s *show) report() error {
 		all.Failed += w.Failed
 		all.Err = cmp.Or(w.Err, all.Err)
 	}
-	s.say("%d trades are done, and %d have failed%s; all %d goods and all money are there, once", all.Trades, all.Failed,
-		inBrackets(all.Err), goods)
+	s.say("%d trades are done, and %d have failed%s; all %d goods and all money are there, once", all.Trades,
+		all.Failed, inBrackets(all.Err), goods)
 	return nil
 }
 

@@ -21,7 +21,8 @@ var errWrong = errors.New("the market is not correct")
 // stock gives the customers their money, and offers the goods.
 func stock(ctx context.Context, c rueidis.Client, customers []string) error {
 	for _, name := range customers {
-		if err := c.Do(ctx, c.B().Set().Key(bazaar.FundsKey(name)).Value(fmt.Sprint(purse)).Build()).Error(); err != nil {
+		funds := c.B().Set().Key(bazaar.FundsKey(name)).Value(fmt.Sprint(purse)).Build()
+		if err := c.Do(ctx, funds).Error(); err != nil {
 			return err
 		}
 	}

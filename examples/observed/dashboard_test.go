@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// checkDashboard has Prometheus answer what the dashboard of the repository would ask it. Each panel must have something to
-// show, and each variable something to choose from.
+// checkDashboard has Prometheus answer what the dashboard of the repository would ask it. Each panel must have
+// something to show, and each variable something to choose from.
 func checkDashboard(ctx context.Context, t *testing.T, p prom) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/grafana.json")
@@ -50,7 +50,8 @@ func checkDashboard(ctx context.Context, t *testing.T, p prom) {
 		}
 		asked++
 		var values []string
-		if err := p.get(ctx, "label/"+m[2]+"/values", url.Values{"match[]": {m[1]}}, &values); err != nil || len(values) == 0 {
+		err := p.get(ctx, "label/"+m[2]+"/values", url.Values{"match[]": {m[1]}}, &values)
+		if err != nil || len(values) == 0 {
 			t.Errorf("the dashboard's variable %s has the values %q (%v)", v.Definition, values, err)
 		}
 	}

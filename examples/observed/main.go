@@ -10,11 +10,11 @@
 //	                                                                                           ▼
 //	deploy/alerts.yaml, with a second for each minute ──────────────────────────────────▶ Prometheus
 //
-// First the clerk's link is cut. Renewals fail, an alert says so, and the link is mended before the lock is lost: that is
-// what this alert is for. Then a shop is stopped by SIGSTOP in the middle of a purchase, while it holds the market's lock.
-// It can report nothing, but the others wait, and an alert says so. After one lease the market goes on without it. Then
-// the shop goes on as well, is told that it has lost the lock, writes nothing, and the alert of a loss fires. What is said
-// of alerts is what Prometheus answers. In the end all goods and all money are counted.
+// First the clerk's link is cut. Renewals fail, an alert says so, and the link is mended before the lock is lost: that
+// is what this alert is for. Then a shop is stopped by SIGSTOP in the middle of a purchase, while it holds the
+// market's lock. It can report nothing, but the others wait, and an alert says so. After one lease the market goes on
+// without it. Then the shop goes on as well, is told that it has lost the lock, writes nothing, and the alert of a
+// loss fires. What is said of alerts is what Prometheus answers. In the end all goods and all money are counted.
 //
 // The rules are those of deploy/alerts.yaml with "m" replaced by "s" in each range, offset and for: a minute would make
 // this take an hour. The lock's Lease is 20 s instead of the default of 30.
@@ -23,8 +23,8 @@
 //	-trace      prints the spans of one order that waits while the shop stands still
 //	-keep       goes on at the end, with everything running, until it is interrupted
 //
-// The program ends with 0 if all of this happened, with 1 if something did not, with 69 if a server is not installed, and with
-// 130 when it is interrupted.
+// The program ends with 0 if all of this happened, with 1 if something did not, with 69 if a server is not installed,
+// and with 130 when it is interrupted.
 package main
 
 import (
@@ -48,11 +48,13 @@ type settings struct {
 }
 
 const (
-	// lease is that of all locks. It leaves InterlockManyWait, which wants ten seconds, time to fire while a holder is stopped.
+	// lease is that of all locks. It leaves InterlockManyWait, which wants ten seconds, time to fire while a holder is
+	// stopped.
 	lease = 20 * time.Second
 
-	// least is how many customers must be left when one shop is stopped: InterlockManyWait is about more than 20. By default each
-	// of the others has as many, so that it is enough to scrape one of them: on a machine with much to do a scrape may fail.
+	// least is how many customers must be left when one shop is stopped: InterlockManyWait is about more than 20. By
+	// default each of the others has as many, so that it is enough to scrape one of them: on a machine with much to do
+	// a scrape may fail.
 	least = 24
 )
 
@@ -67,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var s settings
 	flags.IntVar(&s.shops, "shops", 4, "processes that trade")
 	flags.IntVar(&s.crowd, "customers", 24, "customers in each")
-	flags.StringVar(&s.rules, "rules", "", "file of alert rules (default "+alertFile+" of the repository around this folder)")
+	flags.StringVar(&s.rules, "rules", "", "file of alert rules (default "+alertFile+" of the repository)")
 	flags.StringVar(&s.svg, "svg", "", "file to draw a picture into")
 	flags.BoolVar(&s.trace, "trace", false, "print the spans of one order")
 	flags.BoolVar(&s.keep, "keep", false, "go on at the end until interrupted")

@@ -53,15 +53,18 @@ func (p *printed) String() string {
 // story is what the program must tell, in this order.
 var story = []string{
 	"everybody trades", "link between the clerk and Redis is cut", "ALERT InterlockRenewalsFail fires", "is mended",
-	"late, and nothing is lost", "ALERT InterlockRenewalsLate fires", "shop 1 is stopped", "ALERT InterlockManyWait fires",
-	"ann, who came after the stop, has the lock", "InterlockManyWait has resolved", "shop 1 goes on",
-	"it buys nothing, because it is told", "was lost: no renewal was confirmed in time", "ALERT InterlockLockLost fires",
-	"InterlockLockLost has resolved", "no alert fires", "trades are done", "all 500 goods and all money are there", "order of ann",
-	"lock wait", "result=acquired queued=true", "lock hold", "buy", "The market goes on",
+	"late, and nothing is lost", "ALERT InterlockRenewalsLate fires",
+	"shop 1 is stopped", "ALERT InterlockManyWait fires", "ann, who came after the stop, has the lock",
+	"InterlockManyWait has resolved",
+	"shop 1 goes on", "it buys nothing, because it is told", "was lost: no renewal was confirmed in time",
+	"ALERT InterlockLockLost fires", "InterlockLockLost has resolved",
+	"no alert fires", "trades are done", "all 500 goods and all money are there",
+	"order of ann", "lock wait", "result=acquired queued=true", "lock hold", "buy",
+	"The market goes on",
 }
 
-// TestObserved_TellsItsWholeStory is the program with a real Redis and a real Prometheus. It takes about a minute, in which it
-// mostly waits.
+// TestObserved_TellsItsWholeStory is the program with a real Redis and a real Prometheus. It takes about a minute, in
+// which it mostly waits.
 func TestObserved_TellsItsWholeStory(t *testing.T) {
 	t.Parallel()
 	svg := filepath.Join(t.TempDir(), "observed.svg")
@@ -180,7 +183,8 @@ func TestCountAll_NoticesWhatIsWrong(t *testing.T) {
 		"an item lost":          {"ZREM", bazaar.MarketKey, first.Member()},
 		"an item in two places": {"SADD", bazaar.StoreKey("cid"), first.Item},
 	} {
-		err := errors.Join(client.Do(t.Context(), client.B().Flushdb().Build()).Error(), stock(t.Context(), client, customers),
+		err := errors.Join(client.Do(t.Context(), client.B().Flushdb().Build()).Error(),
+			stock(t.Context(), client, customers),
 			client.Do(t.Context(), client.B().Arbitrary(args...).Build()).Error())
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +198,9 @@ func TestCountAll_NoticesWhatIsWrong(t *testing.T) {
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 	for want, all := range map[int][][]string{
-		command.Usage:  {{"-shops", "1"}, {"-customers", "7"}, {"-shops", "100", "-customers", "100"}, {"-nosuch"}, {"everything"}},
+		command.Usage: {
+			{"-shops", "1"}, {"-customers", "7"}, {"-shops", "100", "-customers", "100"}, {"-nosuch"}, {"everything"},
+		},
 		command.Failed: {{"-rules", "nosuch.yaml"}},
 	} {
 		for _, args := range all {

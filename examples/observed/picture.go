@@ -56,7 +56,8 @@ func (r *record) svg() []byte {
 	b.WriteString("<title>What Prometheus saw: trades, waits, renewals, losses and alerts over time</title>\n")
 	b.WriteString(look)
 	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`+"\n", pictureWidth, height)
-	b.WriteString(`<text class="ink" x="16" y="24" font-size="15">What Prometheus saw of a link that was cut, and of a holder that stood still</text>` + "\n")
+	b.WriteString(`<text class="ink" x="16" y="24" font-size="15">` +
+		"What Prometheus saw of a link that was cut, and of a holder that stood still</text>\n")
 	b.WriteString(c.under.String())
 	b.WriteString(c.over.String())
 	b.WriteString("</svg>\n")
@@ -88,19 +89,18 @@ func (c *canvas) panel(p panel) {
 	most = niceAbove(most)
 	at := func(v float64) float64 { return bottom - (bottom-top)*v/most }
 	for _, v := range []float64{0, most / 2, most} {
-		fmt.Fprintf(&c.under, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`, plotLeft, at(v), plotRight, at(v))
-		fmt.Fprintf(&c.under, `<text class="faint" x="%d" y="%.1f" text-anchor="end">%v</text>`+"\n", plotLeft-6, at(v)+4, v)
+		c.across("grid", at(v), "none")
+		c.text("faint", plotLeft-6, at(v)+4, "end", fmt.Sprint(v))
 	}
 	fmt.Fprintf(&c.over, `<text class="ink" x="16" y="%.1f" font-size="12">%s</text>`+"\n", top+9, p.title)
 	if p.limit > 0 {
-		fmt.Fprintf(&c.over, `<line class="limit" x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke-dasharray="5 4"/>`, plotLeft, at(p.limit),
-			plotRight, at(p.limit))
-		fmt.Fprintf(&c.over, `<text class="fred" x="16" y="%.1f">alert above %v</text>`+"\n", top+28, p.limit)
+		c.across("limit", at(p.limit), "5 4")
+		c.text("fred", 16, top+28, "start", fmt.Sprint("alert above ", p.limit))
 	}
 	for i, l := range p.lines {
 		c.line(l, at, p.steps)
 		if l.name != "" {
-			fmt.Fprintf(&c.over, `<text class="f%s" x="16" y="%.1f">%s</text>`+"\n", l.colour, top+28+float64(i)*16, l.name)
+			c.text("f"+l.colour, 16, top+28+float64(i)*16, "start", l.name)
 		}
 	}
 	c.y += panelHeight + panelGap
@@ -130,13 +130,11 @@ func (c *canvas) band(b band) {
 	if b.below {
 		c.y += groupGap
 	}
-	fmt.Fprintf(&c.under, `<line class="grid" x1="%d" y1="%d" x2="%d" y2="%d"/>`, plotLeft, c.y+bandHeight/2, plotRight, c.y+bandHeight/2)
-	fmt.Fprintf(&c.over, `<text class="ink" x="16" y="%d">%s</text>`, c.y+bandHeight-2, b.name)
+	c.across("grid", float64(c.y)+bandHeight/2, "none")
+	c.text("ink", 16, float64(c.y)+bandHeight-2, "start", b.name)
 	for _, s := range b.spans {
-		fmt.Fprintf(&c.over, `<rect class="f%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`, s.colour, c.x(s.from), c.y,
-			c.x(s.to)-c.x(s.from), bandHeight)
+		c.box(s.colour, c.x(s.from), float64(c.y), c.x(s.to)-c.x(s.from), bandHeight)
 	}
-	c.over.WriteString("\n")
 	c.y += bandStep
 }
 
@@ -144,9 +142,9 @@ func (c *canvas) band(b band) {
 func (c *canvas) axis() {
 	for t := time.Duration(0); t <= c.to.Sub(c.from); t += 5 * time.Second {
 		x := c.x(c.from.Add(t))
-		fmt.Fprintf(&c.under, `<line class="grid" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, x, headHeight, x, c.y)
+		c.down("grid", x, headHeight, "none")
 		if t%(10*time.Second) == 0 {
-			fmt.Fprintf(&c.under, `<text class="faint" x="%.1f" y="%d" text-anchor="middle">%v s</text>`+"\n", x, c.y+16, t.Seconds())
+			c.text("faint", x, float64(c.y)+16, "middle", fmt.Sprintf("%.0f s", t.Seconds()))
 		}
 	}
 }
@@ -161,20 +159,50 @@ func (c *canvas) drawMarks() {
 		case i+1 < len(c.marks) && c.x(c.marks[i+1].at)-x < nearMarks:
 			anchor, shift = "end", -4
 		}
-		fmt.Fprintf(&c.over, `<line class="mark" x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke-dasharray="2 3"/>`, x, headHeight-8, x, c.y)
-		fmt.Fprintf(&c.over, `<text class="ink" x="%.1f" y="%d" text-anchor="%s">%s</text>`+"\n", x+shift, headHeight-14, anchor, m.text)
+		c.down("mark", x, headHeight-8, "2 3")
+		c.text("ink", x+shift, headHeight-14, anchor, m.text)
 	}
 }
 
 // legend says what the colours of alerts are.
 func (c *canvas) legend(height int) {
-	y := height - 14
-	fmt.Fprintf(&c.over, `<rect class="fpending" x="%d" y="%d" width="18" height="10"/><text class="faint" x="%d" y="%d">alert pending</text>`,
-		plotLeft, y-9, plotLeft+24, y)
-	fmt.Fprintf(&c.over, `<rect class="fred" x="%d" y="%d" width="18" height="10"/><text class="faint" x="%d" y="%d">alert fires</text>`,
-		plotLeft+120, y-9, plotLeft+144, y)
-	fmt.Fprintf(&c.over, `<text class="faint" x="%d" y="%d" text-anchor="end">a lease is %.0f s; a second for each minute of the rules</text>`+"\n",
-		plotRight, y, lease.Seconds())
+	y := float64(height) - 14
+	c.box("pending", plotLeft, y-9, 18, 10)
+	c.text("faint", plotLeft+24, y, "start", "alert pending")
+	c.box("red", plotLeft+120, y-9, 18, 10)
+	c.text("faint", plotLeft+144, y, "start", "alert fires")
+	c.text("faint", plotRight, y, "end",
+		fmt.Sprintf("a lease is %.0f s; a second for each minute of the rules", lease.Seconds()))
+}
+
+// across draws a line over the width of the diagrams: a grid's below what they show, a limit above it.
+func (c *canvas) across(class string, y float64, dashes string) {
+	b := &c.over
+	if class == "grid" {
+		b = &c.under
+	}
+	fmt.Fprintf(b, `<line class="%s" x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke-dasharray="%s"/>`+"\n",
+		class, plotLeft, y, plotRight, y, dashes)
+}
+
+// down draws a line from there to where the canvas ends.
+func (c *canvas) down(class string, x float64, from int, dashes string) {
+	b := &c.over
+	if class == "grid" {
+		b = &c.under
+	}
+	fmt.Fprintf(b, `<line class="%s" x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke-dasharray="%s"/>`+"\n",
+		class, x, from, x, c.y, dashes)
+}
+
+func (c *canvas) text(class string, x, y float64, anchor, text string) {
+	fmt.Fprintf(&c.over, `<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n",
+		class, x, y, anchor, text)
+}
+
+func (c *canvas) box(colour string, x, y, width, height float64) {
+	fmt.Fprintf(&c.over, `<rect class="f%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`+"\n",
+		colour, x, y, width, height)
 }
 
 // niceAbove is the next number that has, as its half, few digits.

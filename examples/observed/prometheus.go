@@ -131,7 +131,8 @@ func (p prom) history(ctx context.Context, expr string, from, to time.Time) (all
 func (p prom) get(ctx context.Context, path string, query url.Values, data any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+"/api/v1/"+path+"?"+query.Encode(), nil)
+	at := "http://" + p.addr + "/api/v1/" + path + "?" + query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func panels() []panel {
 	}
 }
 
-// states are what was so or not. That the market's lock is held is not among them: it is, for a millisecond at a time, which
-// few scrapes see; and the one who held it for long could not be scraped.
+// states are what was so or not. That the market's lock is held is not among them: it is, for a millisecond at a time,
+// which few scrapes see; and the one who held it for long could not be scraped.
 var states = []struct{ name, expr string }{
 	{"ledger held", `max(interlock_held{class="ledger"}) > 0`},
 	{shopName(0) + " scraped", `up{process="` + shopName(0) + `"} == 1`},

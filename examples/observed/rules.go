@@ -50,7 +50,7 @@ const scrapes = time.Second
 // configuration is Prometheus' own, with the addresses of those to scrape, each under the name of its process.
 func configuration(targets map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "global: {scrape_interval: %v, scrape_timeout: %v, evaluation_interval: %v}\n", scrapes, scrapes, scrapes)
+	fmt.Fprintf(&b, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\n", scrapes)
 	b.WriteString("rule_files: [alerts.yaml]\nscrape_configs:\n  - job_name: market\n    static_configs:\n")
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		fmt.Fprintf(&b, "      - {targets: [%q], labels: {process: %q}}\n", targets[name], name)

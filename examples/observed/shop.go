@@ -118,8 +118,8 @@ func marketLock(locks *interlock.Client) *interlock.Mutex {
 	return locks.Mutex("market", &interlock.LockOptions{Class: "market"})
 }
 
-// shopping lets a customer buy something, and then offer it again, until ctx ends. One whose trade has failed goes on: all
-// trades are done as a whole or not at all, so goods and money are right in any case.
+// shopping lets a customer buy something, and then offer it again, until ctx ends. One whose trade has failed goes on:
+// all trades are done as a whole or not at all, so goods and money are right in any case.
 func (s *shop) shopping(ctx context.Context, name string) {
 	for linger(ctx); ctx.Err() == nil; linger(ctx) {
 		o, bought, err := buy(ctx, s.lock, s.b, name)
@@ -138,7 +138,9 @@ func (s *shop) shopping(ctx context.Context, name string) {
 }
 
 // buy buys anything that is for sale.
-func buy(ctx context.Context, lock *interlock.Mutex, b bazaar.Book, name string) (o bazaar.Offer, bought bool, err error) {
+func buy(ctx context.Context, lock *interlock.Mutex, b bazaar.Book, name string) (
+	o bazaar.Offer, bought bool, err error,
+) {
 	err = lock.Do(ctx, func(ctx context.Context) (err error) {
 		var found bool
 		if o, found, err = b.Pick(ctx); !found || err != nil {

@@ -67,8 +67,8 @@ func printBelow(w io.Writer, all tracetest.SpanStubs, top tracetest.SpanStub, in
 		if i == len(below)-1 {
 			branch, next = "└─ ", "   "
 		}
-		fmt.Fprintf(w, "%s%s%-9s  from %-8v  for %-8v  %s\n", indent, branch, s.Name, rounded(s.StartTime.Sub(top.StartTime)),
-			spanTime(s), details(s.Attributes))
+		fmt.Fprintf(w, "%s%s%-9s  from %-8v  for %-8v  %s\n", indent, branch, s.Name,
+			rounded(s.StartTime.Sub(top.StartTime)), spanTime(s), details(s.Attributes))
 		printBelow(w, all, s, indent+next)
 	}
 }

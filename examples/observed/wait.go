@@ -19,15 +19,19 @@ func until(ctx context.Context, what string, holds func(ctx context.Context) (bo
 	defer cancel()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
+	var last error
 	for {
 		ok, err := holds(ctx)
 		if ok && err == nil {
 			return nil
 		}
+		if ctx.Err() == nil { // otherwise it says only that the time is over
+			last = err
+		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("%s: %w", what, errors.Join(context.Cause(ctx), last))
 		}
 	}
 }

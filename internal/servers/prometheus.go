@@ -24,8 +24,8 @@ type PrometheusOptions struct {
 	_ struct{}
 }
 
-// PrometheusServer starts a Prometheus as o says; nil is the zero value. It finds its data again after [Server.Restart].
-// Its pages and its API are below http:// and [Server.Addr].
+// PrometheusServer starts a Prometheus as o says; nil is the zero value. It finds its data again after
+// [Server.Restart]. Its pages and its API are below http:// and [Server.Addr].
 func PrometheusServer(t testing.TB, o *PrometheusOptions) *Server {
 	t.Helper()
 	if o == nil {

@@ -1,5 +1,5 @@
-// Package bazaar is a marketplace in Redis: how much money each user has, what is in each store, and what is for sale at
-// what price, in the keys of the article that examples/market measures against.
+// Package bazaar is a marketplace in Redis: how much money each user has, what is in each store, and what is for sale
+// at what price, in the keys of the article that examples/market measures against.
 package bazaar
 
 import (
@@ -30,7 +30,8 @@ type Offer struct {
 // Member is the offer as it stands in the market.
 func (o Offer) Member() string { return o.Item + "." + o.Seller }
 
-// Book reads and writes the market. Its steps are only correct if nothing changes between them: hold a lock around them.
+// Book reads and writes the market. Its steps are only correct if nothing changes between them: hold a lock around
+// them.
 type Book struct {
 	C rueidis.CoreClient
 }
@@ -70,8 +71,8 @@ func (b Book) CanBuy(ctx context.Context, buyer string, o Offer) (bool, error) {
 	return o.fits(replies[0], replies[1])
 }
 
-// CanBuyStepwise asks the same one after the other, as the article's buyers do that watch: its client has each command answered at
-// once between WATCH and MULTI, and sends several together only under a lock.
+// CanBuyStepwise asks the same one after the other, as the article's buyers do that watch: its client has each command
+// answered at once between WATCH and MULTI, and sends several together only under a lock.
 func (b Book) CanBuyStepwise(ctx context.Context, buyer string, o Offer) (bool, error) {
 	price := b.C.Do(ctx, b.C.B().Zscore().Key(MarketKey).Member(o.Member()).Build())
 	return o.fits(price, b.C.Do(ctx, b.C.B().Get().Key(FundsKey(buyer)).Build()))
