@@ -50,7 +50,7 @@ cycle: C -> A -> B -> C
 		err := a.printGraph(g)
 		if format == asJSON {
 			stdout.Reset()
-			err = a.printJSON(g.cycles())
+			err = a.printJSON(g.Cycles)
 			want += "\n"
 		}
 		if err != nil || stdout.String() != want {
@@ -66,8 +66,8 @@ func TestGraph_KnowsNoCycleOfProcesses(t *testing.T) {
 	a.Waiters = []driver.Waiter{{Client: "q"}}
 	b.Waiters = []driver.Waiter{{Client: "p"}}
 	g := waitsFor([]interlock.LockInfo{a, b})
-	if len(g.edges) != 2 || len(g.cycles()) != 0 || g.edges[0].Cycle {
-		t.Errorf("%+v, cycles %v", g.edges, g.cycles())
+	if len(g.Edges) != 2 || len(g.Cycles) != 0 || g.Edges[0].Cycle {
+		t.Errorf("%+v, cycles %v", g.Edges, g.Cycles)
 	}
 }
 
@@ -87,7 +87,7 @@ A at on-A  b     mutex  B at on-B                -
 	if err := a.printGraph(g); err != nil || stdout.String() != want {
 		t.Errorf("%v\n got %s\nwant %s", err, stdout.String(), want)
 	}
-	if c := g.cycles(); len(c) > 0 {
+	if c := g.Cycles; len(c) > 0 {
 		t.Errorf("cycles %v", c)
 	}
 }

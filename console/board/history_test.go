@@ -1,0 +1,133 @@
+package board
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var seed = flag.Uint64("board.seed", 0, "seed of the random histories; 0 draws one")
+
+// randomBoard is what a look may find.
+func randomBoard(r *rand.Rand, now time.Time) *Board {
+	b := &Board{Tried: now, Taken: now, Locks: []Lock{}, Edges: []Edge{}, Cycles: [][]string{}, Events: []Event{}}
+	if r.IntN(5) == 0 {
+		b.Error = "away"
+	}
+	for i := range 8 {
+		if r.IntN(2) == 0 {
+			continue
+		}
+		l := mutexHeld("lock"+strconv.Itoa(i), Holder{
+			Client: "c", Owner: strconv.Itoa(r.IntN(3)), Token: uint64(r.IntN(3)),
+			Until: now.Add(time.Duration(r.IntN(3)-1) * time.Second), Resting: r.IntN(9) == 0,
+		})
+		for range r.IntN(3) {
+			l.Waiters = append(l.Waiters, Waiter{Client: "c", Owner: strconv.Itoa(r.IntN(3))})
+		}
+		b.Locks = append(b.Locks, l)
+	}
+	b.cut(5)
+	g := WaitsFor(b.Locks)
+	b.Edges, b.Cycles = g.Edges, g.Cycles
+	return b
+}
+
+// A reader may be as slow as it likes: what it has is always the board.
+func TestUpdates_BringEveryReaderToTheSameBoard(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("-board.seed=%d", *seed)
+	r := rand.New(rand.NewPCG(*seed, 0))
+	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	for range 20 {
+		h := &history{broken: map[brokenHold]time.Time{}}
+		has, seen := [3]*Board{}, [3]uint64{}
+		for range 40 {
+			now = now.Add(time.Second)
+			switch r.IntN(6) {
+			case 0:
+				h.tell(Event{Event: Lost, Kind: driver.KindMutex, Name: "x"})
+			default:
+				h.look(randomBoard(r, now), now)
+			}
+			reader := r.IntN(len(has))
+			if h.board == nil {
+				continue
+			}
+			u := h.update(seen[reader])
+			if seen[reader] = u.Revision; u.Board != nil {
+				has[reader] = u.Board
+			} else {
+				has[reader] = u.Change.Apply(has[reader])
+			}
+			if !reflect.DeepEqual(has[reader], h.board) {
+				t.Fatalf("got  %+v\nwant %+v", has[reader], h.board)
+			}
+		}
+	}
+}
+
+func TestHistory_ReaderThatIsTooFarBehind_GetsTheWholeBoard(t *testing.T) {
+	h := &history{broken: map[brokenHold]time.Time{}}
+	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	look := func(names ...string) {
+		b := &Board{Tried: now, Taken: now, Locks: []Lock{}}
+		for _, n := range names {
+			b.Locks = append(b.Locks, mutexHeld(n))
+		}
+		h.look(b, now)
+	}
+	var many []string
+	for i := range keptGone {
+		many = append(many, fmt.Sprintf("%06d", i))
+	}
+	look("a")
+	for range 3 {
+		look(many...)
+		look()
+	}
+	if u := h.update(1); u.Board == nil {
+		t.Errorf("a change of %d locks", len(u.Change.Gone))
+	}
+	look("b")
+	look()
+	if u := h.update(h.revision - 2); u.Change == nil || len(u.Change.Gone) != 1 {
+		t.Errorf("%+v", u)
+	}
+	if len(h.gone) > 2*keptGone || len(h.events) > 2*keptEvents {
+		t.Errorf("%d locks and %d events are kept", len(h.gone), len(h.events))
+	}
+}
+
+func TestHistory_LocksBeyondAFullBoard_AreNotReleased(t *testing.T) {
+	h := &history{broken: map[brokenHold]time.Time{}}
+	holder := Holder{Client: "c", Token: 1}
+	look := func(truncated bool, names ...string) string {
+		b := &Board{Truncated: truncated}
+		for _, n := range names {
+			b.Locks = append(b.Locks, mutexHeld(n, holder))
+		}
+		before := h.revision
+		h.look(b, time.Now())
+		return words(h.latest(before))
+	}
+	look(true, "b", "c")
+	if got := look(true, "a", "b"); got != "held a" {
+		t.Error(got)
+	}
+	if got := look(false, "b", "c"); got != "released a" {
+		t.Error(got)
+	}
+	if u := h.update(2); !slices.Equal(u.Change.Gone, []string{"mutex/a"}) {
+		t.Errorf("%+v", u.Change)
+	}
+}

@@ -1,0 +1,172 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// ErrClosed is returned by a Poller that was closed.
+var ErrClosed = errors.New("board: the poller is closed")
+
+// Poller looks again and again while somebody reads, and remembers what has changed. It is safe for concurrent use.
+type Poller struct {
+	client *interlock.Client
+	opts   Options
+
+	ctx    context.Context //nolint:containedctx // of looks, which belong to no single reader; ended by Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // looks, and the loop
+	hurry  chan struct{}  // has one if the next look is not to wait for its time
+
+	mu       sync.Mutex // guards what follows; nothing is waited for under it
+	closed   bool
+	looping  bool // the goroutine of loop runs, or is about to
+	underWay *look
+	readers  map[*Reader]struct{}
+	history  history
+}
+
+// look is a look that is under way.
+type look struct{ done chan struct{} }
+
+// NewPoller returns a Poller of what c's engine tells. Nothing is looked at until somebody reads. Close the Poller before
+// the client.
+func NewPoller(c *interlock.Client, opts *Options) *Poller {
+	p := &Poller{
+		client: c, opts: opts.withDefaults(), hurry: make(chan struct{}, 1), readers: make(map[*Reader]struct{}),
+		history: history{broken: make(map[brokenHold]time.Time)},
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the poller
+	return p
+}
+
+// Close ends what is under way, and tells readers: their Changed is closed. It returns when no goroutine of p runs any
+// more.
+func (p *Poller) Close() {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		p.cancel()
+		for r := range p.readers {
+			close(r.news)
+		}
+		clear(p.readers)
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}
+
+// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the latest
+// is older. An engine that does not answer is no error but on the board.
+func (p *Poller) Now(ctx context.Context) (*Board, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if b := p.history.board; b != nil && time.Since(b.Tried) <= p.opts.Interval {
+		p.mu.Unlock()
+		return b, nil
+	}
+	l := p.look()
+	p.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	return p.history.board, nil
+}
+
+// Tell adds an event that this program knows of without a look, such as a loss that an Observer was told of. Its time is
+// now.
+func (p *Poller) Tell(e Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.Time, e.After = instant(time.Now()), time.Time{}
+	p.history.tell(e)
+	p.tellReaders()
+}
+
+// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end tells
+// of it no more, and comes soon.
+func (p *Poller) Broke(e Event) {
+	e.Event = Broken
+	p.mu.Lock()
+	p.history.broken[brokenHold{ID(e.Kind, e.Name), e.Token}] = time.Now()
+	p.mu.Unlock()
+	p.Tell(e)
+	select {
+	case p.hurry <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// look returns the look that is under way, after it has started one if there is none. The caller holds p.mu.
+func (p *Poller) look() *look {
+	if p.underWay != nil {
+		return p.underWay
+	}
+	l := &look{make(chan struct{})}
+	p.underWay = l
+	p.work.Go(func() { // ends with the engine's answer, the timeout or Close
+		began := time.Now()
+		b := take(p.ctx, p.client, &p.opts)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.underWay = nil
+		if !p.closed {
+			p.history.look(b, began)
+			p.tellReaders()
+		}
+		close(l.done)
+	})
+	return l
+}
+
+// tellReaders wakes all who read. The caller holds p.mu.
+func (p *Poller) tellReaders() {
+	if p.history.board == nil {
+		return
+	}
+	for r := range p.readers {
+		r.tell()
+	}
+}
+
+// loop looks for as long as anybody reads.
+func (p *Poller) loop() {
+	for {
+		began := time.Now()
+		p.mu.Lock()
+		if p.closed || len(p.readers) == 0 {
+			p.looping = false
+			p.mu.Unlock()
+			return
+		}
+		l := p.look()
+		p.mu.Unlock()
+		<-l.done
+		p.pause(time.Since(began))
+	}
+}
+
+// pause waits until the next look is due. An engine that needs long for a look rests at least half of the time.
+func (p *Poller) pause(took time.Duration) {
+	t := time.NewTimer(max(p.opts.Interval, took))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.hurry:
+	case <-p.ctx.Done():
+	}
+}

@@ -1,0 +1,107 @@
+package board
+
+import (
+	"slices"
+	"time"
+)
+
+// Update is what a reader has missed: a whole board, or the change since the board that it has. Neither may be changed.
+type Update struct {
+	Revision uint64  // of the board that the reader has when it has taken this in
+	Board    *Board  // the whole board, at first and after more than the Poller remembers; otherwise nil
+	Change   *Change // otherwise
+}
+
+// Change is the difference between two boards of a Poller.
+type Change struct {
+	Taken     time.Time `json:"taken,omitzero"` // these are as in Board
+	Tried     time.Time `json:"tried"`
+	TookMs    int64     `json:"tookMs"`
+	Truncated bool      `json:"truncated"`
+	Error     string    `json:"error"`
+	Stale     bool      `json:"stale"`
+	Counts    Counts    `json:"counts"`
+
+	Changed []Lock   `json:"changed"` // locks that are new or have changed, by name and kind
+	Gone    []string `json:"gone"`    // ids of locks that are no longer on the board
+
+	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list if
+	// there are none any more.
+	Edges          []Edge     `json:"edges,omitzero"`
+	EdgesTruncated bool       `json:"edgesTruncated"`
+	Cycles         [][]string `json:"cycles,omitzero"`
+
+	Knows  *Knows  `json:"knows,omitempty"` // absent if nothing about it has changed
+	Events []Event `json:"events"`          // new ones, newest first; to be put in front of those of the board
+}
+
+// update returns what a reader of that revision has missed.
+func (h *history) update(revision uint64) Update {
+	if revision == 0 || revision < h.oldest || revision > h.revision {
+		return Update{Revision: h.revision, Board: h.board}
+	}
+	b := h.board
+	c := &Change{
+		Taken: b.Taken, Tried: b.Tried, TookMs: b.TookMs, Truncated: b.Truncated, Error: b.Error, Stale: b.Stale,
+		Counts: b.Counts, Changed: []Lock{}, Gone: h.goneSince(revision), EdgesTruncated: b.EdgesTruncated,
+		Events: h.latest(revision),
+	}
+	for i, changed := range h.locks {
+		if changed > revision {
+			c.Changed = append(c.Changed, b.Locks[i])
+		}
+	}
+	if h.graph > revision {
+		c.Edges, c.Cycles = b.Edges, b.Cycles
+	}
+	if h.knows > revision {
+		c.Knows = &b.Knows
+	}
+	return Update{Revision: h.revision, Change: c}
+}
+
+// goneSince returns the ids of locks that have left the board since that revision, without those that have come back.
+func (h *history) goneSince(revision uint64) []string {
+	ids := []string{}
+	for i := len(h.gone) - 1; i >= 0 && h.gone[i].revision > revision; i-- {
+		l := &h.gone[i].lock
+		_, back := slices.BinarySearchFunc(h.board.Locks, l, func(x Lock, y *Lock) int { return compare(&x, y) })
+		if !back {
+			ids = append(ids, l.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Apply returns the board that a reader has who had b and has got the change: the one that a new reader would get. It
+// costs as much as b has locks.
+func (c *Change) Apply(b *Board) *Board {
+	next := *b
+	next.Taken, next.Tried, next.TookMs, next.Truncated = c.Taken, c.Tried, c.TookMs, c.Truncated
+	next.Error, next.Stale, next.Counts, next.EdgesTruncated = c.Error, c.Stale, c.Counts, c.EdgesTruncated
+	if c.Edges != nil {
+		next.Edges, next.Cycles = c.Edges, c.Cycles
+	}
+	if c.Knows != nil {
+		next.Knows = *c.Knows
+	}
+	if len(c.Events) > 0 {
+		next.Events = slices.Concat(c.Events, b.Events)
+		next.Events = next.Events[:min(len(next.Events), keptEvents)]
+	}
+	gone := make(map[string]bool, len(c.Gone))
+	for _, id := range c.Gone {
+		gone[id] = true
+	}
+	next.Locks = make([]Lock, 0, len(b.Locks)+len(c.Changed))
+	walk(b.Locks, c.Changed, func(i, j int) {
+		switch {
+		case j >= 0:
+			next.Locks = append(next.Locks, c.Changed[j])
+		case !gone[b.Locks[i].ID]:
+			next.Locks = append(next.Locks, b.Locks[i])
+		}
+	})
+	return &next
+}
