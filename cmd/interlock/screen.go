@@ -49,8 +49,8 @@ func (s *screen) enter() error {
 
 // leave gives the terminal back as it was. A terminal that has vanished needs nothing.
 func (s *screen) leave() {
-	_, _ = s.out.WriteString(ttyLeave)
 	_ = unix.IoctlSetTermios(int(s.in.Fd()), termiosSet, s.saved)
+	_, _ = s.out.WriteString(ttyLeave) // now that all is as it was
 }
 
 // during runs f with the terminal, which is given back however f ends, by a panic too.

@@ -46,7 +46,12 @@ func (l *topLoop) run(ctx context.Context) error {
 	defer l.app.divert(&topWarnings{l.warned})()
 	l.model.width, l.model.height = l.screen.size()
 	return l.screen.during(func() error {
-		l.typed = readKeys(l.screen.in)
+		typed, stop, err := readKeys(l.screen.in)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		l.typed = typed
 		return l.loop(ctx)
 	})
 }
@@ -164,24 +169,6 @@ func (l *topLoop) update() {
 	default:
 		l.model.take(u.Change.Apply(l.model.board))
 	}
-}
-
-// readKeys returns what the terminal sends, and closes the channel when it has vanished. The goroutine ends then, or with
-// the process: a read from a terminal cannot be called off.
-func readKeys(in *os.File) <-chan string {
-	typed := make(chan string)
-	go func() {
-		defer close(typed)
-		buffer := make([]byte, 1024)
-		for {
-			n, err := in.Read(buffer)
-			if err != nil || n == 0 {
-				return
-			}
-			typed <- string(buffer[:n])
-		}
-	}()
-	return typed
 }
 
 // topWarnings is where messages for people go while top has the screen: its last line shows the latest.
