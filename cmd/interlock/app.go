@@ -83,7 +83,7 @@ user's state folder: no server is needed.`,
 	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(),
 		a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.topCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
-		a.doctorCommand())
+		a.doctorCommand(), a.consoleCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
 	root.SetHelpCommand(helpCommand())

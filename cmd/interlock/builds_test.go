@@ -36,8 +36,8 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
 	may := []string{
-		ours, ours + "/cmd/interlock", ours + "/console/board", ours + "/driver", ours + "/enginekit", ours + "/fence/stamp",
-		ours + "/filelock", ours + "/memlock",
+		ours, ours + "/cmd/interlock", ours + "/console", ours + "/console/board", ours + "/console/page",
+		ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix",
 	}
 	for _, pkg := range goTool(t, "list", "", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {

@@ -1,4 +1,4 @@
-// Command interlock runs jobs under a distributed lock, and shows, watches and breaks locks.
+// Command interlock runs jobs under a distributed lock, and shows, watches and breaks locks, on a web page too.
 //
 //	interlock run nightly -- ./backup.sh
 //

@@ -70,6 +70,10 @@ var build = sync.OnceValues(func() (string, error) {
 //	waitout TEXT CMD [ARG...] runs CMD again and again until its stdout contains the text
 //	waitgone FILE             waits until no process has the id that the file holds
 //	running FILE              fails unless a process has the id that the file holds
+//	address NAME VARIABLE     puts host and port of a console that was started as NAME into a variable
+//	ask NAME PATH STATUS TEXT [BODY [TOKEN]]
+//	                          asks that console until the answer has the status and contains the text; posts BODY,
+//	                          or what is in the file if it is @FILE, unless it is empty
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts("testdata/script", func(env *testscript.Env) error {
 		locks := filepath.Join(env.WorkDir, "locks")
@@ -112,7 +116,7 @@ func scripts(dir string, setup func(env *testscript.Env) error) testscript.Param
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile,
 			"waitgrep": waitGrep,
-			"waitout":  waitOut, "waitgone": waitGone, "running": isRunning,
+			"waitout":  waitOut, "waitgone": waitGone, "running": isRunning, "address": address, "ask": ask,
 		},
 	}
 }

@@ -157,7 +157,7 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 		all = append(all, "this engine does not list locks: "+b.Knows.List.Why)
 	case b.Taken.IsZero():
 		all = append(all, "the engine does not answer: "+oneLine(b.Error))
-	case b.Stale || age > 3*max(m.interval, time.Duration(b.TookMs)*time.Millisecond):
+	case b.Stale || age > m.late():
 		why := ""
 		if b.Error != "" {
 			why = ": " + oneLine(b.Error)
@@ -172,6 +172,12 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 		all = append(all, fmt.Sprintf("%s of owners that wait for each other: press g", counted(n, "cycle")))
 	}
 	return all
+}
+
+// late is the age at which a board without an error means that the engine takes its time. After a look that took long the
+// next one comes later: see board.Poller.
+func (m *topModel) late() time.Duration {
+	return 3 * max(m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
 }
 
 // counted is a number with its noun.

@@ -10,8 +10,8 @@ import (
 // SchemaVersion is in every [Board]. It grows when a field changes its meaning; new fields do not change it.
 const SchemaVersion = 1
 
-// Board is what is known of an engine's locks. It is never changed once it was returned, so it may be shared; nobody else
-// may change it either.
+// Board is what is known of an engine's locks. It is never changed once it was returned, so it may be shared; nobody
+// else may change it either.
 type Board struct {
 	SchemaVersion int `json:"schemaVersion"`
 	// Taken is when the look ended that found Locks, by the clock of this process. It is zero if no look has succeeded.
@@ -19,6 +19,9 @@ type Board struct {
 	// Tried is when the last look ended, whether or not it succeeded.
 	Tried  time.Time `json:"tried"`
 	TookMs int64     `json:"tookMs"` // how long the last look took, in milliseconds
+	// IntervalMs is the pause between two looks, in milliseconds. After a slow look it is four times as long as the
+	// look.
+	IntervalMs int64 `json:"intervalMs"`
 
 	Engine   string        `json:"engine"`
 	URL      string        `json:"url"`      // as Options.URL
@@ -47,8 +50,8 @@ type Counts struct {
 	Retained   int `json:"retained"`   // locks that nobody holds, and a client keeps until another wants them
 	Resting    int `json:"resting"`    // locks that nobody holds, and that stay closed for a while
 	Unreadable int `json:"unreadable"` // locks that could not be read
-	// OldestWaiterMs is how long the longest wait has lasted, in milliseconds; 0 if there is none or the engine does not
-	// tell. It compares the engine's clock with that of this process.
+	// OldestWaiterMs is how long the longest wait has lasted, in milliseconds; 0 if there is none or the engine does
+	// not tell. It compares the engine's clock with that of this process.
 	OldestWaiterMs int64               `json:"oldestWaiterMs"`
 	ByKind         map[driver.Kind]int `json:"byKind"` // locks of each kind that has any
 }

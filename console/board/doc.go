@@ -1,5 +1,6 @@
-// Package board shows what one engine tells about its locks: who holds them, who waits, who waits for whom, and what has
-// changed. It has no HTTP in it: package console serves its boards to browsers, and the command interlock to terminals.
+// Package board shows what one engine tells about its locks: who holds them, who waits, who waits for whom, and what
+// has changed. It has no HTTP in it: package console serves its boards to browsers, and the command interlock to
+// terminals.
 //
 //	b := board.Take(ctx, client, nil) // one look
 //
@@ -15,13 +16,14 @@
 // # What a look costs
 //
 // A look is one call of [interlock.Client.Locks]. A [Poller] looks once in each interval, however many read, and not at
-// all while nobody does. After a slow look it pauses at least as long as the look took.
+// all while nobody does. After a slow look it pauses four times as long as the look took, after one that failed as
+// long.
 //
 // # What a board cannot tell
 //
-// A board is what the engine told within one look, lock by lock; it is not a snapshot of all locks at one instant. Locks
-// that were taken and given back between two looks are not seen. What an engine does not tell is said in [Knows] and never
-// left blank without a reason. Goroutines that wait behind another of their own process are unknown to engines, and a
-// lock that was passed on inside a process shows the owner of its last renewal. Latches and conditions have no holders
-// and are not on the board.
+// A board is what the engine told within one look, lock by lock; it is not a snapshot of all locks at one instant.
+// Locks that were taken and given back between two looks are not seen. What an engine does not tell is said in [Knows]
+// and never left blank without a reason. Goroutines that wait behind another of their own process are unknown to
+// engines, and a lock that was passed on inside a process shows the owner of its last renewal. Latches and conditions
+// have no holders and are not on the board.
 package board

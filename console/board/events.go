@@ -13,8 +13,8 @@ type EventKind string
 const (
 	// Held: somebody holds the lock who did not before.
 	Held EventKind = "held"
-	// Released: a holder has gone before the end of its lease. Whether it has released the lock, or was broken or cut off,
-	// cannot be told from outside.
+	// Released: a holder has gone before the end of its lease. Whether it has released the lock, or was broken or cut
+	// off, cannot be told from outside.
 	Released EventKind = "released"
 	// Ended: a holder has gone, and its lease was over: it was not renewed, or was released at the last moment.
 	Ended EventKind = "ended"
@@ -52,9 +52,9 @@ const (
 	whyRetained = "its client retains the lock"
 )
 
-// Changes returns what has happened between two looks at the same locks, as events without numbers and times: of each lock
-// first who has gone and then who has come, so that a hand-over reads in its order. Both lists are in the order of a
-// Board. now decides whether a lease was over; it is compared with instants of the engine's clock.
+// Changes returns what has happened between two looks at the same locks, as events without numbers and times: of each
+// lock first who has gone and then who has come, so that a hand-over reads in its order. Both lists are in the order of
+// a Board. now decides whether a lease was over; it is compared with instants of the engine's clock.
 func Changes(before, after []Lock, now time.Time) []Event {
 	var events []Event
 	walk(before, after, func(i, j int) {

@@ -8,8 +8,9 @@ import (
 
 // Graph says who waits for whom.
 type Graph struct {
-	Edges  []Edge
-	Cycles [][]string // owners, one cycle of each group that has any; each waits for the next one, the last for the first
+	Edges []Edge
+	// Cycles are owners, one cycle of each group that has any; each waits for the next one, the last for the first.
+	Cycles [][]string
 }
 
 // Edge is one owner who waits for a lock that another holds.
@@ -20,7 +21,8 @@ type Edge struct {
 	Holder Endpoint    `json:"holder"`
 	Cycle  bool        `json:"cycle"` // part of a cycle
 
-	// Resting says that the holder is done, and the lock only stays closed for a while (LockOptions.MinHold, LockDelay).
+	// Resting says that the holder is done, and the lock only stays closed for a while (LockOptions.MinHold,
+	// LockDelay).
 	Resting bool `json:"resting,omitempty"`
 }
 
@@ -34,8 +36,8 @@ type Endpoint struct {
 // many owners. A lock that rests opens by itself, whatever the owner that held it waits for.
 func (e *Edge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
-// WaitsFor makes the graph of what is held and waited for. It has an edge for each pair of a waiter and a holder that is
-// in its way. Each lock was looked at by itself, so a cycle may be over already.
+// WaitsFor makes the graph of what is held and waited for. It has an edge for each pair of a waiter and a holder that
+// is in its way. Each lock was looked at by itself, so a cycle may be over already.
 func WaitsFor(locks []Lock) Graph {
 	g, _ := graphOf(locks, 0)
 	return g

@@ -12,8 +12,8 @@ const (
 	keptGone = 10_000
 )
 
-// history is the latest board of a Poller, and what is needed to tell a reader what it has missed. Each change makes a new
-// board with the next revision.
+// history is the latest board of a Poller, and what is needed to tell a reader what it has missed. Each change makes a
+// new board with the next revision.
 type history struct {
 	board    *Board
 	revision uint64
@@ -71,6 +71,9 @@ func outdated(old, failed *Board) *Board {
 
 // compare finds what has changed between two looks.
 func (h *history) compare(old, fresh *Board) {
+	if c := fresh.Counts; c.Held+c.Retained+c.Resting == 0 { // nobody shows now what the engine tells of holders
+		fresh.Knows.Since, fresh.Knows.Token = old.Knows.Since, old.Knows.Token
+	}
 	revisions := make([]uint64, len(fresh.Locks))
 	var events []Event
 	walk(old.Locks, fresh.Locks, func(i, j int) {

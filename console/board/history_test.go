@@ -131,3 +131,29 @@ func TestHistory_LocksBeyondAFullBoard_AreNotReleased(t *testing.T) {
 		t.Errorf("%+v", u.Change)
 	}
 }
+
+// What an engine does not tell stays unknown while nobody holds anything.
+func TestHistory_RemembersWhatTheEngineDoesNotTell(t *testing.T) {
+	h := &history{broken: map[brokenHold]time.Time{}}
+	look := func(locks ...Lock) Knows {
+		b := &Board{Locks: locks, Counts: Counts{Held: len(locks)}, Knows: knowledge(driver.Traits{})}
+		b.Knows.seen(locks)
+		h.look(b, time.Now())
+		return h.board.Knows
+	}
+	if k := look(); !k.Since.OK || !k.Token.OK {
+		t.Errorf("%+v", k)
+	}
+	before := h.revision
+	for range 2 {
+		if k := look(mutexHeld("a", Holder{Token: 1})); k.Since.OK || !k.Token.OK {
+			t.Errorf("%+v", k)
+		}
+		if k := look(); k.Since.OK || !k.Token.OK {
+			t.Errorf("nobody holds anything: %+v", k)
+		}
+	}
+	if c := h.update(before).Change; c.Knows == nil || c.Knows.Since.OK {
+		t.Errorf("%+v", c)
+	}
+}

@@ -16,7 +16,7 @@ type Knows struct {
 // Knowledge is one part of [Knows].
 type Knowledge struct {
 	OK  bool   `json:"ok"`
-	Why string `json:"why,omitempty"` // why not: one clause, in the engine's words where it has any
+	Why string `json:"why"` // why not: one clause, in the engine's words where it has any
 }
 
 // Why texts of what no engine has words for.
@@ -50,6 +50,13 @@ func knowledge(t driver.Traits) Knows {
 func ability(t driver.Traits, a driver.Ability) Knowledge {
 	reason, lacks := t.Lacking(a)
 	return Knowledge{OK: !lacks, Why: reason}
+}
+
+// mayNot adds that this program breaks no holds, although the engine could.
+func (k *Knows) mayNot(why string) {
+	if why != "" && k.Break.OK {
+		k.Break = Knowledge{Why: why}
+	}
 }
 
 // seen corrects what only the locks themselves show: no trait says whether an engine tells instants and tokens. While

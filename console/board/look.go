@@ -28,6 +28,7 @@ type Options struct {
 	Prefix   string        // only locks whose names start with it
 	Interval time.Duration // of a Poller, the pause between two looks; 0 is DefaultInterval
 	Timeout  time.Duration // of one look; 0 is DefaultTimeout
+	NoBreak  string        // why this program ends no holds although the engine could; empty if it does
 	MaxLocks int           // how many locks a board has at most, the first by name; 0 is DefaultMaxLocks
 
 	_ struct{}
@@ -52,8 +53,8 @@ func (o *Options) withDefaults() Options {
 }
 
 // Take looks once. If the engine does not answer within the timeout, or fails before the end of its list, the board has
-// what came before that, is Truncated, and says why in Error. An engine that cannot list is no error: Knows.List says why,
-// and there are no locks.
+// what came before that, is Truncated, and says why in Error. An engine that cannot list is no error: Knows.List says
+// why, and there are no locks.
 //
 // It costs one [interlock.Client.Locks]. Beyond MaxLocks it reads on to count, and keeps the first by name and kind.
 func Take(ctx context.Context, c *interlock.Client, opts *Options) *Board {
@@ -64,10 +65,12 @@ func Take(ctx context.Context, c *interlock.Client, opts *Options) *Board {
 func take(ctx context.Context, c *interlock.Client, o *Options) *Board {
 	traits := c.Traits()
 	b := &Board{
-		SchemaVersion: SchemaVersion, Engine: traits.Engine, URL: o.URL, Prefix: o.Prefix, Kinds: traits.Kinds,
-		Lifetime: traits.Lifetime.String(), Knows: knowledge(traits), Counts: Counts{ByKind: map[driver.Kind]int{}},
-		Locks: []Lock{}, Edges: []Edge{}, Cycles: [][]string{}, Events: []Event{},
+		SchemaVersion: SchemaVersion, IntervalMs: o.Interval.Milliseconds(), Engine: traits.Engine, URL: o.URL,
+		Prefix: o.Prefix, Kinds: traits.Kinds, Lifetime: traits.Lifetime.String(), Knows: knowledge(traits),
+		Counts: Counts{ByKind: map[driver.Kind]int{}},
+		Locks:  []Lock{}, Edges: []Edge{}, Cycles: [][]string{}, Events: []Event{},
 	}
+	b.Knows.mayNot(o.NoBreak)
 	began := time.Now()
 	var err error
 	if b.Knows.List.OK {

@@ -26,10 +26,11 @@ func TestTake_ShowsHoldersWaitersAndWhoWaitsForWhom(t *testing.T) {
 				_ = waiter.Unlock(w.Context())
 			}
 		}()
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // virtual
 		b := Take(w.Context(), w.client, nil)
 		if len(b.Locks) != 1 || b.Locks[0].ID != "mutex/a%20b%2Fc" || b.Counts.Waiting != 1 || len(b.Edges) != 1 ||
-			b.Counts.OldestWaiterMs != 5000 || b.Lifetime != "lease" || !b.Knows.Break.OK || b.Counts.ByKind["mutex"] != 1 {
+			b.Counts.OldestWaiterMs != 5000 || b.Lifetime != "lease" || !b.Knows.Break.OK ||
+			b.Counts.ByKind["mutex"] != 1 {
 			t.Errorf("%+v", b)
 		}
 		text, err := json.Marshal(b)
@@ -63,7 +64,8 @@ func TestTake_SaysWhyTheEngineHasNotAnswered(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 		w.faults.Pause()
-		if b := Take(w.Context(), w.client, &Options{Timeout: time.Second}); !strings.Contains(b.Error, "no answer within 1s") {
+		b = Take(w.Context(), w.client, &Options{Timeout: time.Second})
+		if !strings.Contains(b.Error, "no answer within 1s") {
 			t.Error(b.Error)
 		}
 		w.faults.Resume()
@@ -92,8 +94,8 @@ func TestTake_OfAnEngineThatCannotList_SaysSo(t *testing.T) {
 		defer c.Close()
 		b := Take(w.Context(), c, nil)
 		k := b.Knows
-		if k.List != (Knowledge{Why: "it cannot see"}) || k.Waiters.OK || k.Break.Why != "it cannot see" || k.Until.OK ||
-			k.Latch.OK || b.Error != "" || b.Locks == nil || w.faults.Calls(faulty.Locks) > 0 {
+		if k.List != (Knowledge{Why: "it cannot see"}) || k.Waiters.OK || k.Break.Why != "it cannot see" ||
+			k.Until.OK || k.Latch.OK || b.Error != "" || b.Locks == nil || w.faults.Calls(faulty.Locks) > 0 {
 			t.Errorf("%+v", b)
 		}
 	})

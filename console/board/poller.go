@@ -33,8 +33,8 @@ type Poller struct {
 // look is a look that is under way.
 type look struct{ done chan struct{} }
 
-// NewPoller returns a Poller of what c's engine tells. Nothing is looked at until somebody reads. Close the Poller before
-// the client.
+// NewPoller returns a Poller of what c's engine tells. Nothing is looked at until somebody reads. Close the Poller
+// before the client.
 func NewPoller(c *interlock.Client, opts *Options) *Poller {
 	p := &Poller{
 		client: c, opts: opts.withDefaults(), hurry: make(chan struct{}, 1), readers: make(map[*Reader]struct{}),
@@ -60,8 +60,8 @@ func (p *Poller) Close() {
 	p.work.Wait()
 }
 
-// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the latest
-// is older. An engine that does not answer is no error but on the board.
+// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the
+// latest is older. An engine that does not answer is no error but on the board.
 func (p *Poller) Now(ctx context.Context) (*Board, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -87,8 +87,8 @@ func (p *Poller) Now(ctx context.Context) (*Board, error) {
 	return p.history.board, nil
 }
 
-// Tell adds an event that this program knows of without a look, such as a loss that an Observer was told of. Its time is
-// now.
+// Tell adds an event that this program knows of without a look, such as a loss that an Observer was told of. Its time
+// is now.
 func (p *Poller) Tell(e Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *Poller) Tell(e Event) {
 	p.tellReaders()
 }
 
-// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end tells
-// of it no more, and comes soon.
+// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end
+// tells of it no more, and comes soon.
 func (p *Poller) Broke(e Event) {
 	e.Event = Broken
 	p.mu.Lock()
@@ -156,13 +156,28 @@ func (p *Poller) loop() {
 		l := p.look()
 		p.mu.Unlock()
 		<-l.done
-		p.pause(time.Since(began))
+		p.wait(p.pause(time.Since(began)))
 	}
 }
 
-// pause waits until the next look is due. An engine that needs long for a look rests at least half of the time.
-func (p *Poller) pause(took time.Duration) {
-	t := time.NewTimer(max(p.opts.Interval, took))
+// rest is how much longer than a look the pause after it is at least. So a server that has to go through much for a
+// look, as Redis through all its keys, does so for a fifth of the time at most.
+const rest = 4
+
+// pause is the time from a look that took so long to the next one. One that has failed may have been short of an answer
+// for no other reason than that the engine was away, so the next one comes sooner.
+func (p *Poller) pause(took time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.history.board; b == nil || b.Error != "" {
+		return max(p.opts.Interval, took)
+	}
+	return max(p.opts.Interval, rest*took)
+}
+
+// wait waits until the next look is due.
+func (p *Poller) wait(pause time.Duration) {
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -98,7 +98,8 @@ func TestPoller_KeepsTheLastGoodLook_WhileTheEngineIsAway(t *testing.T) {
 		good := w.next(r).Board
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: errors.New("the engine is away")})
 		c := w.next(r).Change
-		if !c.Stale || c.Error == "" || !c.Taken.Equal(good.Taken) || c.Tried.Sub(c.Taken) != time.Second || len(c.Gone) > 0 {
+		if !c.Stale || c.Error == "" || !c.Taken.Equal(good.Taken) || c.Tried.Sub(c.Taken) != time.Second ||
+			len(c.Gone) > 0 {
 			t.Errorf("%+v", c)
 		}
 		other := w.poller.Reader(0)
@@ -111,7 +112,8 @@ func TestPoller_KeepsTheLastGoodLook_WhileTheEngineIsAway(t *testing.T) {
 		w.faults.Rules()
 		time.Sleep(time.Minute)
 		c = w.next(r).Change
-		if c.Stale || c.Error != "" || words(c.Events) != "released a "+l.Owner() || !c.Events[0].After.Equal(good.Taken) {
+		if c.Stale || c.Error != "" || words(c.Events) != "released a "+l.Owner() ||
+			!c.Events[0].After.Equal(good.Taken) {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -158,14 +160,22 @@ func TestPoller_SharesOneLook(t *testing.T) {
 	})
 }
 
-func TestPoller_RestsAsLongAsALookTakes(t *testing.T) {
+func TestPoller_RestsLongerThanALookTakes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Before: 2 * time.Second})
 		r := w.poller.Reader(0)
 		defer r.Close()
 		time.Sleep(20*time.Second + time.Millisecond)
-		if n := w.faults.Calls(faulty.Locks); n != 6 {
+		if n := w.faults.Calls(faulty.Locks); n != 3 {
 			t.Errorf("%d looks in 20 s, each of 2 s", n)
+		}
+		w.faults.Pause()
+		defer w.faults.Resume()
+		time.Sleep(10 * time.Second)
+		before := w.faults.Calls(faulty.Locks)
+		time.Sleep(time.Minute)
+		if n := w.faults.Calls(faulty.Locks) - before; n != 10 {
+			t.Errorf("%d looks in a minute, each fails after 3 s", n)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 // Update is what a reader has missed: a whole board, or the change since the board that it has. Neither may be changed.
 type Update struct {
+	Since    uint64  // the revision that a Change begins at; 0 with a Board
 	Revision uint64  // of the board that the reader has when it has taken this in
 	Board    *Board  // the whole board, at first and after more than the Poller remembers; otherwise nil
 	Change   *Change // otherwise
@@ -25,8 +26,8 @@ type Change struct {
 	Changed []Lock   `json:"changed"` // locks that are new or have changed, by name and kind
 	Gone    []string `json:"gone"`    // ids of locks that are no longer on the board
 
-	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list if
-	// there are none any more.
+	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list
+	// if there are none any more.
 	Edges          []Edge     `json:"edges,omitzero"`
 	EdgesTruncated bool       `json:"edgesTruncated"`
 	Cycles         [][]string `json:"cycles,omitzero"`
@@ -57,7 +58,7 @@ func (h *history) update(revision uint64) Update {
 	if h.knows > revision {
 		c.Knows = &b.Knows
 	}
-	return Update{Revision: h.revision, Change: c}
+	return Update{Since: revision, Revision: h.revision, Change: c}
 }
 
 // goneSince returns the ids of locks that have left the board since that revision, without those that have come back.

@@ -1,0 +1,150 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/console/board"
+)
+
+// Options of a Console. The zero value shows everything to whoever reaches it and changes nothing.
+type Options struct {
+	URL      string        // shown on the page: the engine's URL without its password
+	Prefix   string        // only locks whose names start with it are shown; a hold of another can still be broken
+	Interval time.Duration // pause between two looks; 0 is board.DefaultInterval
+	Timeout  time.Duration // for one answer of the engine; 0 is board.DefaultTimeout
+	MaxLocks int           // how many locks are shown at most; 0 is board.DefaultMaxLocks
+
+	// AllowBreak lets whoever is let in end holds. Each attempt is in the audit.
+	AllowBreak bool
+	// Audit gets a line of JSON for each attempt, before it is made and when its outcome is known; see AuditEntry. A
+	// line that cannot be written prevents the attempt. If it is nil the entries go to Logger. Writes do not overlap.
+	Audit io.Writer
+
+	// Tokens are what a visitor must know; see ReadTokens. With none everybody is let in.
+	Tokens []Token
+	// Hosts are the names under which browsers reach the console, without ports, beside localhost and addresses. "*" is
+	// any name, for a server that checks the Host header before.
+	Hosts []string
+	// Who names the visitor in the audit, for programs that know their visitors themselves. Otherwise it is the name of
+	// the token, or "local".
+	Who func(*http.Request) string
+
+	// Doctor checks the engine, as interlock doctor does: its result is shown as JSON. It runs once at a time, when
+	// somebody asks for it. If it is nil there is no such check.
+	Doctor func(context.Context) (any, error)
+
+	Logger *slog.Logger // gets failures, and the audit if there is no other; nil is slog.Default
+
+	_ struct{}
+}
+
+// Console is an http.Handler that serves the page and what it shows. It is safe for concurrent use.
+type Console struct {
+	client *interlock.Client
+	opts   Options
+	poller *board.Poller
+	log    *slog.Logger
+
+	handler http.Handler
+	entry   *gate
+	audit   *audit
+	streams chan struct{} // has one for each open stream of events
+	frames  frames
+	run     string // tells the revisions of this Console from those of others
+
+	examining sync.Mutex // held while Doctor runs
+}
+
+// whyNoBreak is what the page shows instead of a button.
+const whyNoBreak = "this console does not break locks (--allow-break)"
+
+// New returns a Console of what c's engine tells. It costs nothing while nobody looks. Close it before c.
+func New(c *interlock.Client, opts *Options) (*Console, error) {
+	if c == nil {
+		return nil, errors.New("console: New: the client is nil")
+	}
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = board.DefaultTimeout
+	}
+	if o.MaxLocks <= 0 {
+		o.MaxLocks = board.DefaultMaxLocks
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	entry, err := newGate(&o)
+	if err != nil {
+		return nil, err
+	}
+	noBreak := ""
+	if !o.AllowBreak {
+		noBreak = whyNoBreak
+	}
+	con := &Console{
+		client: c, opts: o, log: o.Logger, entry: entry, audit: newAudit(&o), run: newRun(),
+		streams: make(chan struct{}, maxStreams),
+		poller: board.NewPoller(c, &board.Options{
+			URL: o.URL, Prefix: o.Prefix, Interval: o.Interval, Timeout: o.Timeout, MaxLocks: o.MaxLocks,
+			NoBreak: noBreak,
+		}),
+	}
+	if con.handler, err = con.routes(); err != nil {
+		con.poller.Close()
+		return nil, err
+	}
+	return con, nil
+}
+
+// Close ends all streams of events at once, and what the Console asks the engine in the background. It leaves the
+// client open.
+func (con *Console) Close() { con.poller.Close() }
+
+// ServeHTTP answers a request. Its path begins at the console's root: mount a Console below another path with
+// http.StripPrefix. All addresses in the page are relative.
+func (con *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { con.handler.ServeHTTP(w, r) }
+
+// Observer returns an Observer that shows losses of another client of the same program among the events, with their
+// reasons. Give it to that client by interlock.Options.Observer; see interlock.JoinObservers if it has one.
+func (con *Console) Observer() *interlock.Observer {
+	return &interlock.Observer{Lost: func(e interlock.Event) {
+		con.poller.Tell(board.Event{
+			Event: board.Lost, Kind: e.Kind, Name: e.Name, Owner: e.Owner, Token: e.Token, Why: string(e.Reason),
+		})
+	}}
+}
+
+// routes are all addresses.
+func (con *Console) routes() (http.Handler, error) {
+	files, err := newFiles()
+	if err != nil {
+		return nil, err
+	}
+	inside := http.NewServeMux() // only for who was let in
+	inside.HandleFunc("GET /{$}", files.index)
+	inside.HandleFunc("GET /api/board", con.serveBoard)
+	inside.HandleFunc("GET /api/events", con.serveEvents)
+	inside.HandleFunc("GET /api/lock", con.serveLock)
+	inside.HandleFunc("GET /api/latch", con.serveLatch)
+	inside.HandleFunc("GET /api/doctor", con.serveDoctor)
+	inside.HandleFunc("GET /api/audit", con.serveAudit)
+	inside.HandleFunc("POST /api/break", con.serveBreak)
+
+	all := http.NewServeMux()
+	all.Handle("/", con.entry.keep(inside))
+	all.HandleFunc("GET /static/{file}", files.static)
+	all.HandleFunc("GET /login", con.entry.form)
+	all.HandleFunc("POST /login", con.entry.login)
+	all.HandleFunc("POST /logout", con.entry.logout)
+	return con.guard(all), nil
+}
