@@ -19,8 +19,16 @@ func TestFit_CutsBetweenCharacters(t *testing.T) {
 		most int
 		want string
 	}{
-		{"nightly", 7, "nightly"}, {"nightly", 6, "night~"}, {"nightly", 1, "~"}, {"nightly", 0, ""}, {"", 3, ""},
-		{"库存锁", 6, "库存锁"}, {"库存锁", 5, "库存~"}, {"库存锁", 4, "库~"}, {"库存锁", 2, "~"}, {"库存锁", -1, ""},
+		{"nightly", 7, "nightly"},
+		{"nightly", 6, "night~"},
+		{"nightly", 1, "~"},
+		{"nightly", 0, ""},
+		{"", 3, ""},
+		{"库存锁", 6, "库存锁"},
+		{"库存锁", 5, "库存~"},
+		{"库存锁", 4, "库~"},
+		{"库存锁", 2, "~"},
+		{"库存锁", -1, ""},
 		{"e\u0301ab", 2, "e\u0301~"},
 	} {
 		got := fit(c.s, c.most)

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -35,8 +34,8 @@ const (
 	exitFailed = 125
 )
 
-// lease is short: a killed probe of a Redis is in everybody's way for so long.
-const lease = 2 * time.Second
+// shortLease is that of turns: for so long a killed probe of a Redis is in everybody's way.
+const shortLease = 5 * time.Second
 
 func main() {
 	err := run(context.Background(), os.Args[1:])
@@ -58,7 +57,11 @@ func run(ctx context.Context, args []string) (err error) {
 		return errors.New("usage: probe read|write|try-read|try-write|turns NAME ...")
 	}
 	verb, name, rest := args[0], args[1], args[2:]
-	c, err := interlock.Open(ctx, os.Getenv("INTERLOCK_URL"), &interlock.Options{Lease: lease})
+	opts := &interlock.Options{}
+	if verb == "turns" {
+		opts.Lease = shortLease
+	}
+	c, err := interlock.Open(ctx, os.Getenv("INTERLOCK_URL"), opts)
 	if err != nil {
 		return err
 	}
@@ -112,25 +115,31 @@ func turns(ctx context.Context, c *interlock.Client, name, dir, who string) erro
 		if err != nil {
 			return err
 		}
-		if err := inside(oracle, log, who, l.Token()); err != nil {
+		if err := inside(oracle, log, who, l); err != nil {
 			return err
 		}
-		if err := l.Unlock(context.WithoutCancel(ctx)); err != nil {
+		if err := l.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, interlock.ErrLost) {
 			return err
 		}
 	}
 	return nil
 }
 
-// inside is what a holder does.
-func inside(oracle, log *os.File, who string, token uint64) error {
+// inside is what a holder does. On a machine that stands still for longer than a lease it may stay for too long, which no
+// lock can help: it says so, in a line of its own.
+func inside(oracle, log *os.File, who string, l *interlock.Lease) error {
 	verdict := "alone"
 	if err := syscall.Flock(int(oracle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		verdict = "OVERLAP: " + strings.ReplaceAll(err.Error(), " ", "-")
+		verdict = "overlap"
 	}
-	if _, err := fmt.Fprintf(log, "%d %s %s\n", token, who, verdict); err != nil {
+	if _, err := fmt.Fprintf(log, "%d %s %s\n", l.Token(), who, verdict); err != nil {
 		return err
 	}
 	time.Sleep(2 * time.Millisecond)
+	if deadline := l.Deadline(); l.Err() != nil || !deadline.IsZero() && time.Now().After(deadline) {
+		if _, err := fmt.Fprintf(log, "%d %s late\n", l.Token(), who); err != nil {
+			return err
+		}
+	}
 	return syscall.Flock(int(oracle.Fd()), syscall.LOCK_UN)
 }
