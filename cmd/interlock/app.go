@@ -82,7 +82,7 @@ user's state folder: no server is needed.`,
 			"it):"})
 	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(),
 		a.releaseCommand())
-	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
+	root.AddCommand(a.lsCommand(), a.getCommand(), a.topCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
 		a.doctorCommand(), a.consoleCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
@@ -154,4 +154,17 @@ func (a *app) say(form string, args ...any) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
 	fmt.Fprintf(a.stderr, "interlock: "+form+"\n", args...)
+}
+
+// divert sends messages for people to w until the function that it returns is called.
+func (a *app) divert(w io.Writer) (back func()) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	before := a.stderr
+	a.stderr = w
+	return func() {
+		a.saying.Lock()
+		defer a.saying.Unlock()
+		a.stderr = before
+	}
 }

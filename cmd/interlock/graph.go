@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/interlock-go/interlock"
@@ -102,11 +101,7 @@ func (a *app) printGraph(g board.Graph) error {
 		return err
 	}
 	for _, cycle := range g.Cycles {
-		owners := make([]string, 0, len(cycle)+1)
-		for _, n := range append(cycle[:len(cycle):len(cycle)], cycle[0]) {
-			owners = append(owners, printable(n))
-		}
-		if _, err := fmt.Fprintf(a.stdout, "cycle: %s\n", strings.Join(owners, " -> ")); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "cycle: %s\n", cycleText(cycle)); err != nil {
 			return err
 		}
 	}

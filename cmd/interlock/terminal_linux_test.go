@@ -18,6 +18,7 @@ import (
 type desk struct {
 	t    *testing.T
 	side *os.File // the keyboard and the screen
+	dir  string   // where the shell is
 
 	mu     sync.Mutex // guards screen
 	screen string     // what was shown and not looked for yet
@@ -48,7 +49,7 @@ func sitDown(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	tty.Close()
-	d := &desk{t: t, side: side}
+	d := &desk{t: t, side: side, dir: dir}
 	read := make(chan struct{})
 	go func() { defer close(read); d.read() }() // ends when the terminal is closed
 	t.Cleanup(func() {

@@ -40,6 +40,8 @@ const environmentText = `Environment that interlock reads:
   INTERLOCK_HANDLE   what renew and release take without an argument
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
+  NO_COLOR           if set, top has no colours. Without TERM, and with
+                     TERM=dumb, it prints one board and ends.
 
 Environment that a job started by "interlock run", "interlock sem" or
 "interlock elect" gets, beside all that interlock was given:

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wide are the characters that take two cells of a terminal: those that Unicode (annex 11) calls wide or full-width, in
+// ranges that leave out no script which people name things in.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x1100, 0x115f, 1},
+		{0x231a, 0x231b, 1},
+		{0x23e9, 0x23ec, 1},
+		{0x25fd, 0x25fe, 1},
+		{0x2614, 0x2615, 1},
+		{0x2648, 0x2653, 1},
+		{0x26a1, 0x26a1, 1},
+		{0x26bd, 0x26be, 1},
+		{0x26d4, 0x26d4, 1},
+		{0x2705, 0x2705, 1},
+		{0x270a, 0x270b, 1},
+		{0x274c, 0x274c, 1},
+		{0x2753, 0x2755, 1},
+		{0x2795, 0x2797, 1},
+		{0x2b50, 0x2b50, 1},
+		{0x2e80, 0x303e, 1},
+		{0x3041, 0x33ff, 1},
+		{0x3400, 0x4dbf, 1},
+		{0x4e00, 0x9fff, 1},
+		{0xa000, 0xa4cf, 1},
+		{0xa960, 0xa97f, 1},
+		{0xac00, 0xd7a3, 1},
+		{0xf900, 0xfaff, 1},
+		{0xfe30, 0xfe6f, 1},
+		{0xff00, 0xff60, 1},
+		{0xffe0, 0xffe6, 1},
+	},
+	R32: []unicode.Range32{
+		{0x16fe0, 0x18aff, 1},
+		{0x1b000, 0x1b2ff, 1},
+		{0x1f18e, 0x1f18e, 1},
+		{0x1f191, 0x1f19a, 1},
+		{0x1f200, 0x1f320, 1},
+		{0x1f32d, 0x1f335, 1},
+		{0x1f337, 0x1f37c, 1},
+		{0x1f37e, 0x1f393, 1},
+		{0x1f3a0, 0x1f3ca, 1},
+		{0x1f3e0, 0x1f3f0, 1},
+		{0x1f3f8, 0x1f43e, 1},
+		{0x1f440, 0x1f440, 1},
+		{0x1f442, 0x1f4fc, 1},
+		{0x1f4ff, 0x1f53d, 1},
+		{0x1f550, 0x1f567, 1},
+		{0x1f5fb, 0x1f64f, 1},
+		{0x1f680, 0x1f6c5, 1},
+		{0x1f6cc, 0x1f6cc, 1},
+		{0x1f6d5, 0x1f6df, 1},
+		{0x1f7e0, 0x1f7eb, 1},
+		{0x1f90c, 0x1f9ff, 1},
+		{0x1fa70, 0x1faff, 1},
+		{0x20000, 0x3fffd, 1},
+	},
+}
+
+// cellsOf is how many cells of a terminal r takes. What combines with the character before it takes none.
+func cellsOf(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	}
+	return 1
+}
+
+// cells is how many cells of a terminal s takes; s has no control characters.
+func cells(s string) int {
+	n := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			for _, r := range s[i:] {
+				n += cellsOf(r)
+			}
+			return n
+		}
+		n++
+	}
+	return n
+}
+
+// cutMark is the last cell of what was cut.
+const cutMark = "~"
+
+// fit cuts s to at most so many cells. It never cuts through a wide character.
+func fit(s string, most int) string {
+	if most <= 0 {
+		return ""
+	}
+	if len(s) <= most || cells(s) <= most { // no character has more cells than bytes
+		return s
+	}
+	n := 0
+	for i, r := range s {
+		if n += cellsOf(r); n > most-len(cutMark) {
+			return s[:i] + cutMark
+		}
+	}
+	return s
+}
+
+// pad makes s exactly so many cells wide, at the left or at the right.
+func pad(s string, width int, right bool) string {
+	s = fit(s, width)
+	space := strings.Repeat(" ", max(0, width-cells(s)))
+	if right {
+		return space + s
+	}
+	return s + space
+}

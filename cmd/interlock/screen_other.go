@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "golang.org/x/sys/unix"
+
+// How the settings of a terminal are read and written.
+const (
+	termiosGet = unix.TIOCGETA
+	termiosSet = unix.TIOCSETA
+)

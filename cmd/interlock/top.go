@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/console/board"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+const topLong = `Show locks on a screen of their own, and look again every --interval: who holds them, who waits, whose lease ends next,
+owners that wait for each other, and what has changed. It needs nothing but a terminal.
+
+Without a terminal at stdin and stdout, on one that cannot move its cursor (TERM=dumb), with --once and with -o json, it looks
+once, prints that, and ends. A look costs as much as "interlock ls". Locks that are held for less than --interval may never be
+seen.
+
+A hold can be broken only with --allow-break, and only after the name of its lock was typed. See "interlock break" for what
+that means to the holder. NO_COLOR takes the colours away.
+
+Keys:
+`
+
+// topOptions are the flags of top.
+type topOptions struct {
+	interval   time.Duration
+	order      topOrder
+	once       bool
+	allowBreak bool
+}
+
+func (a *app) topCommand() *cobra.Command {
+	o := topOptions{order: byWaiters}
+	cmd := &cobra.Command{
+		Use:               "top [PREFIX]",
+		Short:             "Show locks on the screen, and what changes",
+		Long:              topLong + indented(topHelp),
+		GroupID:           "look",
+		Args:              atMostOne,
+		ValidArgsFunction: a.completeFirstName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.interval <= 0 {
+				return usage("--interval %v must be positive", o.interval)
+			}
+			return a.top(cmd.Context(), &o, firstOr(args, ""))
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(durationOf(&o.interval, time.Second), "interval", "pause between two looks")
+	flags.Var(&o.order, "sort", "what locks are sorted by: waiters, age, lease or name")
+	flags.BoolVar(&o.once, "once", false, "look once, print that, and end")
+	flags.BoolVar(&o.allowBreak, "allow-break", false, "let the key b break holds")
+	completeFlag(cmd, "sort", string(byWaiters), string(byAge), string(byLease), string(byName))
+	return cmd
+}
+
+func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }()
+	if reason, lacks := e.driver.Traits().Lacking(driver.Holders); lacks {
+		return fmt.Errorf("top: who holds: %w: %s", interlock.ErrUnsupported, reason)
+	}
+	looks := &board.Options{URL: e.url.String(), Prefix: prefix, Interval: o.interval, Timeout: a.timeout}
+	in, out := a.ownScreen(o)
+	if out == nil {
+		return a.topOnce(ctx, e, o, looks)
+	}
+	s, err := newScreen(in, out, a.getenv("NO_COLOR") == "")
+	if err != nil {
+		return err
+	}
+	p := board.NewPoller(e.client, looks)
+	defer p.Close()
+	r := p.Reader(0)
+	defer r.Close()
+	l := &topLoop{
+		app: a, engine: e, screen: s, poller: p, reader: r, model: newTopModel(o.order, o.interval, o.allowBreak),
+	}
+	return l.run(ctx)
+}
+
+// ownScreen returns the terminal to draw on, or nil if the board is to be printed.
+func (a *app) ownScreen(o *topOptions) (in, out *os.File) {
+	term := a.getenv("TERM")
+	if o.once || a.output == asJSON || term == "" || term == "dumb" || !isTerminal(a.stdin) || !isTerminal(a.stdout) {
+		return nil, nil
+	}
+	return a.stdin.(*os.File), a.stdout.(*os.File) // nothing else is a terminal
+}
+
+// topOnce prints one board.
+func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *board.Options) error {
+	b := board.Take(ctx, e.client, looks)
+	if a.output == asJSON {
+		if err := a.printJSON(b); err != nil {
+			return err
+		}
+	} else if err := printTop(a.stdout, b, o.order, time.Now()); err != nil {
+		return err
+	}
+	if b.Error != "" {
+		return exitWith(exitUnavailable, &interlock.UnavailableError{Op: "list locks", Err: errors.New(b.Error)})
+	}
+	return nil
+}
+
+// onceWidth is how wide a printed board is: as wide as the table can use.
+const onceWidth = 160
+
+// printTop prints a board as top would show it on a screen with room for all.
+func printTop(w io.Writer, b *board.Board, order topOrder, now time.Time) error {
+	m := newTopModel(order, time.Hour, false)
+	m.width = onceWidth
+	m.take(b)
+	m.at = -1 // nothing is selected
+	body := m.locksBody(now)
+	lines := append(m.head(now), body.head...)
+	for i := range body.lines {
+		lines = append(lines, body.line(i))
+	}
+	for _, cycle := range b.Cycles {
+		lines = append(lines, topLine{text: "! cycle: " + cycleText(cycle)})
+	}
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(w, l.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// Keys that are no characters.
+const (
+	keyUp        = "up"
+	keyDown      = "down"
+	keyPageUp    = "page up"
+	keyPageDown  = "page down"
+	keyHome      = "home"
+	keyEnd       = "end"
+	keyEnter     = "enter"
+	keyEscape    = "escape"
+	keyBackspace = "backspace"
+)
+
+// sequences are what terminals send for them, after the escape character.
+var sequences = map[string]string{
+	"[A": keyUp, "OA": keyUp, "[B": keyDown, "OB": keyDown, "[5~": keyPageUp, "[6~": keyPageDown, "[H": keyHome,
+	"OH": keyHome, "[1~": keyHome, "[7~": keyHome, "[F": keyEnd, "OF": keyEnd, "[4~": keyEnd, "[8~": keyEnd,
+}
+
+const escape = '\x1b'
+
+// parseKeys returns the keys that a terminal has sent, and what may be the beginning of one more. With last, nothing more
+// comes: an escape character alone is then the key of that name. What is no key that we know is left out.
+func parseKeys(sent string, last bool) (keys []string, rest string) {
+	for len(sent) > 0 {
+		k, size := parseKey(sent, last)
+		if size == 0 {
+			return keys, sent
+		}
+		if k != "" {
+			keys = append(keys, k)
+		}
+		sent = sent[size:]
+	}
+	return keys, ""
+}
+
+// parseKey returns the first key and its size, which is 0 if more has to come.
+func parseKey(sent string, last bool) (key string, size int) {
+	switch c := sent[0]; {
+	case c == escape:
+		return parseEscape(sent, last)
+	case c == '\r' || c == '\n':
+		return keyEnter, 1
+	case c == '\x7f' || c == '\b':
+		return keyBackspace, 1
+	case c < utf8.RuneSelf:
+		if !isCharacter(sent[:1]) {
+			return "", 1
+		}
+		return sent[:1], 1
+	}
+	if !utf8.FullRuneInString(sent) && !last {
+		return "", 0
+	}
+	r, size := utf8.DecodeRuneInString(sent)
+	if r == utf8.RuneError {
+		return "", size
+	}
+	return sent[:size], size
+}
+
+// parseEscape parses what begins with an escape character.
+func parseEscape(sent string, last bool) (key string, size int) {
+	if len(sent) == 1 {
+		if last {
+			return keyEscape, 1
+		}
+		return "", 0
+	}
+	switch sent[1] {
+	case 'O': // one character follows
+		size = 3
+	case '[': // parameters, and one character that is none
+		size = 2
+		for size < len(sent) && sent[size] >= ' ' && sent[size] <= '?' {
+			size++
+		}
+		size++
+	default:
+		return keyEscape, 1 // somebody was quick, or held Alt
+	}
+	if size > len(sent) {
+		if last || size > maxSequence {
+			return "", len(sent)
+		}
+		return "", 0
+	}
+	return sequences[sent[1:size]], size
+}
+
+// maxSequence is longer than any sequence that a terminal sends for a key.
+const maxSequence = 32
+
+// isCharacter reports whether a key is a character that can be typed into a text.
+func isCharacter(k string) bool {
+	r, size := utf8.DecodeRuneInString(k)
+	return size == len(k) && size > 0 && r != utf8.RuneError && !unicode.IsControl(r)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock/console/board"
+)
+
+// topLoop is a running top: it hears keys, signals and boards, and draws.
+type topLoop struct {
+	app    *app
+	engine *engine
+	model  *topModel
+	screen *screen
+	poller *board.Poller
+	reader *board.Reader
+
+	typed    <-chan string // what the terminal has sent
+	pending  string        // of it, what may be the beginning of a key
+	signals  chan os.Signal
+	warned   chan string    // what engines and the client log
+	answered chan topAnswer // what became of holds to break
+}
+
+// topAnswer is what became of a hold that was to be broken.
+type topAnswer struct {
+	target board.Event
+	err    error
+}
+
+// escapeTime is how long the rest of a key's characters may take after the first, before an escape character is a key by
+// itself. A network may tear them apart.
+const escapeTime = 50 * time.Millisecond
+
+// run shows boards until a key or a signal ends it.
+func (l *topLoop) run(ctx context.Context) error {
+	l.catch()
+	defer signal.Stop(l.signals)
+	l.answered = make(chan topAnswer, 1)
+	l.warned = make(chan string, 1)
+	defer l.app.divert(&topWarnings{l.warned})()
+	l.model.width, l.model.height = l.screen.size()
+	return l.screen.during(func() error {
+		typed, stop, err := readKeys(l.screen.in)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		l.typed = typed
+		return l.loop(ctx)
+	})
+}
+
+// catch begins to catch signals. What whoever started us has switched off stays off.
+func (l *topLoop) catch() {
+	l.signals = make(chan os.Signal, 32)
+	for _, sig := range append([]os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}, deadly...) {
+		if !signal.Ignored(sig) {
+			signal.Notify(l.signals, sig)
+		}
+	}
+}
+
+func (l *topLoop) loop(ctx context.Context) error {
+	clock := time.NewTicker(time.Second) // ages grow also when the engine says nothing
+	defer clock.Stop()
+	for {
+		if err := l.screen.draw(l.model.frame(time.Now())); err != nil {
+			return err
+		}
+		var escaped <-chan time.Time
+		if l.pending != "" {
+			escaped = time.After(escapeTime)
+		}
+		var quit bool
+		var err error
+		select {
+		case sent, ok := <-l.typed:
+			if !ok { // the terminal has vanished
+				return silently(exitSignal + int(syscall.SIGHUP))
+			}
+			quit = l.keys(ctx, l.pending+sent, false)
+		case <-escaped:
+			quit = l.keys(ctx, l.pending, true)
+		case sig := <-l.signals:
+			err = l.signal(sig.(syscall.Signal))
+		case <-l.reader.Changed():
+			l.update()
+		case text := <-l.warned:
+			l.model.note = text
+		case answer := <-l.answered:
+			l.model.answered(answer.target.Kind, answer.target.Name, answer.err)
+		case <-clock.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if quit || err != nil {
+			return err
+		}
+	}
+}
+
+// keys gives the model what was typed. It reports whether that ends top.
+func (l *topLoop) keys(ctx context.Context, sent string, last bool) (quit bool) {
+	var keys []string
+	keys, l.pending = parseKeys(sent, last)
+	for _, k := range keys {
+		action := l.model.key(k)
+		if action.quit {
+			return true
+		}
+		if action.broken != nil {
+			go l.breakHold(ctx, *action.broken) // ends with the engine's answer, at most after --timeout
+		}
+	}
+	return false
+}
+
+// breakHold ends a hold. The answer waits for nobody: top may have ended meanwhile.
+func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
+	ctx, cancel := l.app.within(ctx)
+	defer cancel()
+	err := l.engine.client.Break(ctx, target.Kind, target.Name, target.Token)
+	if err == nil {
+		l.poller.Broke(target)
+	}
+	select {
+	case l.answered <- topAnswer{target, explained(ctx, err)}:
+	default: // two at once: the board shows what became of the other
+	}
+}
+
+// signal does what a signal wants. The error ends top.
+func (l *topLoop) signal(sig syscall.Signal) error {
+	switch sig {
+	case syscall.SIGWINCH:
+	case syscall.SIGTSTP:
+		l.screen.leave()
+		stopOurselves()
+		return l.back()
+	case syscall.SIGCONT: // after a SIGSTOP, which nobody hears: somebody else may have had the terminal
+		return l.back()
+	default:
+		return silently(exitSignal + int(sig))
+	}
+	l.model.width, l.model.height = l.screen.size()
+	l.screen.shown = nil // terminals move what is there when their size changes
+	return nil
+}
+
+// back takes the terminal again.
+func (l *topLoop) back() error {
+	l.model.width, l.model.height = l.screen.size()
+	return l.screen.enter()
+}
+
+// update takes in what the reader has missed.
+func (l *topLoop) update() {
+	u, ok := l.reader.Next()
+	switch {
+	case !ok:
+	case u.Board != nil:
+		l.model.take(u.Board)
+	default:
+		l.model.take(u.Change.Apply(l.model.board))
+	}
+}
+
+// topWarnings is where messages for people go while top has the screen: its last line shows the latest.
+type topWarnings struct{ ch chan string }
+
+// Write never blocks.
+func (w *topWarnings) Write(p []byte) (int, error) {
+	text := strings.TrimSuffix(strings.TrimPrefix(string(p), "interlock: "), "\n")
+	select {
+	case w.ch <- text:
+	default: // an earlier one has not been shown yet
+	}
+	return len(p), nil
+}

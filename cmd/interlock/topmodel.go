@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/console/board"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// topView is what top shows below its header.
+type topView int
+
+const (
+	viewLocks  topView = iota // the table of all locks
+	viewLock                  // one of them
+	viewGraph                 // who waits for whom
+	viewEvents                // what has happened
+	viewHelp
+)
+
+// topPrompt is what top asks for in its last line.
+type topPrompt int
+
+const (
+	promptNone topPrompt = iota
+	promptFilter
+	promptBreak // the name of the lock whose hold is to be ended
+)
+
+// topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame draws
+// it.
+type topModel struct {
+	board    *board.Board // never nil
+	interval time.Duration
+	rows     []topRow
+	cycles   map[string]bool // ids of locks
+
+	order  topOrder
+	filter string
+	view   topView
+
+	at   int    // the selected row
+	atID string // its lock, which stays selected while it is there
+	from int    // the first row or line that is shown
+
+	open     string // the lock of viewLock
+	openHold int    // which of its holders is selected
+
+	prompt topPrompt
+	input  string
+	target board.Event // the hold that promptBreak is about
+
+	note       string // about the last key; the next one takes it away
+	allowBreak bool
+
+	width, height int
+}
+
+// topAction is what a key wants from the world.
+type topAction struct {
+	quit   bool
+	broken *board.Event // a hold to end
+}
+
+func newTopModel(order topOrder, interval time.Duration, allowBreak bool) *topModel {
+	m := &topModel{order: order, interval: interval, allowBreak: allowBreak, width: 80, height: 24}
+	m.take(&board.Board{})
+	return m
+}
+
+// take shows another board.
+func (m *topModel) take(b *board.Board) {
+	m.board, m.cycles = b, inCycles(b)
+	m.sort()
+}
+
+// sort makes the rows anew. The lock that was selected stays so, or the one that is now where it was.
+func (m *topModel) sort() {
+	m.rows = topRows(m.board, m.order, m.filter)
+	if i := slices.IndexFunc(m.rows, func(r topRow) bool { return r.lock.ID == m.atID }); i >= 0 && m.atID != "" {
+		m.at = i
+	}
+	m.selectRow(m.at)
+}
+
+func (m *topModel) selectRow(at int) {
+	m.at = max(0, min(at, len(m.rows)-1))
+	m.atID = ""
+	if len(m.rows) > 0 {
+		m.atID = m.rows[m.at].lock.ID
+	}
+}
+
+// opened is the lock of viewLock, or nil if nobody holds it or waits for it any more.
+func (m *topModel) opened() *board.Lock {
+	for i := range m.board.Locks {
+		if m.board.Locks[i].ID == m.open {
+			return &m.board.Locks[i]
+		}
+	}
+	return nil
+}
+
+// key answers to a key: a character, or one of the words of keys.go.
+func (m *topModel) key(k string) topAction {
+	m.note = ""
+	if m.prompt != promptNone {
+		return m.edit(k)
+	}
+	if order, ok := topOrders[k]; ok && m.view == viewLocks {
+		m.order = order
+		m.sort()
+		m.selectRow(0) // what is sorted by is at the top
+		return topAction{}
+	}
+	switch k {
+	case "q":
+		return topAction{quit: true}
+	case "?":
+		m.show(viewHelp)
+	case "g":
+		m.show(viewGraph)
+	case "e":
+		m.show(viewEvents)
+	case "b":
+		m.askBreak()
+	case "/":
+		m.view, m.prompt, m.input = viewLocks, promptFilter, m.filter
+	case keyEnter:
+		if m.view == viewLocks && len(m.rows) > 0 {
+			m.show(viewLock)
+			m.open, m.openHold = m.atID, 0
+		}
+	case keyEscape, keyBackspace:
+		m.back()
+	default:
+		m.move(k)
+	}
+	return topAction{}
+}
+
+// show changes to a view, or back to the locks if it is shown already.
+func (m *topModel) show(v topView) {
+	if m.view == v {
+		v = viewLocks
+	}
+	m.view, m.from = v, 0
+}
+
+// back leaves a view, and from the locks takes away the filter.
+func (m *topModel) back() {
+	if m.view == viewLocks && m.filter != "" {
+		m.filter = ""
+		m.sort()
+	}
+	m.view, m.from = viewLocks, 0
+}
+
+// move goes up and down: to another lock, to another holder, or through lines.
+func (m *topModel) move(k string) {
+	page := max(1, m.room()-1)
+	by, ok := map[string]int{
+		"j": 1, keyDown: 1, "k": -1, keyUp: -1, keyPageDown: page, " ": page, keyPageUp: -page,
+		keyHome: -maxMove, keyEnd: maxMove,
+	}[k]
+	if !ok {
+		return
+	}
+	one := by == 1 || by == -1
+	switch l := m.opened(); {
+	case m.view == viewLocks:
+		m.selectRow(m.at + by)
+	case m.view == viewLock && one && l != nil && m.openHold+by >= 0 && m.openHold+by < len(l.Holders):
+		m.openHold += by
+	default:
+		m.from = max(0, m.from+by) // frame knows the end
+	}
+}
+
+// maxMove is further than any list is long.
+const maxMove = 1 << 30
+
+// edit answers to a key while top asks for something.
+func (m *topModel) edit(k string) topAction {
+	asked := m.prompt
+	switch {
+	case k == keyEscape:
+		m.prompt = promptNone
+		if asked == promptFilter {
+			m.filter = ""
+		} else {
+			m.note = "not broken"
+		}
+	case k == keyEnter:
+		m.prompt = promptNone
+		if asked == promptBreak {
+			return m.confirm()
+		}
+	case k == keyBackspace:
+		_, size := utf8.DecodeLastRuneInString(m.input)
+		m.input = m.input[:len(m.input)-size]
+	case isCharacter(k):
+		m.input += k
+	}
+	if asked == promptFilter && m.prompt == promptFilter {
+		m.filter = m.input
+	}
+	if asked == promptFilter {
+		m.sort()
+	}
+	return topAction{}
+}
+
+// askBreak begins to break the selected hold, or notes why that cannot be.
+func (m *topModel) askBreak() {
+	l, h, why := m.selectedHold()
+	switch {
+	case !m.allowBreak:
+		why = "b is off: start top with --allow-break"
+	case !m.board.Knows.Break.OK:
+		why = "this engine cannot break holds: " + m.board.Knows.Break.Why
+	case why == "" && h.Token == 0:
+		why = "this hold has no token by which it could be told from a later one"
+	}
+	if why != "" {
+		m.note = why
+		return
+	}
+	m.prompt, m.input = promptBreak, ""
+	m.target = board.Event{Kind: l.Kind, Name: l.Name, Client: h.Client, Owner: h.Owner, Label: h.Label, Token: h.Token}
+}
+
+// selectedHold is what b is about, or why that is not clear.
+func (m *topModel) selectedHold() (l *board.Lock, h *board.Holder, why string) {
+	at := 0
+	switch {
+	case m.view == viewLock:
+		l, at = m.opened(), m.openHold
+	case m.view == viewLocks && len(m.rows) > 0:
+		l = m.rows[m.at].lock
+		if len(l.Holders) > 1 {
+			return nil, nil, fmt.Sprintf("%d holders: open the lock with Enter and select one", len(l.Holders))
+		}
+	}
+	if l == nil || len(l.Holders) == 0 {
+		return nil, nil, "no hold is selected"
+	}
+	return l, &l.Holders[min(at, len(l.Holders)-1)], ""
+}
+
+// confirm breaks the hold if its lock's name was typed, as it is or as it is shown.
+func (m *topModel) confirm() topAction {
+	if m.input != m.target.Name && m.input != printable(m.target.Name) {
+		m.note = "not broken: what was typed is not " + printable(m.target.Name)
+		return topAction{}
+	}
+	target := m.target
+	m.note = "breaking " + printable(target.Name) + " ..."
+	return topAction{broken: &target}
+}
+
+// answered takes in what became of a hold that was to be broken.
+func (m *topModel) answered(kind driver.Kind, name string, err error) {
+	m.note = fmt.Sprintf("%s (%s) is broken", printable(name), kind)
+	if err != nil {
+		m.note = "not broken: " + message(err)
+	}
+}

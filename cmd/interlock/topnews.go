@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/console/board"
+)
+
+// lockEvents are the events of one lock.
+func (m *topModel) lockEvents(id string, now time.Time) []topLine {
+	lines := []topLine{{"events since top was started", styleHeader}}
+	for i := range m.board.Events {
+		if e := &m.board.Events[i]; board.ID(e.Kind, e.Name) == id {
+			lines = append(lines, topLine{eventText(e, now, false), stylePlain})
+		}
+	}
+	if len(lines) == 1 {
+		lines = append(lines, topLine{"none", styleDim})
+	}
+	return lines
+}
+
+// eventsBody is what has happened to all locks, newest first.
+func (m *topModel) eventsBody(now time.Time) topBody {
+	b := fixed([]topLine{{"none yet", styleDim}})
+	if events := m.board.Events; len(events) > 0 {
+		b = topBody{lines: len(events), line: func(i int) topLine {
+			return topLine{eventText(&events[i], now, true), stylePlain}
+		}}
+	}
+	b.head = []topLine{{"EVENTS since top was started, newest first; what is shorter than a look is not seen", styleHeader}}
+	return b
+}
+
+func eventText(e *board.Event, now time.Time, named bool) string {
+	s := clock(e.Time, now) + "  " + pad(string(e.Event), len(board.Released), false) + "  "
+	if named {
+		s += printable(e.Name) + " (" + string(e.Kind) + ")  "
+	}
+	s += who(e.Client, e.Owner, e.Label)
+	if e.Token != 0 {
+		s += ", token " + utoa(e.Token)
+	}
+	if e.Why != "" {
+		s += ": " + oneLine(e.Why)
+	}
+	return s
+}
+
+// graphBody is who waits for whom: first the cycles, then every pair.
+func (m *topModel) graphBody() topBody {
+	b := m.board
+	head := []topLine{{"WHO WAITS FOR WHOM", styleHeader}}
+	if !b.Knows.Waiters.OK {
+		return topBody{append(head, topLine{"Who waits is unknown: " + oneLine(b.Knows.Waiters.Why), stylePlain}), 0, nil}
+	}
+	line := func(i int) topLine {
+		if i < len(b.Cycles) {
+			return topLine{"! cycle: " + cycleText(b.Cycles[i]), styleWarning}
+		}
+		return edgeLine(&b.Edges[i-len(b.Cycles)])
+	}
+	switch {
+	case len(b.Edges) == 0:
+		head = append(head, topLine{"nobody waits", styleDim})
+	case b.EdgesTruncated:
+		head = append(head, topLine{"! there are more than these, and maybe more cycles", styleWarning})
+	}
+	return topBody{head, len(b.Cycles) + len(b.Edges), line}
+}
+
+func edgeLine(e *board.Edge) topLine {
+	s := endpointText(e.Waiter) + " waits for " + printable(e.Name) + " (" + string(e.Kind) + "), held by " +
+		endpointText(e.Holder)
+	if e.Resting {
+		s += " (over, rests)"
+	}
+	if e.Cycle {
+		return topLine{topMark(false, true) + s, styleWarning}
+	}
+	return topLine{topMark(false, false) + s, stylePlain}
+}
+
+// cycleText is the owners of a cycle, with the first once more at the end.
+func cycleText(cycle []string) string {
+	owners := make([]string, 0, len(cycle)+1)
+	for _, n := range append(cycle[:len(cycle):len(cycle)], cycle[0]) {
+		owners = append(owners, printable(n))
+	}
+	return strings.Join(owners, " -> ")
+}
+
+// topHelp is the help of ?; topLong says the rest.
+const topHelp = `up down j k          select a lock, or a holder of the open lock
+PgUp PgDn Home End   further
+Enter                open the lock: who holds it, who waits, what has happened
+Esc                  back; in the table, takes the filter away
+w a l n              order: waiters, age of the hold, lease left, name
+/                    filter: a part of a name, kind, client, owner or label
+g                    who waits for whom, and cycles
+e                    what has happened
+b                    break the selected hold, after its lock's name was typed
+q                    end
+
+> stands before what is selected, ! before what needs attention: a lock whose
+owners wait for each other, an engine that does not answer. ? is a number that
+the engine does not tell.`
+
+func (m *topModel) helpLines() []topLine {
+	var lines []topLine
+	for line := range strings.Lines(topHelp) {
+		lines = append(lines, topLine{strings.TrimRight(line, "\n"), stylePlain})
+	}
+	if !m.allowBreak {
+		lines = append(lines, topLine{}, topLine{"b is off: top was started without --allow-break.", stylePlain})
+	}
+	return lines
+}
+
+// indented is a text of a help, moved to the right as in others.
+func indented(s string) string {
+	return "  " + strings.ReplaceAll(strings.ReplaceAll(s, "\n", "\n  "), "\n  \n", "\n\n")
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that: what is typed after it
+// is for the next program. It must be called.
+func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
+	ended, end, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	ch, quit := make(chan string), make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() { // ends by stop, or when the terminal has vanished
+		defer close(ch)
+		buffer := make([]byte, 1024)
+		for readable(int(in.Fd()), int(ended.Fd())) {
+			n, err := in.Read(buffer)
+			if err != nil || n == 0 {
+				return
+			}
+			select {
+			case ch <- string(buffer[:n]):
+			case <-quit:
+				return
+			}
+		}
+	})
+	return ch, func() {
+		close(quit)
+		end.Close()
+		reader.Wait()
+		ended.Close()
+	}, nil
+}
+
+// readable waits until there is something to read from fd, and returns false when there is from end. A read from a terminal
+// cannot be called off, so none is begun before something is there. (On macOS poll knows no terminals; select does.)
+func readable(fd, end int) bool {
+	for {
+		var set unix.FdSet
+		set.Zero()
+		set.Set(fd)
+		set.Set(end)
+		_, err := unix.Select(max(fd, end)+1, &set, nil, nil, nil)
+		if err == nil {
+			return !set.IsSet(end)
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return false
+		}
+	}
+}
