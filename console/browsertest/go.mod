@@ -1,6 +1,6 @@
 module github.com/interlock-go/interlock/console/browsertest
 
-go 1.25.0
+go 1.26
 
 require (
 	github.com/chromedp/cdproto v0.159.0
