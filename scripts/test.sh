@@ -20,10 +20,9 @@ esac
 # beside others belongs here.
 judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interlock-torture'
 
-# untimed matches those of their tests that judge no real time, in these packages: beside runs them, and long the others. One
-# expression serves both, so that no test is in neither.
+# untimed matches those of their tests that judge no real time: beside runs them, and long the others. One expression serves both,
+# so that no test is in neither.
 untimed='^Test(Conformance|Rules_.*_AreNecessary$)'
-untimed_in='./redislock ./redislock/internal/rueidisconn'
 
 # packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
@@ -64,6 +63,7 @@ case $what in
 all) ;;
 beside)
 	names=$(packages beside) || exit
+	others=$(packages long) || exit
 	export INTERLOCK_LONG=1
 	;;
 long)
@@ -78,13 +78,13 @@ export GORACE="${GORACE:-atexit_sleep_ms=0}"
 go_test() {
 	GOWORK='' go test -timeout=30m -vet=off -ldflags=-w "$@"
 }
-# $names and $untimed_in are lists, so they are split here on purpose.
+# $names and $others are lists, so they are split here on purpose.
 # shellcheck disable=SC2086
 case $what in
 all) go_test -p "$at_once" ${race:+"$race"} "$@" $names ;;
 long) go_test -p "$at_once" ${race:+"$race"} "$@" -skip "$untimed" $names ;;
 beside)
-	go_test ${race:+"$race"} "$@" -run "$untimed" $untimed_in &
+	go_test ${race:+"$race"} "$@" -run "$untimed" $others &
 	rc=0
 	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
 	wait "$!" || rc=$?

@@ -134,7 +134,11 @@ func quiet(t *testing.T, conf config, happened ...string) {
 }
 
 func TestReplay_TheSameSeed_GivesTheSameLog(t *testing.T) {
-	for seed := range uint64(20) {
+	runs := uint64(20)
+	if testing.Short() {
+		runs = 5
+	}
+	for seed := range runs {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
 			t.Parallel()
 			first, again := simulate(t, seed+1, usual), simulate(t, seed+1, usual)
