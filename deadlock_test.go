@@ -207,28 +207,9 @@ func tangle(t *testing.T, ctx context.Context, c *Client, random *rand.Rand, ord
 	if ordered {
 		names = []int{random.IntN(2), 2, 3 + random.IntN(2)}
 	}
-	var held []*Lease
-	defer func() {
-		for _, l := range held {
-			if err := l.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
+	var takes []taking
 	for _, name := range names {
-		l, err := c.Lock(ctx, fmt.Sprint(name))
-		if errors.Is(err, ErrDeadlock) {
-			return true
-		}
-		if err != nil {
-			t.Error(err)
-			return false
-		}
-		held = append(held, l)
-		if len(held) == 1 {
-			ctx = l.Context(ctx)
-		}
-		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond) // virtual
+		takes = append(takes, func(ctx context.Context) (*Lease, error) { return c.Lock(ctx, fmt.Sprint(name)) })
 	}
-	return false
+	return tangleThese(t, ctx, takes, random)
 }

@@ -1,13 +1,13 @@
 package etcdlock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -23,16 +23,9 @@ func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 	for name, direction := range directions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for try := 0; ; try++ {
-				late := blackHole(t, s, direction, fmt.Sprint(t.Name(), " ", try))
-				if late == "" {
-					return
-				}
-				if try == 2 { // this process may have stood still between two instants
-					t.Fatalf("three times in a row, the last time: %s", late)
-				}
-				t.Logf("once more: %s", late)
-			}
+			locktest.OnceInTime(t, 3, func(try int) string {
+				return blackHole(t, s, direction, fmt.Sprint(t.Name(), " ", try))
+			})
 		})
 	}
 }
@@ -46,26 +39,13 @@ func blackHole(t *testing.T, s *servers.EtcdNode, direction servers.Direction, n
 	next := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
 	defer next.Close()
 	held := mustLock(t, holder, name)
-	work, lost := held.Context(context.Background()), held.Lost()
+	lateness := locktest.WatchEnd(t, held)
 	in := locking(t, next, name)
 	receive(t, "the waiter to be queued", watch.queued)
 	proxy.BlackHole(direction)
 
 	l := receive(t, "the next to get in", in)
-	select {
-	case <-lost:
-	default:
-		late = "Lost is open. "
-	}
-	if work.Err() == nil {
-		late += "The work's context goes on. "
-	}
-	if _, stamped := held.Stamp(); stamped || held.Err() == nil {
-		t.Error("two are in, by their own word")
-	}
-	if held.Token() >= l.Token() {
-		t.Errorf("token %d is in after %d", l.Token(), held.Token())
-	}
+	late = lateness(l)
 	var why *interlock.LostError
 	if !errors.As(held.Err(), &why) || why.Reason != "unconfirmed" && why.Reason != "session" {
 		t.Errorf("the holder has lost it by %v", held.Err())

@@ -2,12 +2,12 @@ package goredislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
@@ -20,16 +20,9 @@ func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 		"BothWays": servers.BothWays, "RequestsOnly": servers.ToServer, "RepliesOnly": servers.ToClient,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for try := 0; ; try++ {
-				late := blackHole(t, addr, direction, fmt.Sprint(t.Name(), " ", try))
-				if late == "" {
-					return
-				}
-				if try == 3 { // this process may have stood still between two instants
-					t.Fatalf("four times in a row, the last time: %s", late)
-				}
-				t.Logf("once more: %s", late)
-			}
+			locktest.OnceInTime(t, 4, func(try int) string {
+				return blackHole(t, addr, direction, fmt.Sprint(t.Name(), " ", try))
+			})
 		})
 	}
 }
@@ -70,7 +63,7 @@ func blackHole(t *testing.T, addr string, direction servers.Direction, name stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	work, lost := held.Context(context.Background()), held.Lost()
+	lateness := locktest.WatchEnd(t, held)
 	go func() { // ends with the wait, which is queued soon
 		<-queued
 		proxy.BlackHole(direction)
@@ -79,24 +72,7 @@ func blackHole(t *testing.T, addr string, direction servers.Direction, name stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-lost:
-	default:
-		late = "Lost is open. "
-	}
-	if work.Err() == nil {
-		late += "The work's context goes on. "
-	}
-	if _, stamped := held.Stamp(); stamped || held.Err() == nil {
-		t.Error("two are in, by their own word")
-	}
-	if held.Token() >= l.Token() {
-		t.Errorf("token %d is in after %d", l.Token(), held.Token())
-	}
-	var reason *interlock.LostError
-	if !errors.As(held.Err(), &reason) {
-		t.Errorf("the holder has lost it by %v", held.Err())
-	}
+	late = lateness(l)
 	proxy.Pass() // what was held up arrives now
 	if err := l.Unlock(ctx); err != nil {
 		t.Error(err)

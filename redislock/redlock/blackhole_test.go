@@ -2,12 +2,12 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -22,16 +22,9 @@ func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 		for _, cut := range []int{3, 5} {
 			t.Run(fmt.Sprintf("%s/%d of 5 nodes", name, cut), func(t *testing.T) {
 				t.Parallel()
-				for try := 0; ; try++ {
-					late := blackHole(t, nodes, cut, direction, fmt.Sprint(t.Name(), " ", try))
-					if late == "" {
-						return
-					}
-					if try == 3 { // this process may have stood still between two instants
-						t.Fatalf("four times in a row, the last time: %s", late)
-					}
-					t.Logf("once more: %s", late)
-				}
+				locktest.OnceInTime(t, 4, func(try int) string {
+					return blackHole(t, nodes, cut, direction, fmt.Sprint(t.Name(), " ", try))
+				})
 			})
 		}
 	}
@@ -72,7 +65,7 @@ func blackHole(t *testing.T, nodes []string, cut int, direction servers.Directio
 	if err != nil {
 		t.Fatal(err)
 	}
-	work, lost := held.Context(context.Background()), held.Lost()
+	lateness := locktest.WatchEnd(t, held)
 	go func() { // ends with the wait, which is queued soon
 		<-queued
 		for _, p := range proxies[:cut] {
@@ -83,24 +76,7 @@ func blackHole(t *testing.T, nodes []string, cut int, direction servers.Directio
 	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-lost:
-	default:
-		late = "Lost is open. "
-	}
-	if work.Err() == nil {
-		late += "The work's context goes on. "
-	}
-	if _, stamped := held.Stamp(); stamped || held.Err() == nil {
-		t.Error("two are in, by their own word")
-	}
-	if held.Token() >= l.Token() {
-		t.Errorf("token %d is in after %d", l.Token(), held.Token())
-	}
-	var reason *interlock.LostError
-	if !errors.As(held.Err(), &reason) {
-		t.Errorf("the holder has lost it by %v", held.Err())
-	}
+	late = lateness(l)
 	for _, p := range proxies {
 		p.Pass() // what was held up arrives now
 	}
