@@ -13,7 +13,7 @@ import (
 // of a campaign is: requests, renewals and what is kept of a hold find the label where they find every other option.
 
 const (
-	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte that LockOptions.Label may have.
+	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain one.
 	maxCallLabel = 255
 
 	// relabelDelay is how long a hold that was passed on inside the process goes without the engine being told its label.

@@ -68,16 +68,19 @@ type Options struct {
 	// ErrUnsupported. The default is none.
 	Retain time.Duration
 
-	// LabelFrom returns the label of one call for a lock, such as one with the trace that the call belongs to: it gets the
-	// context of the call and LockOptions.Label. Operators and other clients see what it returns while the lock is held or
-	// waited for. It is called once for each call of Lock, TryLock, Acquire and the like (by a Multi once for each lock),
-	// in the goroutine of the caller and before anything is sent; it must not block, and a panic goes on to the caller. An
-	// upgrade and a Cond.Wait keep the label of their hold, and an election shows the leader's value instead.
+	// LabelFrom returns the label of one call for a lock, such as one with the trace of the call. It gets the context
+	// of the call and LockOptions.Label. Operators and other clients see what it returns while the lock is held or
+	// waited for.
 	//
-	// A result of more than 255 bytes, or one that is not valid UTF-8, does not count: the lock has its Label, and
-	// the Logger is told, at Warn the first time and at Debug from then on. When a hold passes on inside this process, engines
-	// with leases learn the new label by a renewal, 100 ms later unless the hold has ended; engines with sessions, and files, show that
-	// of an earlier holder. The default is none.
+	// It is called once for each Lock, TryLock, Acquire and the like, by a Multi once for each lock. It runs in the
+	// caller's goroutine, before anything is sent; it must not block, and a panic goes on to the caller. An upgrade
+	// and a Cond.Wait keep the label of their hold. An election shows the leader's value instead.
+	//
+	// A result of more than 255 bytes, or one that is not valid UTF-8, does not count: the lock has its Label. The
+	// Logger is told, at Warn the first time and at Debug from then on.
+	//
+	// When a hold passes on inside this process, an engine with leases learns the new label after 100 ms, by one renewal
+	// more. Other engines show the label of an earlier holder until the process gives the lock back. The default is none.
 	LabelFrom func(ctx context.Context, label string) string
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.

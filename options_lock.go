@@ -26,8 +26,8 @@ type LockOptions struct {
 	// Label is shown to operators beside the owner. At most 256 bytes.
 	Label string
 
-	// LabelFrom returns the label of one call: it gets the context of the call and Label. See [Options].LabelFrom, in whose
-	// place it is called; one that returns its argument switches that off.
+	// LabelFrom replaces [Options].LabelFrom for this lock. It returns the label of one call, from its context and
+	// Label. One that returns label switches the client's off.
 	LabelFrom func(ctx context.Context, label string) string
 
 	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is

@@ -16,12 +16,13 @@ const mark = "traceparent="
 //
 //	nightly traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //
-// It is the span in the context of the call, which is the parent of "lock wait" and "lock hold". If there is none, or it
-// is not sampled, Label returns the label as it is: such a trace is nowhere to be found. It takes 67 bytes and, after
-// a label, a space; a label that gets longer than 255 bytes by that does not count, see [interlock.Options].LabelFrom.
+// It is the span in the context of the call, which is the parent of "lock wait" and "lock hold". If there is none, or
+// it is not sampled, Label returns the label as it is: such a trace is nowhere to be found. It takes 67 bytes and,
+// after a label, a space; a label that gets longer than 255 bytes by that does not count, see
+// [interlock.Options].LabelFrom.
 //
-// Whoever may look at the lock sees the ids of the trace and of the span, and nothing else of them: no tracestate and no
-// baggage.
+// Whoever may look at the lock sees the ids of the trace and of the span, and nothing else of them: no tracestate and
+// no baggage.
 func Label(ctx context.Context, label string) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() {

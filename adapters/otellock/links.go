@@ -47,8 +47,8 @@ type look struct {
 // over is what a look finds in its place when the call has ended before.
 var over = new([]trace.Link)
 
-// waiting looks at the lock for which a call begins to wait, in a goroutine of its own. If too many looks are under way,
-// or the call belongs to a trace that is not sampled, it does not.
+// waiting looks at the lock for which a call begins to wait, in a goroutine of its own. If too many looks are under
+// way, or the call belongs to a trace that is not sampled, it does not.
 func (l *links) waiting(ctx context.Context, e interlock.Event) {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() && !span.IsSampled() {
 		return

@@ -34,10 +34,10 @@
 //	observer := otellock.New(&otellock.Options{LinkHolders: true})
 //	locks, err := interlock.Open(ctx, url, &interlock.Options{Observer: observer, LabelFrom: otellock.Label})
 //
-// The link is to the span in the context of the holder's call, with the attribute interlock.token of the hold. It is a
-// hint: what the engine showed when the wait began. A link is missing if the wait is over before the look, and of looks
-// beyond 4 at once. After a pass inside another process the engine may show an earlier holder of that process: for about
-// 100 ms where holds have leases (Redis, memory), and elsewhere until that process gives the lock back.
+// The link is to the span in the context of the holder's call, with the attribute interlock.token of the hold. It is
+// a hint: what the engine showed when the wait began. A link is missing if the wait is over before the look, and of
+// looks beyond 4 at once. After a pass inside another process the engine may show an earlier holder of that process:
+// for about 100 ms where holds have leases (Redis, memory), and elsewhere until that process gives the lock back.
 //
 // # Metrics
 //
@@ -58,8 +58,8 @@
 //	interlock.recalled           counter          locks that another process has asked for
 //	interlock.links              counter          looks for Options.LinkHolders, by result; only with that
 //
-// Results of looks are linked, none (no holder's label has a trace), late (the wait was over before), dropped (there were
-// too many at once) and failed (the engine did not tell, or not within a second).
+// Results of looks are linked, none (no holder's label has a trace), late (the wait was over before), dropped (too many
+// at once) and failed (the engine did not tell, or not within a second).
 //
 // A Cond.Wait counts as acquired, and has neither a wait nor its duration, because most of it is the wait for the
 // signal.
@@ -87,10 +87,10 @@ type Options struct {
 	// that of go.opentelemetry.io/otel/metric/noop.
 	MeterProvider metric.MeterProvider
 
-	// LinkHolders has each span "lock wait" of a call that had to wait link to the traces of up to 8 holders, if their labels
-	// have one; see [Label]. It costs one look at the lock ([interlock.Client.Look], one round trip on nearly every
-	// engine) for each such call, in the background, unless the call's own trace is not sampled. At most 4 looks
-	// are under way at once, for at most a second each; a wait that comes beyond is not linked.
+	// LinkHolders links the span "lock wait" of each call that had to wait to the traces of up to 8 holders, if their
+	// labels have one; see [Label]. It costs one look at the lock for each such call, in the background:
+	// [interlock.Client.Look], one round trip on nearly every engine. Calls whose own trace is not sampled do not look.
+	// At most 4 looks are under way at once, for at most a second each; a wait that comes beyond is not linked.
 	LinkHolders bool
 
 	// OmitNames leaves the names of locks out of traces, also out of the texts of errors, which are replaced by their

@@ -62,8 +62,8 @@ func orDash(s string) string {
 	return printable(s)
 }
 
-// shortLabel leaves the trace of a call, with which a label may end, out of a table: it is 67 characters wide. get shows
-// it, and so does JSON.
+// shortLabel leaves the trace of a call, with which a label may end, out of a table: it is 67 characters wide. get
+// shows it, and so does JSON.
 func shortLabel(label string) string {
 	plain, _, traced := strings.Cut(" "+label, " traceparent=")
 	if !traced {
