@@ -50,8 +50,8 @@ type Counts struct {
 	Retained   int `json:"retained"`   // locks that nobody holds, and a client keeps until another wants them
 	Resting    int `json:"resting"`    // locks that nobody holds, and that stay closed for a while
 	Unreadable int `json:"unreadable"` // locks that could not be read
-	// OldestWaiterMs is how long the longest wait has lasted, in milliseconds; 0 if there is none or the engine does
-	// not tell. It compares the engine's clock with that of this process.
+	// OldestWaiterMs is how long the longest wait has lasted, in milliseconds, candidates of elections left out; 0 if
+	// there is none or the engine does not tell. It compares the engine's clock with that of this process.
 	OldestWaiterMs int64               `json:"oldestWaiterMs"`
 	ByKind         map[driver.Kind]int `json:"byKind"` // locks of each kind that has any
 }

@@ -140,7 +140,9 @@ func (c *Counts) add(l *Lock, oldest *time.Time) {
 	c.ByKind[l.Kind]++
 	c.Waiting += len(l.Waiters)
 	for i := range l.Waiters {
-		if since := l.Waiters[i].Since; !since.IsZero() && (oldest.IsZero() || since.Before(*oldest)) {
+		since := l.Waiters[i].Since
+		// Candidates of an election wait for days, as they should.
+		if l.Kind != driver.KindElection && !since.IsZero() && (oldest.IsZero() || since.Before(*oldest)) {
 			*oldest = since
 		}
 	}

@@ -41,6 +41,30 @@ func TestTake_ShowsHoldersWaitersAndWhoWaitsForWhom(t *testing.T) {
 	})
 }
 
+func TestTake_LeavesCandidatesOutOfTheOldestWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		term, err := w.client.Election("e", nil).Campaign(w.Context(), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := interlock.New(w.driver, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		go func() {
+			if next, err := other.Election("e", nil).Campaign(w.Context(), "second"); err == nil {
+				_ = next.Unlock(w.Context())
+			}
+		}()
+		time.Sleep(5 * time.Second) // virtual
+		if b := Take(w.Context(), w.client, nil); b.Counts.Waiting != 1 || b.Counts.OldestWaiterMs != 0 {
+			t.Errorf("%+v", b.Counts)
+		}
+		w.unlock(term)
+	})
+}
+
 func TestTake_OfMoreLocksThanItMay_KeepsTheFirstByNameAndCountsAll(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for i := range 50 {
