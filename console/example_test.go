@@ -28,7 +28,7 @@ func Example() {
 	// docs: mount
 	page, err := console.New(client, &console.Options{
 		Hosts: []string{"ops.example.com"},
-		Who:   func(r *http.Request) string { return userOf(r) }, // your own login, for the audit
+		Who:   userOf, // your own login, for the audit
 	})
 	if err != nil {
 		log.Fatal(err)
