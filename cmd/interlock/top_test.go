@@ -53,6 +53,7 @@ func topBoard() *board.Board {
 		{holder("主机-5:109", "张三", 12*time.Second, 18*time.Second, 20)},
 		{},
 	}
+	holders[1][0].Label = "nightly backup traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	waiters := map[string][]board.Waiter{
 		"accounts:7": {{Client: "host-2:102", Owner: "bob", Since: ago(10 * time.Second), Position: 1}},
 		"accounts:9": {{Client: "host-1:101", Owner: "alice", Since: ago(9 * time.Second), Position: 1}},

@@ -205,7 +205,7 @@ func (m *topModel) foot(room, lines int) topLine {
 	case m.prompt == promptFilter:
 		return topLine{"filter: " + oneLine(m.input) + "_  (Enter keeps it, Esc takes it away)", stylePlain}
 	case m.prompt == promptBreak:
-		ask := "> break " + printable(m.target.Name) + " held by " + who(m.target.Client, "", m.target.Label) +
+		ask := "> break " + printable(m.target.Name) + " held by " + who(m.target.Client, "", "") +
 			", token " + utoa(m.target.Token) + "? Type its name: "
 		// What is typed must be seen on a narrow screen too.
 		typed := oneLine(m.input) + "_"
