@@ -234,3 +234,22 @@ func TestTopScreen_GoesOnWithoutTheEngine(t *testing.T) {
 		t.Logf("Unlock: %v", err) // the server may have stood still for longer than the lease
 	}
 }
+
+func TestTopScreen_RespectsWhatTheTerminalCannot(t *testing.T) {
+	t.Parallel()
+	d := sitDown(t) // TERM is dumb
+	d.types("interlock top >board; echo code-$?\n")
+	d.sees("code-0")
+	d.types("interlock top; echo code-$?\n")
+	d.sees("\r\nheld 0") // a line as any other
+	d.sees("code-0")
+	d.types("NO_COLOR=1 TERM=xterm interlock top; echo code-$?\n")
+	d.sees(ttyEnter)
+	d.sees("? help")
+	d.types("?")
+	d.sees("select a lock")
+	d.types("b")
+	d.sees("\x1b[24;1H> b is off") // without a colour before it
+	d.types("q")
+	d.sees("code-0")
+}

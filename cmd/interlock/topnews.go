@@ -38,14 +38,14 @@ func eventText(e *board.Event, now time.Time, named bool) string {
 	if named {
 		s += printable(e.Name) + " (" + string(e.Kind) + ")  "
 	}
-	s += who(e.Client, e.Owner, e.Label)
+	s += who(e.Client, e.Owner, "")
 	if e.Token != 0 {
 		s += ", token " + utoa(e.Token)
 	}
 	if e.Why != "" {
 		s += ": " + oneLine(e.Why)
 	}
-	return s
+	return s + labelText(e.Label)
 }
 
 // graphBody is who waits for whom: first the cycles, then every pair.

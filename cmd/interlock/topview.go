@@ -177,7 +177,7 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 // late is the age at which a board without an error means that the engine takes its time. After a look that took long the
 // next one comes later: see board.Poller.
 func (m *topModel) late() time.Duration {
-	return 3 * max(m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
+	return 3 * max(time.Second, m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
 }
 
 // counted is a number with its noun.
@@ -205,7 +205,7 @@ func (m *topModel) foot(room, lines int) topLine {
 	case m.prompt == promptFilter:
 		return topLine{"filter: " + oneLine(m.input) + "_  (Enter keeps it, Esc takes it away)", stylePlain}
 	case m.prompt == promptBreak:
-		ask := "> break " + printable(m.target.Name) + " held by " + who(m.target.Client, "", m.target.Label) +
+		ask := "> break " + printable(m.target.Name) + " held by " + who(m.target.Client, "", "") +
 			", token " + utoa(m.target.Token) + "? Type its name: "
 		// What is typed must be seen on a narrow screen too.
 		typed := oneLine(m.input) + "_"

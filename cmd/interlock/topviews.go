@@ -28,7 +28,7 @@ func (m *topModel) columns() []topColumn {
 	name := topColumn{title: "NAME", value: func(r *topRow, _ time.Time) string { return printable(r.lock.Name) }}
 	kind := topColumn{"KIND", 8, false, func(r *topRow, _ time.Time) string { return string(r.lock.Kind) }}
 	holder := topColumn{title: "HOLDER", value: func(r *topRow, _ time.Time) string { return topHolder(r.lock) }}
-	label := topColumn{title: "LABEL", value: func(r *topRow, _ time.Time) string { return orDash(firstLabel(r.lock)) }}
+	label := topColumn{title: "LABEL", value: func(r *topRow, _ time.Time) string { return shortLabel(firstLabel(r.lock)) }}
 	held := topColumn{"HELD FOR", 8, true, func(r *topRow, now time.Time) string { return age(r.since, now) }}
 	lease := topColumn{"LEASE LEFT", 10, true, func(r *topRow, now time.Time) string { return remaining(r.until, now) }}
 	waiting := topColumn{"WAITING", 7, true, func(r *topRow, _ time.Time) string { return waitingText(r.lock) }}
@@ -151,7 +151,7 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 }
 
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
-	s := topMark(selected, false) + who(h.Client, h.Owner, h.Label)
+	s := topMark(selected, false) + who(h.Client, h.Owner, "")
 	switch {
 	case h.Retained:
 		s += ", retained"
@@ -170,6 +170,7 @@ func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	if !h.Until.IsZero() {
 		s += ", lease ends in " + remaining(h.Until, now)
 	}
+	s += labelText(h.Label)
 	if selected {
 		return topLine{s, styleSelected}
 	}
@@ -183,14 +184,22 @@ func (m *topModel) queueLines(l *board.Lock, now time.Time) []topLine {
 	lines := []topLine{{fmt.Sprintf("%d waiting", len(l.Waiters)), styleHeader}}
 	for i := range l.Waiters {
 		w := &l.Waiters[i]
-		s := fmt.Sprintf("%3d  %s", i+1, who(w.Client, w.Owner, w.Label))
+		s := fmt.Sprintf("%3d  %s", i+1, who(w.Client, w.Owner, ""))
 		if w.Shared {
 			s += ", to read"
 		}
 		if w.Weight > 1 {
 			s += fmt.Sprintf(", %d permits", w.Weight)
 		}
-		lines = append(lines, topLine{s + forAge(w.Since, now), stylePlain})
+		lines = append(lines, topLine{s + forAge(w.Since, now) + labelText(w.Label), stylePlain})
 	}
 	return lines
+}
+
+// labelText is a label at the end of a line: a trace in it is long, and may be cut.
+func labelText(label string) string {
+	if label == "" {
+		return ""
+	}
+	return "  " + printable(label)
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/interlock-go/interlock/console/board"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// askBreak begins to break the selected hold, or notes why that cannot be.
+func (m *topModel) askBreak() {
+	l, h, why := m.selectedHold()
+	switch {
+	case !m.allowBreak:
+		why = "b is off: start top with --allow-break"
+	case !m.board.Knows.Break.OK:
+		why = "this engine cannot break holds: " + m.board.Knows.Break.Why
+	case why == "" && h.Token == 0:
+		why = "this hold has no token by which it could be told from a later one"
+	}
+	if why != "" {
+		m.note = why
+		return
+	}
+	m.prompt, m.input = promptBreak, ""
+	m.target = board.Event{Kind: l.Kind, Name: l.Name, Client: h.Client, Owner: h.Owner, Label: h.Label, Token: h.Token}
+}
+
+// selectedHold is what b is about, or why that is not clear.
+func (m *topModel) selectedHold() (l *board.Lock, h *board.Holder, why string) {
+	at := 0
+	switch {
+	case m.view == viewLock:
+		l, at = m.opened(), m.openHold
+	case m.view == viewLocks && len(m.rows) > 0:
+		l = m.rows[m.at].lock
+		if len(l.Holders) > 1 {
+			return nil, nil, fmt.Sprintf("%d holders: open the lock with Enter and select one", len(l.Holders))
+		}
+	}
+	if l == nil || len(l.Holders) == 0 {
+		return nil, nil, "no hold is selected"
+	}
+	return l, &l.Holders[min(at, len(l.Holders)-1)], ""
+}
+
+// confirm breaks the hold if its lock's name was typed, as it is or as it is shown.
+func (m *topModel) confirm() topAction {
+	if m.input != m.target.Name && m.input != printable(m.target.Name) {
+		m.note = "not broken: what was typed is not " + printable(m.target.Name)
+		return topAction{}
+	}
+	target := m.target
+	m.note = "breaking " + printable(target.Name) + " ..."
+	return topAction{broken: &target}
+}
+
+// answered takes in what became of a hold that was to be broken.
+func (m *topModel) answered(kind driver.Kind, name string, err error) {
+	m.note = fmt.Sprintf("%s (%s) is broken", printable(name), kind)
+	if err != nil {
+		m.note = "not broken: " + message(err)
+	}
+}
