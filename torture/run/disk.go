@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// from when on it is recorded that the disk took so long: of the shortest lease it takes 500 ms to matter
+	// from when on it is recorded that the disk took so long: of the shortest lease it takes 500 ms to matter.
 	slowDisk = 100 * time.Millisecond
 	perDisk  = 200 * time.Millisecond // between two looks: each is work for that disk too
 )

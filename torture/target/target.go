@@ -21,7 +21,7 @@ const (
 	None       Fault = "none"        // N0
 	Kill       Fault = "kill"        // N1: kill -9 of a client, which is started again
 	KillWaiter Fault = "kill-waiter" // N1: kill -9 of the client that stands first in the line for a lock
-	// N1: kill -9 of a client with requests under way that have not arrived, or answers
+	// N1: kill -9 of a client with requests under way that have not arrived, or answers.
 	KillAsking   Fault = "kill-asking"
 	Stop         Fault = "stop"          // N2: SIGSTOP of a client for half to three leases
 	ServerKill   Fault = "server-kill"   // N3: kill -9 of the server, and a new start
@@ -30,20 +30,20 @@ const (
 	Cut          Fault = "cut"           // N6: nothing passes between a client and the server
 	LateRequests Fault = "late-requests" // N7: what a client sends arrives when the fault is over
 	LoseReplies  Fault = "lose-replies"  // N8: requests arrive, answers are lost
-	// N11: up to one and a half leases on the way to the server and to the register
+	// N11: up to one and a half leases on the way to the server and to the register.
 	Slow  Fault = "slow"
 	Reset Fault = "reset" // N12: connections are reset, again and again
-	// N12: all arrives byte by byte, and connections end in the middle of a reply
+	// N12: all arrives byte by byte, and connections end in the middle of a reply.
 	Slices   Fault = "slices"
 	Forget   Fault = "forget"   // N13: the server forgets its scripts (Redis)
 	Wipe     Fault = "wipe"     // N16, N20: an operator deletes everything in the engine
 	Delete   Fault = "delete"   // N16: an operator deletes one lock, with its holder and all who wait for it
 	Sessions Fault = "sessions" // N14, N16: an operator ends all sessions, or closes all connections
 	Memory   Fault = "memory"   // N15: the server refuses to store anything more (Redis)
-	// N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	// N10: the wall clock of a server jumps by some leases, or by an hour, and back.
 	Clock  Fault = "clock"
 	Clocks Fault = "clocks" // N10: those of most of several servers do, all alike
-	// N19: a client can have one connection to the server, and its others are reset
+	// N19: a client can have one connection to the server, and its others are reset.
 	OneConn       Fault = "one-connection"
 	Starve        Fault = "starve"         // N18: others take the processors
 	NoFiles       Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
@@ -54,7 +54,7 @@ const (
 	LeaderMove    Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
 	NodeKill      Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
 	NodeStop      Fault = "node-stop"      // N4: SIGSTOP of one of several servers
-	// N9: of several servers some, and some of the clients, cannot hear the others
+	// N9: of several servers some, and some of the clients, cannot hear the others.
 	Partition Fault = "partition"
 	DiskFull  Fault = "disk-full" // N20: there is no room left where the engine keeps its data
 	Evict     Fault = "evict"     // N15: the server is out of memory, and throws away what it likes (Redis)
