@@ -20,7 +20,6 @@ var (
 	patient    = locktest.Patient
 	mustLock   = locktest.MustLock
 	mustUnlock = locktest.MustUnlock
-	within     = locktest.Within
 	soon       = locktest.Soon
 	openLocks  = locktest.Open
 )

@@ -15,7 +15,7 @@ const (
 
 func TestLabel_AppendsTheSpanOfTheCall(t *testing.T) {
 	ctx, span := sdktrace.NewTracerProvider().Tracer("test").Start(t.Context(), "call")
-	for label, want := range map[string]string{"": "", "nightly": "nightly ", "a b ": "a b  "} {
+	for label, want := range map[string]string{"": "", "nightly": "nightly ", "a b": "a b "} {
 		got := Label(ctx, label)
 		if !strings.HasPrefix(got, want+mark) || len(got) != len(want)+67 {
 			t.Errorf("%q becomes %q", label, got)

@@ -28,10 +28,13 @@ func (k *kit) span() (context.Context, trace.SpanContext) {
 	return ctx, span.SpanContext()
 }
 
-// lockIn takes m in a call with ctx.
-func (k *kit) lockIn(ctx context.Context, m interface {
+// locker is a Mutex or an RWMutex.
+type locker interface {
 	Lock(ctx context.Context) (*interlock.Lease, error)
-}) *interlock.Lease {
+}
+
+// lockIn takes m in a call with ctx.
+func (k *kit) lockIn(ctx context.Context, m locker) *interlock.Lease {
 	k.t.Helper()
 	l, err := m.Lock(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,20 @@ func TestNames_AreTextWhateverTheyAre(t *testing.T) {
 	if n := eval[int](p, "document.querySelectorAll('main img, main b, main i, #detail img').length"); n > 0 {
 		t.Errorf("%d elements were made of names", n)
 	}
+}
+
+func TestTrace_AtTheEndOfALabelIsAFactOfItsOwn(t *testing.T) {
+	s := newSite(t, console.Options{})
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	hold(t.Context(), t, s.newClient("shop-1"), "refund", "nightly traceparent=00-"+trace+"-00f067aa0ba902b7-01")
+	p := newTab(t)
+	p.open(s.url(""))
+	p.shows("td.c-holder", "nightly")
+	if text := eval[string](p, "document.querySelector('td.c-holder').textContent"); strings.Contains(text, trace) {
+		t.Errorf("the table shows %q", text)
+	}
+	p.click("td.c-name")
+	p.shows("#detail .holder", trace)
 }
 
 func TestEngine_SaysWhatItTells(t *testing.T) {

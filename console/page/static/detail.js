@@ -4,7 +4,7 @@ import { byId, fresh, h, keyed, setAttr, setText } from './dom.js';
 import { buildBreak, closeBreak, breakTarget, openBreak } from './breaking.js';
 import { eventItem, fillEvent } from './events.js';
 import { board, knows, rows } from './store.js';
-import { who } from './rows.js';
+import { traceOf, who } from './rows.js';
 import { look } from './stream.js';
 import { fillLease, leaseParts } from './tablerow.js';
 import { because, kindTag, markTags, untold } from './tell.js';
@@ -183,6 +183,7 @@ function fillHolder(el, hold, row) {
     ['token', hold.token || null, 'token'],
     hold.weight > 1 && ['weight', count(hold.weight), ''],
     hold.named && ['named', t('fact.isnamed'), ''],
+    traceOf(hold.label) && ['trace', traceOf(hold.label), ''],
   ].filter(Boolean);
   const make = ([name]) => h('div', null, h('dt', null, t(`fact.${name}`)), h('dd', null, name === 'lease' ? el.parts.lease.el : ''));
   keyed(facts, list, ([name]) => name, make, (div, f) => {

@@ -130,10 +130,16 @@ const least = (times) => times.reduce((a, b) => (a === null || (b !== null && b 
  */
 export const late = (hold, at) => hold.until !== null && !hold.resting && hold.until - at < hold.full / 2;
 
+/** mark is what a label may end with: the trace of the call (adapters/otellock). It is 67 characters wide and means nothing to people. */
+const mark = /(?:^| )traceparent=[0-9a-f]{2}-([0-9a-f]{32})-\S*$/;
+
+/** traceOf is the ID of the trace of the call that got the lock, if its label tells. */
+export const traceOf = (label) => mark.exec(label ?? '')?.[1] ?? '';
+
 /** who names a party: its owner and label, and its client. */
 export function who(party) {
   if (!party) return { main: '', minor: '' };
-  const main = [party.owner, party.label].filter(Boolean).join(' · ');
+  const main = [party.owner, party.label?.replace(mark, '')].filter(Boolean).join(' · ');
   return main ? { main, minor: party.client ?? '' } : { main: party.client ?? '', minor: '' };
 }
 
