@@ -16,8 +16,8 @@ const (
 	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain one.
 	maxCallLabel = 255
 
-	// relabelDelay is how long a hold that was passed on inside the process goes without the engine being told its label.
-	// Most holds are over by then and cost no message.
+	// relabelDelay is how long a hold that was passed on inside the process goes without the engine being told its
+	// label. Most holds are over by then and cost no message.
 	relabelDelay = 100 * time.Millisecond
 )
 

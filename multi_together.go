@@ -26,8 +26,9 @@ type bundle struct {
 	requests []*driver.Request
 }
 
-// takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if they are to be taken one after
-// the other: they cannot be had in one step, or not all of them are free and the caller wants to wait.
+// takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns
+// errOneByOne if they are to be taken one after the other: they cannot be had in one step, or not all of them are
+// free and the caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	b := bundle{c: locks[0].c, locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {

@@ -79,8 +79,9 @@ type Options struct {
 	// A result of more than 255 bytes, or one that is not valid UTF-8, does not count: the lock has its Label. The
 	// Logger is told, at Warn the first time and at Debug from then on.
 	//
-	// When a hold passes on inside this process, an engine with leases learns the new label after 100 ms, by one renewal
-	// more. Other engines show the label of an earlier holder until the process gives the lock back. The default is none.
+	// When a hold passes on inside this process, an engine with leases learns the new label after 100 ms, by
+	// one renewal more. Other engines show the label of an earlier holder until the process gives the lock
+	// back. The default is none.
 	LabelFrom func(ctx context.Context, label string) string
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.

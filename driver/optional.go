@@ -97,7 +97,7 @@ type Finding struct {
 	Detail string // what was found
 	Advice string // what to do about it; empty if nothing
 
-	// Page is where the check is explained: a URL, or a path in the repository of the engine; with the anchor of a heading.
-	// Empty if nowhere.
+	// Page is where the check is explained: a URL, or a path in the repository of the engine; with the anchor of a
+	// heading. Empty if nowhere.
 	Page string
 }

@@ -91,8 +91,8 @@ func (c *client) showsHolders(key driver.Key, n int) []driver.Holder {
 	return info.Holders
 }
 
-// wholeLabel is as long as a label may be that every engine tells whole: with a trace at its end, as packages for traces
-// write it.
+// wholeLabel is as long as a label may be that every engine tells whole: with a trace at its end, as
+// packages for traces write it.
 var wholeLabel = strings.Repeat("n", 187) + " traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func heldLockIsListed(tr *trial) {

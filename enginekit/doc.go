@@ -3,8 +3,8 @@
 //
 //   - [Tombstones] remembers requests that have ended, so that a late copy of one takes nothing.
 //   - [OpenError] is the error of an engine that cannot be used: which servers, what is wrong, what to do about it.
-//   - [Fine], [Warn] and [Fail] make the findings of a diagnosis, [Explained] orders them and says where to read on, and [CheckPolicy] with
-//     [Report] says what New does with those of its start-up check.
+//   - [Fine], [Warn] and [Fail] make the findings of a diagnosis, [Explained] orders them and says where to read on,
+//     and [CheckPolicy] with [Report] says what New does with those of its start-up check.
 //   - [Pause] and [CloseWithin] wait no longer than a context lasts.
 //
 // Package address, below it, reads hosts, ports and certificates from the URLs of servers. Package sqlsession is a

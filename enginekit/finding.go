@@ -24,8 +24,8 @@ func Fail(check, advice, detail string, args ...any) driver.Finding {
 	return driver.Finding{Check: check, Level: driver.LevelFail, Detail: fmt.Sprintf(detail, args...), Advice: advice}
 }
 
-// Explained is what Diagnose returns of findings: page becomes the [driver.Finding.Page] of those that have none, and the most
-// serious come first. The findings are changed in place.
+// Explained is what Diagnose returns of findings: page becomes the [driver.Finding.Page] of those that have none, and
+// the most serious come first. The findings are changed in place.
 func Explained(page string, findings []driver.Finding) []driver.Finding {
 	for i := range findings {
 		if findings[i].Page == "" {

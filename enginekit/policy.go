@@ -39,8 +39,8 @@ func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 var ErrNotSetUp = errors.New("the server is not set up for locks")
 
 // Report does with the findings of a start-up check what the policy says. It logs those that are not fine, the most
-// serious first: what fails as an error and the others as warnings, each with attributes check, advice and page, if there is one, and a message
-// that begins with engine.
+// serious first: what fails as an error and the others as warnings, each with attributes check, advice and page, if
+// there is one, and a message that begins with engine.
 //
 // Under [CheckRefuse] it returns an error if a finding fails. That error names each of these with its advice, and
 // matches [ErrNotSetUp]. Otherwise it returns nil. Under [CheckNone] it does nothing; an engine does not even ask then.

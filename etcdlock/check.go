@@ -23,8 +23,9 @@ const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 const checksPage = "docs/operations.md#findings-on-etcd"
 
 // Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
-// on: who answers, version, leader, alarms, the size of the database and of its history, the number of members, the session's timeout, rights, and how long a round
-// trip takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
+// on: who answers, version, leader, alarms, the size of the database and of its history, the number of members, the
+// session's timeout, rights, and how long a round trip takes. What fails comes first. It changes nothing, and ends
+// after 5 seconds with servers that hang.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	// fullSpace is the part of the quota, in percent, from which on a database counts as nearly full.
 	fullSpace = 80
 
-	// longHistory is from how many revisions on a cluster should have been compacted: with two keys for each turn of a lock, some
-	// thousand turns.
+	// longHistory is from how many revisions on a cluster should have been compacted: with two keys for each turn of a
+	// lock, some thousand turns.
 	longHistory = 10_000
 )
 

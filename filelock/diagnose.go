@@ -43,8 +43,8 @@ func (d *Driver) checkFolder() driver.Finding {
 	return judgeMode(f, info)
 }
 
-// judgeMode looks who else may do what in the folder. On Linux a new file has the group of its process, unless the folder has the
-// setgid bit; on other systems that of the folder.
+// judgeMode looks who else may do what in the folder. On Linux a new file has the group of its process, unless the
+// folder has the setgid bit; on other systems that of the folder.
 func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
 	mode := info.Mode()
 	stat, known := info.Sys().(*syscall.Stat_t)

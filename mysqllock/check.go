@@ -16,7 +16,8 @@ const checksPage = "docs/operations.md#findings-on-mysql-and-mariadb"
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
 // written to, what the user may do with the tables, whether tokens survive a crash, room for connections and prepared
-// statements, who sees the waits, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
+// statements, who sees the waits, and how long a round trip takes. What fails comes first. It changes nothing, and
+// takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()

@@ -137,8 +137,8 @@ func judgeTokens(s map[string]string) driver.Finding {
 	return f
 }
 
-// judgeRoom compares the connections that there are, own of them of the same user, with those that there may be. The server says
-// 0 where the user has no limit.
+// judgeRoom compares the connections that there are, own of them of the same user, with those that there may be. The
+// server says 0 where the user has no limit.
 func judgeRoom(wanted int, own uint64, s, used map[string]string) driver.Finding {
 	now, most, whose, setting := numberIn(used["Threads_connected"]), numberIn(s["max_connections"]), "the server", "max_connections"
 	if limit := numberIn(s["max_user_connections"]); limit > 0 && limit-min(limit, own) < most-min(most, now) {

@@ -28,8 +28,9 @@ type facts struct {
 // room is a limit of sessions, and how many there are.
 type room struct{ sessions, most int64 }
 
-// factsText counts the sessions of clients for the server, the database and the role, each with its limit, which is negative if
-// there is none. A role without pg_read_all_stats is not told which sessions of others are those of clients: they have a database.
+// factsText counts the sessions of clients for the server, the database and the role, each with its limit, which is
+// negative if there is none. A role without pg_read_all_stats is not told which sessions of others are those of
+// clients: they have a database.
 const factsText = `WITH s AS (SELECT datname, usename FROM pg_stat_activity WHERE coalesce(backend_type = 'client backend', datid IS NOT NULL))
 	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
 	current_setting('fsync')::bool, (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),

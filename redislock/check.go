@@ -20,9 +20,10 @@ const (
 // checksPage explains the checks.
 const checksPage = "docs/operations.md#findings-on-redis"
 
-// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role, eviction,
-// memory, persistence, replicas, the state of a Cluster, rights, clocks, how pushes arrive, and how long a round trip takes. What fails
-// comes first. It changes nothing, and takes some three round trips; with servers that hang it ends after 8 seconds.
+// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role,
+// eviction, memory, persistence, replicas, the state of a Cluster, rights, clocks, how pushes arrive, and how long a
+// round trip takes. What fails comes first. It changes nothing, and takes some three round trips; with servers that
+// hang it ends after 8 seconds.
 //
 // Beyond what locking itself needs, it uses INFO, CONFIG GET, TIME and in a Cluster CLUSTER INFO. A check whose command
 // the user may not run is a warning that says so.

@@ -88,8 +88,8 @@ func (d *Driver) askLink(ctx context.Context) linkFact {
 	return linkFact{known: r.Err == nil, same: r.Link != 0, err: r.Err}
 }
 
-// ask sends what is asked of one server together, so that it costs one round trip, and then takes times. Without rights, the
-// question about these, it asks only what the start needs.
+// ask sends what is asked of one server together, so that it costs one round trip, and then takes times. Without
+// rights, the question about these, it asks only what the start needs.
 func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string) {
 	thorough := rights != nil
 	var mu sync.Mutex // guards n while the commands run

@@ -49,8 +49,8 @@ func (d *Driver) judgeAll(f *facts) []driver.Finding {
 	)
 }
 
-// merge makes one finding of what a check says of each server: the worst, and of which servers it is true. There is none of a
-// check that knows nothing of any, for which judge returns nil.
+// merge makes one finding of what a check says of each server: the worst, and of which servers it is true. There is
+// none of a check that knows nothing of any, for which judge returns nil.
 func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []driver.Finding {
 	var order []opinion // distinct ones
 	addrs := make(map[opinion][]string)

@@ -13,8 +13,8 @@ const (
 	// fullMemory is the part of maxmemory, in percent, from which on a server counts as nearly full.
 	fullMemory = 90
 
-	// longNodeTimeout is cluster-node-timeout's default. A primary is replaced a second or two after that, and with the default
-	// Lease of 30 s a hold has 20 s left then if its renewal has just failed.
+	// longNodeTimeout is cluster-node-timeout's default. A primary is replaced a second or two after that, and with the
+	// default Lease of 30 s a hold has 20 s left then if its renewal has just failed.
 	longNodeTimeout = 15 * time.Second
 )
 

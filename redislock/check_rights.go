@@ -6,8 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What locks use, with arguments that name the keys and channels: the same commands as in the package documentation, where
-// each is tested to be needed. INFO and CONFIG have checks of their own, see checkSkipped.
+// What locks use, with arguments that name the keys and channels: the same commands as in the package documentation,
+// where each is tested to be needed. INFO and CONFIG have checks of their own, see checkSkipped.
 var (
 	lockingCommands = []string{
 		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time", "get KEY", "mget KEY", "set KEY x", "del KEY",
@@ -18,8 +18,8 @@ var (
 	clusterCommands = []string{"cluster slots", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking"}
 )
 
-// rightsScript says which of the commands the user may not run, with the keys and channels that they name: the words of each
-// stand on lines. Servers before 7.0 cannot say that.
+// rightsScript says which of the commands the user may not run, with the keys and channels that they name: the words of
+// each stand on lines. Servers before 7.0 cannot say that.
 const rightsScript = `
 if not redis.acl_check_cmd then
 	return 'unknown'

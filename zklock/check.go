@@ -22,8 +22,8 @@ const checksPage = "docs/operations.md#findings-on-zookeeper"
 // Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
 // fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
 //
-// It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise, and conf and cons if they are
-// allowed.
+// It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise, and conf and
+// cons if they are allowed.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()

@@ -55,7 +55,8 @@ func TestFunc_RunsOnOneHostAndSkipsOnTheOthers(t *testing.T) {
 	}
 }
 
-// TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate: the job takes no time, and the other host comes a second later.
+// TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate: the job takes no time, and the other
+// host comes a second later.
 func TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := interlock.New(memlock.New(nil), nil)

@@ -11,9 +11,10 @@ import (
 // ErrNotLeader says that another scheduler leads. The error that matches it says who, if the engine tells.
 var ErrNotLeader = errors.New("gocronlock: another scheduler leads")
 
-// Elector is a gocron.Elector. It leads as long as it holds a mutex, which it takes when a job is due and nobody has it, and
-// keeps until it resigns, its process ends, or the lock is lost. Then the next scheduler that has a job due leads; how soon
-// after a crash is a matter of the lease. It is safe for concurrent use, and may be shared by schedulers of one process.
+// Elector is a gocron.Elector. It leads as long as it holds a mutex, which it takes when a job is due and nobody has
+// it, and keeps until it resigns, its process ends, or the lock is lost. Then the next scheduler that has a job due
+// leads; how soon after a crash is a matter of the lease. It is safe for concurrent use, and may be shared by
+// schedulers of one process.
 type Elector struct {
 	m *interlock.Mutex
 
@@ -22,8 +23,8 @@ type Elector struct {
 	lease *interlock.Lease // guarded by turn; nil if it does not lead
 }
 
-// NewElector returns an Elector that leads while it holds m. Schedulers that elect one of them have a mutex of the same name.
-// Its lease is how long the jobs rest after a crash of the leader. A nil m panics.
+// NewElector returns an Elector that leads while it holds m. Schedulers that elect one of them have a mutex of the same
+// name. Its lease is how long the jobs rest after a crash of the leader. A nil m panics.
 func NewElector(m *interlock.Mutex) *Elector {
 	if m == nil {
 		panic("gocronlock: NewElector needs a mutex")
@@ -31,8 +32,9 @@ func NewElector(m *interlock.Mutex) *Elector {
 	return &Elector{m: m, turn: make(chan struct{}, 1)}
 }
 
-// IsLeader returns nil if this scheduler leads: it asks no engine if it does already, and takes the mutex if it is free. The
-// error matches ErrNotLeader if another leads, and is the engine's if it cannot be told; then the job does not run either.
+// IsLeader returns nil if this scheduler leads: it asks no engine if it does already, and takes the mutex if it
+// is free. The error matches ErrNotLeader if another leads, and is the engine's if it cannot be told; then the
+// job does not run either.
 func (e *Elector) IsLeader(ctx context.Context) error {
 	if err := e.begin(ctx); err != nil {
 		return err
@@ -57,8 +59,8 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return nil
 }
 
-// Resign gives the lead to whoever asks for it next, this scheduler included. Call it after the scheduler's shutdown, so that
-// the others need not wait for the lease to run out. It returns nil if this scheduler does not lead.
+// Resign gives the lead to whoever asks for it next, this scheduler included. Call it after the scheduler's shutdown,
+// so that the others need not wait for the lease to run out. It returns nil if this scheduler does not lead.
 func (e *Elector) Resign(ctx context.Context) error {
 	if err := e.begin(ctx); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package gormlock holds locks for as long as a GORM transaction lasts: they are given back when the database has committed or
-// rolled back, and never before. It is package locktx for programs that use GORM.
+// Package gormlock holds locks for as long as a GORM transaction lasts: they are given back when the database has
+// committed or rolled back, and never before. It is package locktx for programs that use GORM.
 //
 //	err := db.Use(gormlock.New()) // once
 //
@@ -10,23 +10,24 @@
 //		... // read, check, write; the lock goes with the transaction
 //	})
 //
-// GORM has no hook after a commit. The plugin puts itself between GORM and its pool of connections instead, so every way to
-// begin and end a transaction of GORM is covered: Transaction, also when its function panics, and Begin with Commit and
-// Rollback. Nested transactions are savepoints of one transaction, so a lock that is taken in one stays until the outermost has
-// ended. Prepared statements (Config.PrepareStmt) work as before.
+// GORM has no hook after a commit. The plugin puts itself between GORM and its pool of connections instead, so every
+// way to begin and end a transaction of GORM is covered: Transaction, also when its function panics, and Begin with
+// Commit and Rollback. Nested transactions are savepoints of one transaction, so a lock that is taken in one stays
+// until the outermost has ended. Prepared statements (Config.PrepareStmt) work as before.
 //
 // # What is promised
 //
-// What package locktx says. A transaction is rolled back instead of committed if its context has ended or one of its locks was
-// lost by then, and Commit returns the error; when the outcome of the COMMIT is unknown, the error is a *locktx.OutcomeError, and
-// the locks run out with their leases. Take the lock before the transaction reads what the lock protects: at REPEATABLE READ the
-// database shows what was there at its first read.
+// What package locktx says. A transaction is rolled back instead of committed if its context has ended or one of its
+// locks was lost by then, and Commit returns the error; when the outcome of the COMMIT is unknown, the error is a
+// *locktx.OutcomeError, and the locks run out with their leases. Take the lock before the transaction reads what the
+// lock protects: at REPEATABLE READ the database shows what was there at its first read.
 //
 // # What it cannot do
 //
-// Transactions that were begun outside of GORM, or before Use, are unknown to it. The pool must be a *sql.DB: with plugins that put
-// pools of their own there, Use fails. At a deadline that only the transaction has (Config.DefaultTransactionTimeout) the waiting in
-// Lock ends, and nothing is committed after it; a statement that is under way ends with the context of its own.
+// Transactions that were begun outside of GORM, or before Use, are unknown to it. The pool must be a *sql.DB: with
+// plugins that put pools of their own there, Use fails. At a deadline that only the transaction has
+// (Config.DefaultTransactionTimeout) the waiting in Lock ends, and nothing is committed after it; a statement that is
+// under way ends with the context of its own.
 package gormlock
 
 import (
@@ -151,11 +152,11 @@ func (t *transaction) inTime(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadline(ctx, t.end)
 }
 
-// Lock waits until m is held, and keeps it until the transaction of tx has completed. The waiting ends with the context of tx
-// (gorm.DB.WithContext) and at the deadline with which the transaction was begun; the error is then as that of Mutex.Lock, and the
-// transaction should be rolled back. If the transaction has completed meanwhile, the lock is released and the error matches
-// sql.ErrTxDone. All locks of one transaction have one owner, so one that it holds already is held once more at once. Do not
-// unlock the lease yourself.
+// Lock waits until m is held, and keeps it until the transaction of tx has completed. The waiting ends with the context
+// of tx (gorm.DB.WithContext) and at the deadline with which the transaction was begun; the error is then as that of
+// Mutex.Lock, and the transaction should be rolled back. If the transaction has completed meanwhile, the lock is
+// released and the error matches sql.ErrTxDone. All locks of one transaction have one owner, so one that it holds
+// already is held once more at once. Do not unlock the lease yourself.
 func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 	t, err := of(tx)
 	switch {
@@ -208,8 +209,8 @@ func Hold(tx *gorm.DB, l *interlock.Lease) error {
 	return nil
 }
 
-// OnCompletion has fn called with the outcome when the transaction of tx is complete, while its locks are still held, as
-// locktx.Tx.OnCompletion does. For a savepoint that is rolled back alone it is not called.
+// OnCompletion has fn called with the outcome when the transaction of tx is complete, while its locks are still held,
+// as locktx.Tx.OnCompletion does. For a savepoint that is rolled back alone it is not called.
 func OnCompletion(tx *gorm.DB, fn func(locktx.Outcome)) error {
 	t, err := of(tx)
 	if err != nil {

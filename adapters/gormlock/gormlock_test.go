@@ -176,7 +176,8 @@ func waiting(t *testing.T) (*interlock.Client, <-chan struct{}) {
 }
 
 func TestLock_EndsItsWaitAtTheDeadlineOfTheTransaction(t *testing.T) {
-	// It counts from the transaction's beginning, and whose time is over before he asks is not told that somebody holds the lock.
+	// It counts from the transaction's beginning, and whose time is over before he asks is not told that
+	// somebody holds the lock.
 	db, locks, other := open(t, &gorm.Config{DefaultTransactionTimeout: 2 * time.Second})
 	if err := db.Use(New()); err != nil {
 		t.Fatal(err)

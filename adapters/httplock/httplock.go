@@ -1,5 +1,5 @@
-// Package httplock serves one HTTP request per key at a time, across all processes that serve the same locks: orders of one
-// customer, changes of one document, requests with one idempotency key.
+// Package httplock serves one HTTP request per key at a time, across all processes that serve the same locks: orders of
+// one customer, changes of one document, requests with one idempotency key.
 //
 //	serve := httplock.Middleware(func(r *http.Request) *interlock.Mutex {
 //		return locks.Mutex("order:"+r.PathValue("id"), nil)
@@ -9,13 +9,13 @@
 // A request that may not go on is answered for the handler:
 //
 //   - 409 Conflict (or Options.HeldStatus), with Retry-After: another request holds the lock.
-//   - 409 Conflict, without: waiting would not help, since the request's owner waits for itself, or the lock is in use with
-//     other parameters.
+//   - 409 Conflict, without: waiting would not help, since the request's owner waits for itself, or the lock is in
+//     use with other parameters.
 //   - 503 Service Unavailable, with Retry-After: the engine does not answer, so nobody knows.
 //   - 500 Internal Server Error: the lock's name or options are wrong.
 //
-// The lock keeps requests from overlapping as long as their handlers heed the request's context, which ends when the lock is
-// lost. What must not be done by a handler that was paused past its lease belongs behind a fence: see [Lease].
+// The lock keeps requests from overlapping as long as their handlers heed the request's context, which ends when the
+// lock is lost. What must not be done by a handler that was paused past its lease belongs behind a fence: see [Lease].
 package httplock
 
 import (
@@ -32,28 +32,30 @@ import (
 const (
 	defaultRetryAfter = time.Second
 
-	// releaseTimeout bounds how long a response waits for its lock's release, which goes on in the background after that.
+	// releaseTimeout bounds how long a response waits for its lock's release, which goes on in
+	// the background after that.
 	releaseTimeout = 5 * time.Second
 )
 
 // Options configures a middleware. nil means all defaults.
 type Options struct {
-	// Wait is how long a request waits for its lock, at the longest as long as its own context. Too long, and requests pile
-	// up behind a slow one. The default is not to wait.
+	// Wait is how long a request waits for its lock, at the longest as long as its own context. Too long, and requests
+	// pile up behind a slow one. The default is not to wait.
 	Wait time.Duration
 
-	// HeldStatus is the answer if another request holds the lock: 409 Conflict, which clients of idempotency keys expect, or
-	// 423 Locked, which WebDAV and Terraform clients do. The default is 409.
+	// HeldStatus is the answer if another request holds the lock: 409 Conflict, which clients of idempotency keys
+	// expect, or 423 Locked, which WebDAV and Terraform clients do. The default is 409.
 	HeldStatus int
 
 	// RetryAfter is what the client is told to wait, in whole seconds, rounded up. The default is 1 s.
 	RetryAfter time.Duration
 
-	// Refuse, if not nil, answers for the handler instead of the plain text of the default. The status and Retry-After are
-	// what the default would send; the header is set and not written yet.
+	// Refuse, if not nil, answers for the handler instead of the plain text of the default. The status and Retry-After
+	// are what the default would send; the header is set and not written yet.
 	Refuse func(w http.ResponseWriter, r *http.Request, status int, err error)
 
-	// Lost, if not nil, is told when the lock was lost before the handler returned. The response may have been sent already.
+	// Lost, if not nil, is told when the lock was lost before the handler returned. The response
+	// may have been sent already.
 	Lost func(r *http.Request, err error)
 
 	_ struct{}
@@ -96,12 +98,13 @@ func text(status int) string {
 	}
 }
 
-// Middleware returns a middleware whose handler runs while it holds the mutex that mutex returns for the request; nil is a
-// request that needs none. The request's context ends when the lock is lost, with the *interlock.LostError as its cause, and
-// carries the owner: a Lock with it re-enters. The lock is released when the handler has returned or panicked, before the
-// response is complete, so whoever has read the response finds it free.
+// Middleware returns a middleware whose handler runs while it holds the mutex that mutex returns for the request; nil
+// is a request that needs none. The request's context ends when the lock is lost, with the *interlock.LostError as its
+// cause, and carries the owner: a Lock with it re-enters. The lock is released when the handler has returned or
+// panicked, before the response is complete, so whoever has read the response finds it free.
 //
-// It panics if mutex is nil, and on options that contradict themselves. A request costs two round trips to the engine, and one if it is refused.
+// It panics if mutex is nil, and on options that contradict themselves. A request costs two round trips to the engine,
+// and one if it is refused.
 func Middleware(mutex func(r *http.Request) *interlock.Mutex, opts *Options) func(http.Handler) http.Handler {
 	if mutex == nil {
 		panic("httplock: Middleware needs the function that names a request's mutex")
@@ -176,7 +179,8 @@ func (o *Options) status(err error) (status int, retry bool) {
 
 type leaseKey struct{}
 
-// Lease returns the lease under which a handler of this package runs, for its Stamp, which a fence checks, and its Deadline.
+// Lease returns the lease under which a handler of this package runs, for its Stamp, which a fence
+// checks, and its Deadline.
 func Lease(ctx context.Context) (lease *interlock.Lease, ok bool) {
 	lease, ok = ctx.Value(leaseKey{}).(*interlock.Lease)
 	return lease, ok

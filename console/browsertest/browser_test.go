@@ -212,8 +212,8 @@ func eval[T any](p *tab, expression string) T {
 	return v
 }
 
-// until waits until a condition in the page holds. The page cannot be asked to wait itself: its policy forbids the functions
-// that a driver would make there.
+// until waits until a condition in the page holds. The page cannot be asked to wait itself: its policy forbids the
+// functions that a driver would make there.
 func (p *tab) until(what, condition string) {
 	p.Helper()
 	poll(p.T, what+": "+condition, func() bool { return eval[bool](p, "Boolean("+condition+")") })
@@ -254,8 +254,8 @@ func (p *tab) click(selector string) {
 	p.must(chromedp.Do(p.ctx, chromedp.Click(chromedp.CSS(selector))))
 }
 
-// press types keys for whatever has the focus. As with real keys, a key that the page takes for itself writes no character:
-// chromedp.KeyEvent would write it all the same.
+// press types keys for whatever has the focus. As with real keys, a key that the page takes for itself writes no
+// character: chromedp.KeyEvent would write it all the same.
 func (p *tab) press(keys string) {
 	p.Helper()
 	for _, r := range keys {

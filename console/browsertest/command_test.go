@@ -28,8 +28,8 @@ func command(t *testing.T) string {
 	return path
 }
 
-// begin starts the command with an engine and returns its standard output. It ends with the test; its standard input stays
-// open until then.
+// begin starts the command with an engine and returns its standard output. It ends with the test; its standard
+// input stays open until then.
 func begin(t *testing.T, path, engine string, args ...string) *bufio.Reader {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, args...) // ended by the cleanup below

@@ -30,8 +30,8 @@ type measured struct {
 	Row     float64 `json:"row"`
 }
 
-// TestCrowd_OfTenThousandLocks prints what a page with many locks costs. The bounds are those of a machine that does much
-// else, with a race detector in the server; the numbers are those of this one.
+// TestCrowd_OfTenThousandLocks prints what a page with many locks costs. The bounds are those of a machine that does
+// much else, with a race detector in the server; the numbers are those of this one.
 func TestCrowd_OfTenThousandLocks(t *testing.T) {
 	const many = 10_000
 	s := newSite(t, console.Options{Interval: time.Second, Timeout: 30 * time.Second})

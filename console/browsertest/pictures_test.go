@@ -132,8 +132,8 @@ func (s *stage) play(ctx context.Context) {
 	s.hold(s.request(rw, "prices", "import", "cron-1:77"))
 }
 
-// Pictures are made again when the page has changed: go test -run Pictures . -screenshots. Without the flag it is only seen
-// that the page shows what they are of.
+// Pictures are made again when the page has changed: go test -run Pictures . -screenshots. Without the flag it is only
+// seen that the page shows what they are of.
 func TestPictures_OfTheDocumentation(t *testing.T) {
 	store := memlock.New(nil)
 	looks := aged{store.Peer(), map[string]time.Duration{

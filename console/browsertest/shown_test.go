@@ -31,7 +31,8 @@ func TestLocks_AppearAndGo(t *testing.T) {
 func TestWaits_AWaiterAndACycleAreShown(t *testing.T) {
 	s := newSite(t, console.Options{})
 	one, two := s.newClient("worker-1"), s.newClient("worker-2")
-	// Each waits for what the other holds. Their owners have no names, so that neither client finds the deadlock and ends it.
+	// Each waits for what the other holds. Their owners have no names, so that neither client finds
+	// the deadlock and ends it.
 	a := hold(t.Context(), t, one, "account:1", "")
 	b := hold(t.Context(), t, two, "account:2", "")
 	waitFor(a.Context(t.Context()), t, one, "account:2")

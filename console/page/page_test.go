@@ -131,8 +131,8 @@ func TestWords_EveryKeyThatIsUsedExistsAndEveryOneIsUsed(t *testing.T) {
 	}
 }
 
-// said begins the keys of sentences of the console and of engines. A sentence that is written in another way where it comes from
-// would be shown in English.
+// said begins the keys of sentences of the console and of engines. A sentence that is written in another way where it
+// comes from would be shown in English.
 const said = "said."
 
 func TestWords_SentencesOfTheConsoleAndOfEnginesAreTheirs(t *testing.T) {

@@ -50,8 +50,8 @@ func (c *consumer) run(ctx context.Context, drain bool) error {
 	return nil
 }
 
-// handle books one order, or finds that it is booked, or gives it back because the database refuses it; and then acknowledges
-// it. An error leaves the order to the queue, which delivers it again.
+// handle books one order, or finds that it is booked, or gives it back because the database refuses it; and then
+// acknowledges it. An error leaves the order to the queue, which delivers it again.
 func (c *consumer) handle(ctx context.Context, d delivery) error {
 	c.at(afterReceive)
 	if d.garbled != nil {
@@ -100,9 +100,9 @@ func (c *consumer) book(ctx context.Context, d delivery) error {
 	return nil
 }
 
-// orGiveUp returns err, which leaves the order to the queue, until that was often enough. Then the order is given up: first
-// in the database, so that no transaction that is still under way can book it, then in Redis, then in the queue, where it is
-// kept for people to look at. As long as the database does not answer, nothing is given up.
+// orGiveUp returns err, which leaves the order to the queue, until that was often enough. Then the order is given up:
+// first in the database, so that no transaction that is still under way can book it, then in Redis, then in the queue,
+// where it is kept for people to look at. As long as the database does not answer, nothing is given up.
 func (c *consumer) orGiveUp(ctx context.Context, d delivery, err error) error {
 	if d.times < cmp.Or(c.most, mostDeliveries) {
 		return err

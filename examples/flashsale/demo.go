@@ -72,8 +72,9 @@ func (s *settings) start(stage *servers.Stage) (at site, stop func(), err error)
 	at, stop = site{Item: item, Again: again}, func() {}
 	dir := ""
 	err = stage.Play(func(t testing.TB) {
-		// With its file Redis finds everything again after a kill -9, but for what it answers while its disk is slow, and after a
-		// loss of power but for the last second. Where that is too much, appendfsync always writes before each answer.
+		// With its file Redis finds everything again after a kill -9, but for what it answers while its disk is
+		// slow, and after a loss of power but for the last second. Where that is too much, appendfsync always
+		// writes before each answer.
 		at.Redis = servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"appendonly": "yes"}}).Addr()
 		at.MariaDB = servers.MariaDB(t)
 		dir = t.TempDir()
@@ -113,8 +114,8 @@ func (s *settings) run(ctx context.Context, at site, w io.Writer) error {
 	return s.finish(ctx, at, consumers[1:])
 }
 
-// trade lets the crowd in. Beside it the sweeper runs, and in the middle one consumer is killed: the orders that it had are
-// delivered to the others, or to those who come after.
+// trade lets the crowd in. Beside it the sweeper runs, and in the middle one consumer is killed: the orders that it had
+// are delivered to the others, or to those who come after.
 func (s *settings) trade(ctx context.Context, o *office, victim *part.Actor) (shots []shot, err error) {
 	sweeping, stop := context.WithCancel(ctx)
 	defer stop()

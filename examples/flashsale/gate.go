@@ -13,11 +13,11 @@ type gate struct {
 	at    passing
 }
 
-// order admits an order. Repeated with the same request it changes nothing and says what has become of it. An error says
-// that the outcome is unknown: repeat it.
+// order admits an order. Repeated with the same request it changes nothing and says what has become of it. An error
+// says that the outcome is unknown: repeat it.
 //
-// Where the queue's outbox is part of the reservation, there is nothing that could fail between the two. Otherwise the order
-// is sent after it was reserved; if it cannot be, the stock is given back.
+// Where the queue's outbox is part of the reservation, there is nothing that could fail between the two. Otherwise the
+// order is sent after it was reserved; if it cannot be, the stock is given back.
 func (g *gate) order(ctx context.Context, o order) (answer, error) {
 	if err := o.check(); err != nil {
 		return "", err
@@ -31,7 +31,8 @@ func (g *gate) order(ctx context.Context, o order) (answer, error) {
 	if g.queue.outbox() {
 		return a, nil
 	}
-	// A request that comes again is sent again: the one that reserved may have died before. Twice in the queue is no harm.
+	// A request that comes again is sent again: the one that reserved may have died before. Twice
+	// in the queue is no harm.
 	err = g.queue.send(ctx, o)
 	if err == nil {
 		g.at(afterSend)
@@ -43,8 +44,8 @@ func (g *gate) order(ctx context.Context, o order) (answer, error) {
 	return g.giveBack(ctx, o, err)
 }
 
-// giveBack compensates a reservation whose order could not be sent. The queue may have it all the same, and only its answer
-// was lost: then either a consumer has taken it, and it stays reserved, or it finds later that it was released.
+// giveBack compensates a reservation whose order could not be sent. The queue may have it all the same, and only its
+// answer was lost: then either a consumer has taken it, and it stays reserved, or it finds later that it was released.
 func (g *gate) giveBack(ctx context.Context, o order, cause error) (answer, error) {
 	g.at(sendFailed)
 	back, err := g.stock.release(context.WithoutCancel(ctx), o.Request, isReserved, "not sent")

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// natsQueue is a stream of NATS JetStream. It knows nothing of Redis, so between the reservation and the message there is a
-// gap: an order that cannot be sent is given back, and one whose gate has died is given back by the sweeper.
+// natsQueue is a stream of NATS JetStream. It knows nothing of Redis, so between the reservation and the message there
+// is a gap: an order that cannot be sent is given back, and one whose gate has died is given back by the sweeper.
 type natsQueue struct {
 	conn     *nats.Conn
 	js       jetstream.JetStream

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/longrun"
 )
 
-// TestKill9_AtEveryArrow kills each component at each of its points, lets the others go on, and wants all invariants to hold
-// and every order that was promised to be sold once.
+// TestKill9_AtEveryArrow kills each component at each of its points, lets the others go on, and wants all invariants to
+// hold and every order that was promised to be sold once.
 func TestKill9_AtEveryArrow(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
@@ -89,8 +89,8 @@ func killConsumers(t *testing.T, w *town, q string) {
 	}
 }
 
-// killGivingUp kills a consumer that gives an order up, because the database fails whatever it tries. Whoever comes next finds the
-// order voided, or given back.
+// killGivingUp kills a consumer that gives an order up, because the database fails whatever it tries. Whoever comes
+// next finds the order voided, or given back.
 func killGivingUp(t *testing.T, w *town, q string) {
 	for _, p := range []point{afterVoid, beforeBury} {
 		aside(t, q, p, "", func(t *testing.T) {
@@ -159,8 +159,8 @@ func killSweepers(t *testing.T, w *town, q string) {
 	}
 }
 
-// killServers kills Redis or the database with -9 while a component stands at a point, and starts it again with what it has
-// kept. The component goes on, and what it could not do is done again.
+// killServers kills Redis or the database with -9 while a component stands at a point, and starts it again with what it
+// has kept. The component goes on, and what it could not do is done again.
 func killServers(t *testing.T, w *town) {
 	fates := map[string]struct {
 		restart func()

@@ -26,8 +26,9 @@ type town struct {
 	items   atomic.Int64
 }
 
-// newTown starts servers that find their data again after a restart. Redis writes before it answers: with appendfsync everysec a
-// write waits while the second before it is on its way to a slow disk, and a kill -9 loses what was answered meanwhile.
+// newTown starts servers that find their data again after a restart. Redis writes before it answers: with
+// appendfsync everysec a write waits while the second before it is on its way to a slow disk, and a kill -9 loses
+// what was answered meanwhile.
 func newTown(t *testing.T) *town {
 	t.Helper()
 	safe := map[string]string{"appendonly": "yes", "appendfsync": "always"}
@@ -93,8 +94,8 @@ func orderOf(request string) order {
 	return order{Request: request, User: "user of " + request, Quantity: 1}
 }
 
-// patience is how long a component may take, also while a database is started again on a busy machine: a test that waits for something
-// that never comes fails then.
+// patience is how long a component may take, also while a database is started again on a busy machine: a test that
+// waits for something that never comes fails then.
 const patience = time.Minute
 
 // start starts a component in a process of its own.

@@ -49,8 +49,8 @@ func (l *ledger) load(ctx context.Context, s sale) error {
 
 // book writes the order and takes its stock, in one transaction. Repeated, it changes nothing: the sale's request is
 // the key.
-// beforeCommit and the error tell nothing of the outcome: after an error of COMMIT the order may stand or not, and whoever
-// repeats it will know.
+// beforeCommit and the error tell nothing of the outcome: after an error of COMMIT the order may stand or not, and
+// whoever repeats it will know.
 func (l *ledger) book(ctx context.Context, o order, beforeCommit func() error) (v verdict, err error) {
 	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -58,8 +58,8 @@ func (l *ledger) book(ctx context.Context, o order, beforeCommit func() error) (
 	}
 	defer func() {
 		if err != nil || v != booked {
-			// An error says that it has been rolled back, or was committed, or that the connection is gone and with it the
-			// transaction.
+			// An error says that it has been rolled back, or was committed, or that the connection is gone and
+			// with it the transaction.
 			_ = tx.Rollback()
 		}
 	}()
@@ -90,7 +90,8 @@ func (l *ledger) insert(ctx context.Context, tx *sql.Tx, o order, status string)
 	return known, err
 }
 
-// deduct takes the stock. It locks the sale's row, so the count of the user's orders after it cannot change until the commit.
+// deduct takes the stock. It locks the sale's row, so the count of the user's orders after it cannot
+// change until the commit.
 func (l *ledger) deduct(ctx context.Context, tx *sql.Tx, o order) (verdict, error) {
 	result, err := tx.ExecContext(ctx, "UPDATE sales SET number = number - ? WHERE item = ? AND number >= ?", o.Quantity, l.item, o.Quantity)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // crowd sends orders at a rate that does not depend on how fast they are answered (open loop): who comes does not know
-// that others still wait. Each order's time counts from when it should have been sent, so a gate that hangs for a second is
-// seen by all who would have come in that second.
+// that others still wait. Each order's time counts from when it should have been sent, so a gate that hangs for a
+// second is seen by all who would have come in that second.
 type crowd struct {
 	gate   *gate
 	rate   float64 // orders in a second, at random instants

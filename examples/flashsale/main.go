@@ -3,7 +3,8 @@
 //
 //	go run ./flashsale
 //
-// It starts a Redis and a MariaDB of its own (or says what to install), and for -queue=nats a NATS server in its own process.
+// It starts a Redis and a MariaDB of its own (or says what to install), and for -queue=nats a NATS
+// server in its own process.
 //
 //	                gate                          consumer                       sweeper
 //	order ──▶ one script in Redis: ──▶ queue ──▶ take the reservation,   reservations whose order
@@ -11,19 +12,20 @@
 //	          limit, stock; reserve, and         transaction, confirm,   given back
 //	          write to the outbox                acknowledge
 //
-// A user is told "reserved" at once, and "sold" only when the database has committed. Whatever is repeated changes nothing:
-// the user's request is a key everywhere. The default queue is a stream in Redis, which the script that reserves writes in the
-// same step, so no crash can come between the two. With NATS there is a gap: an order that cannot be sent is given back at
-// once, and one whose gate has died is given back by the sweeper. interlock keeps the opening of the sale and the sweeper to
-// one process at a time; the sale itself needs no lock, because each of its steps is atomic where it happens.
+// A user is told "reserved" at once, and "sold" only when the database has committed. Whatever is repeated changes
+// nothing: the user's request is a key everywhere. The default queue is a stream in Redis, which the script that
+// reserves writes in the same step, so no crash can come between the two. With NATS there is a gap: an order that
+// cannot be sent is given back at once, and one whose gate has died is given back by the sweeper. interlock keeps the
+// opening of the sale and the sweeper to one process at a time; the sale itself needs no lock, because each of its
+// steps is atomic where it happens.
 //
-// In the middle of the sale a consumer is killed with -9. At the end, "flashsale verify" compares Redis, the queue and the
-// database, in a process of its own, whose exit code is the program's. It can be run by hand while the sale runs:
+// In the middle of the sale a consumer is killed with -9. At the end, "flashsale verify" compares Redis, the queue and
+// the database, in a process of its own, whose exit code is the program's. It can be run by hand while the sale runs:
 //
 //	flashsale verify -item phone -redis HOST:PORT -mariadb HOST:PORT [-nats URL] [-json]
 //
-// It ends with 0 if all six invariants hold and nothing is open, with 1 if one is violated, and with 2 if it cannot tell: a
-// server does not answer, or orders are under way.
+// It ends with 0 if all six invariants hold and nothing is open, with 1 if one is violated, and with 2 if it cannot
+// tell: a server does not answer, or orders are under way.
 package main
 
 import (

@@ -117,7 +117,8 @@ func playSweeper(ctx context.Context, s *part.Stage) error {
 	return s.Send(word{Done: true})
 }
 
-// quiet logs to standard error if FLASHSALE_LOG is set: that an order will come again is no news while servers are killed.
+// quiet logs to standard error if FLASHSALE_LOG is set: that an order will come again is no news
+// while servers are killed.
 func quiet() *slog.Logger {
 	if os.Getenv("FLASHSALE_LOG") == "" {
 		return slog.New(slog.DiscardHandler)

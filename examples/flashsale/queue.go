@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// queue brings orders from the gate to the consumers, at least once. Two are here: a stream of Redis, and NATS JetStream.
+// queue brings orders from the gate to the consumers, at least once. Two are here: a stream of
+// Redis, and NATS JetStream.
 type queue interface {
 	// outbox reports whether the reservation itself writes the order into the queue, in the same step.
 	outbox() bool
@@ -13,8 +14,8 @@ type queue interface {
 	// send puts an order into the queue. After an error it may be there or not. It is not called if outbox.
 	send(ctx context.Context, o order) error
 
-	// receive returns the next order, or false if none comes for a moment. What was delivered to a consumer that has died
-	// is delivered again.
+	// receive returns the next order, or false if none comes for a moment. What was delivered to a consumer that has
+	// died is delivered again.
 	receive(ctx context.Context) (d delivery, found bool, err error)
 
 	// pending is how many orders wait or are delivered and not acknowledged.

@@ -135,7 +135,8 @@ func testRefused(t *testing.T, w *town, q string) {
 	}
 }
 
-// testGivenUp: an order that fails again and again is given up in the database first, so that nothing can book it later.
+// testGivenUp: an order that fails again and again is given up in the database first, so that
+// nothing can book it later.
 func testGivenUp(t *testing.T, w *town, q string) {
 	s := w.open(t, q, usual)
 	s.order("a")
@@ -240,7 +241,8 @@ func (q deaf) send(ctx context.Context, o order) error {
 	return context.DeadlineExceeded
 }
 
-// testLateAnswer: what a consumer is about to book must not be given back because the gate believes that it was not sent.
+// testLateAnswer: what a consumer is about to book must not be given back because the gate
+// believes that it was not sent.
 func testLateAnswer(t *testing.T, w *town) {
 	s := w.open(t, "nats", usual)
 	g := s.gate()

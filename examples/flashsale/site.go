@@ -23,8 +23,8 @@ type site struct {
 	// Again is how long an order is left to the consumer to which it was delivered, before it is delivered to another.
 	Again time.Duration
 
-	// OneWire has all commands go over one connection, for tests that lose what comes over it: else rueidis opens more whenever
-	// it likes, and one that is opened then stays mute.
+	// OneWire has all commands go over one connection, for tests that lose what comes over it: else rueidis opens more
+	// whenever it likes, and one that is opened then stays mute.
 	OneWire bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// sweeper gives back what was reserved and whose order has not come by its time: the gate has died before it could send it,
-// or the queue is too slow for the user to be kept waiting.
+// sweeper gives back what was reserved and whose order has not come by its time: the gate has died before it could send
+// it, or the queue is too slow for the user to be kept waiting.
 type sweeper struct {
 	stock *stock
 	locks *interlock.Client
@@ -19,8 +19,8 @@ type sweeper struct {
 // sweepEvery is the pause between two sweeps.
 const sweepEvery = 500 * time.Millisecond
 
-// run sweeps until ctx ends. Of all processes that run one, one at a time sweeps: two would do no harm, since a reservation
-// is given back once, but the others would work in vain.
+// run sweeps until ctx ends. Of all processes that run one, one at a time sweeps: two would do no harm, since a
+// reservation is given back once, but the others would work in vain.
 func (s *sweeper) run(ctx context.Context) error {
 	m := s.locks.Mutex("sweep:"+s.stock.item, nil)
 	for ctx.Err() == nil {

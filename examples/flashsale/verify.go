@@ -54,8 +54,9 @@ type picture struct {
 	pending      int
 }
 
-// verify compares Redis, the queue and the database. While orders come in it compares what belongs to different instants, so
-// it looks at Redis before and after, and says so if that has changed; what it then calls wrong may be on its way.
+// verify compares Redis, the queue and the database. While orders come in it compares what belongs to
+// different instants, so it looks at Redis before and after, and says so if that has changed; what it then
+// calls wrong may be on its way.
 func verify(ctx context.Context, o *office) (*result, error) {
 	before, err := look(ctx, o)
 	if err != nil {
@@ -132,8 +133,8 @@ func compare(p picture, a account) *result {
 	return r
 }
 
-// pairs checks that orders and confirmed reservations are the same. An order whose reservation is still taken was committed
-// and is about to be confirmed.
+// pairs checks that orders and confirmed reservations are the same. An order whose reservation is still taken was
+// committed and is about to be confirmed.
 func (r *result) pairs(p picture, a account) {
 	r.find("I3", "each confirmed reservation is an order, and each order a reservation", false, "")
 	for request, res := range p.reservations {

@@ -1,4 +1,5 @@
-// Market is a marketplace in Redis, where sellers list items and buyers buy them, kept correct in four ways. Start it with
+// Market is a marketplace in Redis, where sellers list items and buyers buy them, kept correct in
+// four ways. Start it with
 //
 //	go run ./market
 //
@@ -7,19 +8,19 @@
 //
 //   - WATCH: read, prepare, and have Redis refuse the change if the market or the buyer has changed since (optimistic:
 //     WATCH, MULTI, EXEC), then begin again. Whoever lists or buys anything makes all others begin again.
-//   - SETNX: one lock for the whole market, made of SETNX by hand, whose waiters ask again and again without a pause. It is
-//     the lock of the article; do not use it.
+//   - SETNX: one lock for the whole market, made of SETNX by hand, whose waiters ask again and again without a pause.
+//     It is the lock of the article; do not use it.
 //   - one lock: one lock for the whole market, of interlock. Waiters are woken, in order.
 //   - a lock per item: who buys one item does not keep others from buying another.
 //
-// Each way is run with 1 seller and 1 buyer, 5 and 1, 5 and 5, as the article did (60 s each; -duration 60s does that too).
-// Its figures are printed beside ours. After each run all money and all items are counted: nothing may have been lost or
-// made. If anything was, the program ends with 1. -svg FILE draws a picture, beside the table:
+// Each way is run with 1 seller and 1 buyer, 5 and 1, 5 and 5, as the article did (60 s each; -duration 60s does that
+// too). Its figures are printed beside ours. After each run all money and all items are counted: nothing may have been
+// lost or made. If anything was, the program ends with 1. -svg FILE draws a picture, beside the table:
 //
 //	go run ./market -svg market/market.svg
 //
-// How much each way buys depends on the machine and on what else it does, so a goal that is missed is printed and changes
-// nothing.
+// How much each way buys depends on the machine and on what else it does, so a goal that is missed is
+// printed and changes nothing.
 package main
 
 import (

@@ -81,8 +81,8 @@ func ratios(rows []row) string {
 	return b.String()
 }
 
-// goals are how many times as much a way is to buy as what it replaces, without a retry, where the article's table shows the
-// largest difference (a lock per item), or with every crowd.
+// goals are how many times as much a way is to buy as what it replaces, without a retry, where the article's table
+// shows the largest difference (a lock per item), or with every crowd.
 var goals = []struct {
 	way, crowd string // crowd "" is every one
 	times      float64

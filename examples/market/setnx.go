@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// setnx is the article's lock, for comparison. Its flaws are shown, one by one, elsewhere; the one that is measured here is
-// that who waits asks again and again, without a pause: each waiter sends thousands of commands a second.
+// setnx is the article's lock, for comparison. Its flaws are shown, one by one, elsewhere; the one that is measured
+// here is that who waits asks again and again, without a pause: each waiter sends thousands of commands a second.
 type setnx struct {
 	c rueidis.Client
 }

@@ -36,8 +36,8 @@ func (d watchDesk) buy(ctx context.Context, buyer string, o bazaar.Offer) (bool,
 		func(ctx context.Context) (bool, error) { return d.b.CanBuyStepwise(ctx, buyer, o) })
 }
 
-// optimistic makes a change if may still says so, until nothing that it watches changes meanwhile or ctx ends. What is under
-// way is brought to its end: whoever gave up in the middle would not know what was done.
+// optimistic makes a change if may still says so, until nothing that it watches changes meanwhile or ctx ends. What is
+// under way is brought to its end: whoever gave up in the middle would not know what was done.
 func (d watchDesk) optimistic(ctx context.Context, watched []string, change rueidis.Commands,
 	may func(context.Context) (bool, error),
 ) (done bool, retries int, err error) {

@@ -61,7 +61,8 @@ func connect(addr string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 }
 
-// lockedDesk does each trade under a lock. The lock is waited for until ctx ends; what is under way is brought to its end.
+// lockedDesk does each trade under a lock. The lock is waited for until ctx ends; what is under
+// way is brought to its end.
 type lockedDesk struct {
 	b    bazaar.Book
 	lock func(ctx context.Context, item string) (work context.Context, unlock func() error, err error)
@@ -92,9 +93,9 @@ func openOneLock(ctx context.Context, addr string) (*house, error) {
 	return openLocks(ctx, addr, func(string) string { return "market" })
 }
 
-// openItemLocks has a lock for each item. It is enough, because a trade touches what nobody else does (the item), what is
-// changed by adding only (money of sellers), and the money of a buyer who buys one thing after another. A buyer who buys
-// several at once needs a lock of his own around the lock of the item.
+// openItemLocks has a lock for each item. It is enough, because a trade touches what nobody else does (the item), what
+// is changed by adding only (money of sellers), and the money of a buyer who buys one thing after another. A buyer who
+// buys several at once needs a lock of his own around the lock of the item.
 func openItemLocks(ctx context.Context, addr string) (*house, error) {
 	return openLocks(ctx, addr, func(item string) string { return "item:" + item })
 }

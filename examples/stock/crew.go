@@ -33,8 +33,9 @@ func (o outcome) asExpected() bool {
 
 // trade sells a shelf out in one way, with several processes.
 //
-// A wrong way oversells for certain: all sellers read the full stock before the first of them writes, so their first sales
-// count once. After that the number goes down by one at most with each sale, so at least stock - 1 further items are sold.
+// A wrong way oversells for certain: all sellers read the full stock before the first of them writes, so
+// their first sales count once. After that the number goes down by one at most with each sale, so at least
+// stock - 1 further items are sold.
 func trade(ctx context.Context, p place, w way, n size) (outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // kills the sellers that are left after a failure

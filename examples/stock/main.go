@@ -6,21 +6,22 @@
 // It starts a MariaDB, a PostgreSQL and a Redis of its own (what is not installed is left out, and it says what to
 // install), and itself once more for each selling process. Each process deducts until it sees that nothing is left:
 //
-//   - without a lock: read the number, check it, write it less one. Two that read the same number both sell the same item.
-//   - under a lock of the language (sync.Mutex): right among the goroutines of one process. Another process has a mutex of
-//     its own, so with several processes it is as wrong as none. This is why there are distributed locks.
-//   - under an interlock lock: the same three steps, and right, also when the function that deducts takes the lock again
-//     that its caller holds.
+//   - without a lock: read the number, check it, write it less one. Two that read the same number
+//     both sell the same item.
+//   - under a lock of the language (sync.Mutex): right among the goroutines of one process. Another process has a mutex
+//     of its own, so with several processes it is as wrong as none. This is why there are distributed locks.
+//   - under an interlock lock: the same three steps, and right, also when the function that deducts takes the lock
+//     again that its caller holds.
 //   - by an atomic update: one statement, or script, checks and deducts. It needs no lock.
 //
-// The wrong ways go wrong each time, and not by luck: in the first round each process reads, and writes only when all that
-// its way lets in at once have read. The ways that are right stand the same round, in which they let in one.
+// The wrong ways go wrong each time, and not by luck: in the first round each process reads, and writes only when all
+// that its way lets in at once have read. The ways that are right stand the same round, in which they let in one.
 //
-// At the end an administrator corrects the stock while others sell: by what has to be added, never by the new number, and
-// never below zero.
+// At the end an administrator corrects the stock while others sell: by what has to be added, never by the new
+// number, and never below zero.
 //
-// The program ends with 1 if a right way sells other than what was there, or a wrong way does not oversell, and with 69 if
-// none of the servers is installed.
+// The program ends with 1 if a right way sells other than what was there, or a wrong way does not oversell, and with 69
+// if none of the servers is installed.
 package main
 
 import (

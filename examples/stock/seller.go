@@ -25,8 +25,8 @@ type order struct {
 	Meet       bool // stop once between the first read and its write, until all others have read too
 }
 
-// word is what a seller says: that it has read and waits for the others, and at the end how many it has sold. What it is
-// told in between means that it may go on.
+// word is what a seller says: that it has read and waits for the others, and at the end how many it has sold. What it
+// is told in between means that it may go on.
 type word struct {
 	HasRead bool
 	Sold    int

@@ -79,8 +79,8 @@ func (s sqlShelf) write(ctx context.Context, number int) error {
 	return err
 }
 
-// add tells by the number of rows that were changed whether there were enough: the condition is about what will be left,
-// since a condition like number >= 0 about what is there now lets the last sale go below zero.
+// add tells by the number of rows that were changed whether there were enough: the condition is about what will be
+// left, since a condition like number >= 0 about what is there now lets the last sale go below zero.
 func (s sqlShelf) add(ctx context.Context, delta int) error {
 	result, err := s.db.ExecContext(ctx, "UPDATE stock SET number = number + "+s.arg[0]+
 		" WHERE id = "+s.arg[1]+" AND number + "+s.arg[2]+" >= 0", delta, item, delta)

@@ -86,8 +86,8 @@ func underLock(s shelf, locks *interlock.Client) deduct {
 	}
 }
 
-// underNestedLock deducts in a function that takes the lock itself, called by one that holds it already. The owner is in
-// the context, so the inner Lock re-enters instead of waiting for itself for ever.
+// underNestedLock deducts in a function that takes the lock itself, called by one that holds it already. The owner is
+// in the context, so the inner Lock re-enters instead of waiting for itself for ever.
 func underNestedLock(s shelf, locks *interlock.Client) deduct {
 	inner := underLock(s, locks)
 	return func(ctx context.Context, between func() error) (sold bool, err error) {

@@ -26,8 +26,9 @@ const pageStart = "docs/operations.md#"
 // makers are the functions whose first argument is the name of a check.
 var makers = map[string]bool{"Fine": true, "Warn": true, "Fail": true, "merge": true}
 
-// checkFindings reports checks that the page of their package has no row for, and rows without a check: a finding that nobody
-// can look up is of little use. The names are taken from the code, so a new check is found without being listed anywhere.
+// checkFindings reports checks that the page of their package has no row for, and rows without a check: a
+// finding that nobody can look up is of little use. The names are taken from the code, so a new check is found
+// without being listed anywhere.
 func checkFindings(docs map[string]*doc, files *tree) (found []problem) {
 	packages := checksOf(files, &found)
 	rows := map[string][]string{} // explained names, by page
@@ -75,7 +76,8 @@ func (c *checks) takes(dir string) bool {
 	return c.page != "" && slices.ContainsFunc(c.imports, func(i string) bool { return strings.HasSuffix(i, "/"+dir) })
 }
 
-// explained returns the names in the first column of the table under the heading of a page: those that are written as code.
+// explained returns the names in the first column of the table under the heading of a page: those
+// that are written as code.
 func explained(docs map[string]*doc, files *tree, page string) (names []string, problem string) {
 	file, anchor, _ := strings.Cut(page, "#")
 	d := docs[file]

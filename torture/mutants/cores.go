@@ -117,7 +117,8 @@ func sentOf(sent time.Time) time.Time {
 // dawdle is M26.
 func dawdle() { time.Sleep(300 * time.Millisecond) }
 
-// step is M3: how far the wall clock is ahead. It is set forth and back by two seconds, as nobody can do to that of a bubble.
+// step is M3: how far the wall clock is ahead. It is set forth and back by two seconds, as nobody
+// can do to that of a bubble.
 func step() time.Duration {
 	if isMutant("M3") && time.Now().Unix()/7%2 == 0 {
 		return 2 * time.Second

@@ -20,8 +20,8 @@ type brief struct {
 	Arg  json.RawMessage
 }
 
-// Play runs the part that this process was started for, one of parts by name, and ends the process. It returns at once in
-// a process that was started by somebody else. Call it first thing in main, and in TestMain.
+// Play runs the part that this process was started for, one of parts by name, and ends the process. It returns at once
+// in a process that was started by somebody else. Call it first thing in main, and in TestMain.
 func Play(parts map[string]func(ctx context.Context, s *Stage) error) {
 	parent, text, is := childproc.Serve(role, childproc.JSON)
 	if !is {
@@ -50,7 +50,8 @@ func play(parent *childproc.Conn, text string, parts map[string]func(ctx context
 	return f(ctx, s)
 }
 
-// Stage is what a part has of the process that started it. The part's context ends when the parent stops it, or is gone.
+// Stage is what a part has of the process that started it. The part's context ends when the
+// parent stops it, or is gone.
 type Stage struct {
 	arg    json.RawMessage
 	in     chan json.RawMessage // from listen, which closes it
@@ -85,8 +86,8 @@ func (s *Stage) Receive(v any) error {
 	return json.Unmarshal(said, v)
 }
 
-// Actor is a process that plays a part. Receive returns io.EOF when the part has ended. Kill ends it as kill -9 does, and
-// Wait returns when it has ended, with how it failed, if so.
+// Actor is a process that plays a part. Receive returns io.EOF when the part has ended. Kill ends it as kill -9 does,
+// and Wait returns when it has ended, with how it failed, if so.
 type Actor struct{ *childproc.Child }
 
 // Start starts this program once more, for the named part with arg. Its standard error is this process's. It is killed
