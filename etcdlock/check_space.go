@@ -28,7 +28,7 @@ func (f *facts) checkSpace() (driver.Finding, bool) {
 		if most <= 0 {
 			most, how = usualQuota, " by etcd's default"
 		}
-		if quota == 0 || s.DbSize*quota > size*most {
+		if quota == 0 || float64(s.DbSize)/float64(most) > float64(size)/float64(quota) {
 			size, quota, told = s.DbSize, most, how
 		}
 	}

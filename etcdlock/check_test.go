@@ -101,6 +101,10 @@ func TestDiagnose_Rules(t *testing.T) {
 		{"space", driver.LevelWarn, "1700 of 2048 MiB", func(f *facts) {
 			f.endpoints[2].status.DbSize, f.endpoints[2].status.DbSizeQuota = 1700<<20, 0
 		}},
+		{"space", driver.LevelWarn, "7500 of 8192 MiB", func(f *facts) { // their product is beyond 2^63
+			f.endpoints[0].status.DbSize, f.endpoints[0].status.DbSizeQuota = 900<<20, 8<<30
+			f.endpoints[1].status.DbSize, f.endpoints[1].status.DbSizeQuota = 7500<<20, 8<<30
+		}},
 		{"history", driver.LevelWarn, "none of the 10000", func(f *facts) { f.revision = 10_000 }},
 		{"history", driver.LevelOK, "is compacted", func(f *facts) { f.revision, f.compacted = 0, true }},
 		{"servers", driver.LevelWarn, "a learner serves no locks: a", func(f *facts) { f.endpoints[0].status.IsLearner = true }},

@@ -75,7 +75,10 @@ func (c *turns) start(version string) {
 		c.t.Fatal(err)
 	}
 	c.probes = append(c.probes, p)
-	c.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	c.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // so that nothing writes into the folder that goes
+	})
 }
 
 // turn is a line of the log.
@@ -115,6 +118,8 @@ func (c *turns) bothAdvance() {
 		}
 		if time.Now().After(end) {
 			for _, p := range c.probes {
+				_ = p.cmd.Process.Kill()
+				_ = p.cmd.Wait() // it has written all then
 				c.t.Logf("%s, process %d: %s", p.version, p.cmd.Process.Pid, p.stderr)
 			}
 			c.t.Fatalf("within %v the versions had only these turns: %v", patience, count)
