@@ -68,5 +68,6 @@ func (f *facts) checkPermissions() (driver.Finding, bool) {
 
 // isForbidden reports whether the servers say that the user lacks a right, or that there is no user.
 func isForbidden(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "user name is empty"))
+	return err != nil && (strings.Contains(err.Error(), "permission denied") ||
+		strings.Contains(err.Error(), "user name is empty"))
 }

@@ -19,13 +19,14 @@
 //
 // # Exit codes
 //
-//	0-63   of run and sem: the job's own; of the others: 0 is success, 1 "there is no such lock", or break was answered no;
-//	       of doctor: 0 ok, 1 warnings, 2 failures
-//	64     wrong use: a flag, an argument, a URL, another limit than the one in use, or something that this engine cannot do
+//	0-63   of run and sem: the job's own; of the others: 0 is success, 1 "there is no such lock", or break was
+//	       answered no; of doctor: 0 ok, 1 warnings, 2 failures
+//	64     wrong use: a flag, an argument, a URL, another limit than the one in use, or something that this engine
+//	       cannot do
 //	69     the engine cannot be reached, did not answer, lets nobody in or refused
 //	75     held by another owner, and waiting was not wanted or is over (-E sets another)
-//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of renew
-//	       and release: the lock is gone
+//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of
+//	       renew and release: the lock is gone
 //	125    interlock itself failed
 //	126    the job's command is not executable
 //	127    the job's command was not found

@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/internal/longrun"
 )
 
-// takeTurns has two probes of each version hold one lock in turn, and kills and replaces one of them again and again. Nobody
-// may be inside with another, no token may come twice or fall, and both versions must come to their turn between two kills.
+// takeTurns has two probes of each version hold one lock in turn, and kills and replaces one of them again and again.
+// Nobody may be inside with another, no token may come twice or fall, and both versions must come to their turn between
+// two kills.
 func takeTurns(t *testing.T, programs, url string) {
 	c := &turns{t: t, programs: programs, url: url, dir: t.TempDir(), killed: map[string]bool{}}
 	for range 2 {
@@ -162,7 +163,8 @@ func (c *turns) judge() {
 		at, ok := last[before.name]
 		killed := ok && at == i-1
 		if t.verdict != "alone" && !killed && !late[before.token] && !late[t.token] {
-			c.t.Errorf("turn %d, of the %s version with token %d: %s with token %d", i, t.version, t.token, t.verdict, before.token)
+			c.t.Errorf("turn %d, of the %s version with token %d: %s with token %d",
+				i, t.version, t.token, t.verdict, before.token)
 		}
 		if t.token != 0 && t.token <= before.token && !late[t.token] {
 			c.t.Errorf("turn %d, of the %s version, has token %d, the one before, of the %s version, %d", i, t.version,
