@@ -93,6 +93,16 @@ func (g *gate) letIn(r *http.Request) (name string, wait time.Duration) {
 	return "", 0
 }
 
+// stays reports whether a visitor who was let in may stay. A session can be over by now; a token that came with the
+// request is good as long as the Console.
+func (g *gate) stays(r *http.Request) bool {
+	if len(g.tokens) == 0 || r.Header.Get("Authorization") != "" {
+		return true
+	}
+	cookie, err := r.Cookie(cookieName(r))
+	return err == nil && g.session(cookie.Value) != ""
+}
+
 // try checks a token, unless it comes too soon after wrong ones.
 func (g *gate) try(r *http.Request, secret string) (name string, wait time.Duration) {
 	from := source(r)

@@ -146,33 +146,6 @@ func TestGate_SlowsGuessingDown(t *testing.T) {
 	})
 }
 
-func TestSession_EndsByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, withTokens())
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/login",
-			strings.NewReader(url.Values{"token": {annsToken}}.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		got := httptest.NewRecorder()
-		w.console.ServeHTTP(got, r)
-		cookie := got.Result().Cookies()[0]
-		status := func() int {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/board", nil)
-			r.AddCookie(cookie)
-			got := httptest.NewRecorder()
-			w.console.ServeHTTP(got, r)
-			return got.Code
-		}
-		time.Sleep(12*time.Hour - time.Second)
-		if s := status(); s != http.StatusOK {
-			t.Error(s)
-		}
-		time.Sleep(2 * time.Second)
-		if s := status(); s != http.StatusUnauthorized {
-			t.Error(s)
-		}
-	})
-}
-
 func TestReadTokens_TakesOnlyAFileOfItsOwner(t *testing.T) {
 	dir := t.TempDir()
 	write := func(content string, mode os.FileMode) string {

@@ -19,6 +19,8 @@ const (
 	// heartbeat is how often a stream says something at least, so that proxies keep it open, and both ends notice a
 	// dead one. Looks at an engine that does not answer are further apart.
 	heartbeat = 10 * time.Second
+	// sessionLook is how often a stream looks whether the session is over with which it was opened.
+	sessionLook = 5 * time.Second
 	// readTime is how long a browser may take to read what was sent before its stream is ended. It comes back, and gets
 	// what it has missed in one message.
 	readTime = 30 * time.Second
@@ -27,7 +29,7 @@ const (
 // newRun returns a word that no other Console has.
 func newRun() string { return rand.Text()[:10] }
 
-// serveEvents sends a board and then its changes, until the browser goes or the Console is closed.
+// serveEvents sends a board and then its changes, until the browser goes, its session is over or the Console is closed.
 func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	select {
 	case con.streams <- struct{}{}:
@@ -47,14 +49,20 @@ func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	sessions := time.NewTicker(sessionLook) // not the beat, which changes put off
+	defer sessions.Stop()
 	for {
 		select {
 		case <-r.Context().Done():
 			return
+		case <-sessions.C:
+			if !con.entry.stays(r) {
+				return
+			}
 		case <-beat.C:
-			frame := []byte(": still here\n\n")
+			frame := []byte("event: alive\ndata: {}\n\n") // no comment: scripts do not see those
 			if u, ok := reader.Again(); ok {
-				frame = con.frames.of(con.run, u) // scripts do not see comments
+				frame = con.frames.of(con.run, u)
 			}
 			if !s.send(frame) {
 				return

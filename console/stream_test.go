@@ -161,8 +161,8 @@ func TestEvents_SayThatTheyAreThere(t *testing.T) {
 			}
 		}
 		<-r.writes
-		beat(":")
-		beat(":")
+		beat("event: alive\n")
+		beat("event: alive\n")
 		w.faults.Resume()
 		if board := <-r.writes; !strings.HasPrefix(board, "event: board\n") {
 			t.Error(board)

@@ -95,6 +95,28 @@ func TestBreak_ByKeyboardAlone(t *testing.T) {
 	p.shows("#keys", "search")
 }
 
+func TestBreak_KeepsWhatWasTypedAndWhatCameOfItInTheOtherLanguage(t *testing.T) {
+	s := newSite(t, console.Options{AllowBreak: true})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
+	p := newTab(t)
+	p.open(s.url("#/locks/mutex/order:42"))
+	p.click("#detail [data-break]")
+	p.press("order:4")
+	p.click("#lang")
+	p.shows("#break-confirm", "强制解除")
+	if typed := eval[string](p, "document.getElementById('break-typed').value"); typed != "order:4" {
+		t.Fatalf("the field has %q", typed)
+	}
+	p.click("#break-typed")
+	p.press("2\r")
+	p.until("the result", "document.getElementById('break-result').dataset.state === 'good'")
+	p.click("#lang")
+	p.shows("#break-result", "Broken")
+	if !eval[bool](p, "document.getElementById('break-confirm').disabled") {
+		t.Error("what is done can be asked for again")
+	}
+}
+
 // A hold that has passed on since it was seen is not broken: the one who holds the lock now is another.
 func TestBreak_OfAHoldThatIsOver_SaysSo(t *testing.T) {
 	s := newSite(t, console.Options{AllowBreak: true})

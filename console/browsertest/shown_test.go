@@ -86,20 +86,15 @@ func TestConnection_IsClosedWhileTheTabIsHidden(t *testing.T) {
 	s := newSite(t, console.Options{})
 	p := newTab(t)
 	p.open(s.url(""))
-	hide := func(hidden bool) {
-		eval[any](p, fmt.Sprintf(
-			"Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
-		eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
-	}
 	streams := func(want int32) {
 		t.Helper()
 		poll(t, fmt.Sprintf("%d streams", want), func() bool { return s.streams.Load() == want })
 	}
 	streams(1)
-	hide(true)
+	p.hide(true)
 	streams(0)
 	hold(t.Context(), t, s.newClient("shop-1"), "meanwhile", "")
-	hide(false)
+	p.hide(false)
 	p.shows("td.c-name", "meanwhile")
 	streams(1)
 }

@@ -3,9 +3,9 @@
 import { byId, fresh, h, keyed, setAttr, setText } from './dom.js';
 import { buildBreak, closeBreak, breakTarget, openBreak } from './breaking.js';
 import { eventItem, fillEvent } from './events.js';
-import { board, knows, rows } from './store.js';
+import { board, knows, rowOf, rows } from './store.js';
 import { traceOf, who } from './rows.js';
-import { look } from './stream.js';
+import { link, look } from './stream.js';
 import { fillLease, leaseParts } from './tablerow.js';
 import { because, kindTag, markTags, untold } from './tell.js';
 import { clock, count, date, now, span as lasting } from './time.js';
@@ -15,7 +15,8 @@ const most = 100; // holders, and waiters, that the pane shows
 let shown = null; // id of the lock that the pane shows
 let parts = null;
 let closed = () => {};
-let asked = ''; // id of a lock that no board has, and that was looked at for its own sake
+const beyondPause = 5000;
+const asked = { id: '', at: 0 }; // the lock that the board has no room for, and when it was looked at for its own sake
 
 /** detailOf is the id of the lock that is shown, or null. */
 export const detailOf = () => shown;
@@ -92,29 +93,38 @@ const closer = () => h('button', {
   on: { click: () => closed() },
 }, '×');
 
-const lookButton = () => h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look'));
+const lookButton = () => h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: () => lookAgain() } }, t('detail.look'));
 
-async function lookAgain() {
+// lookAgain says in the pane what came of it, but not each few seconds that all is well.
+async function lookAgain(quiet = false) {
   const id = shown;
   const { kind, name } = split(id);
   const to = parts.looked;
   try {
     const lock = await look(kind, name);
     const used = (lock.holders?.length ?? 0) + (lock.waiters?.length ?? 0) > 0;
-    setText(to, used ? t('detail.looked', { at: clock(now()) }) : t('detail.free'));
+    const fine = quiet ? '' : t('detail.looked', { at: clock(now()) });
+    setText(to, used ? fine : t('detail.free'));
   } catch (e) {
     setText(to, t('failed', { error: e.message, hint: e.hint ?? '' }));
   }
 }
 
+// lookBeyond looks at a lock that the board has no room for, as long as the pane shows it.
+async function lookBeyond() {
+  if (!board.ready || !board.truncated || rows.has(shown) || link.state !== 'open') return;
+  if (asked.id === shown && performance.now() - asked.at < beyondPause) return;
+  Object.assign(asked, { id: shown, at: Infinity }); // until the answer has come
+  const { id } = asked;
+  await lookAgain(true);
+  if (asked.id === id) asked.at = performance.now();
+}
+
 /** updateDetail writes what has changed, and what goes with time. */
 export function updateDetail() {
   if (shown === null || !parts) return;
-  const row = rows.get(shown);
-  if (!row && board.ready && board.truncated && asked !== shown) {
-    asked = shown;
-    lookAgain();
-  }
+  lookBeyond();
+  const row = rowOf(shown);
   setText(parts.state, summary(row));
   const holds = row?.holds ?? [];
   keyed(parts.holders, holds.slice(0, most), (x) => x.key, makeHolder, (el, x) => fillHolder(el, x, row));

@@ -17,6 +17,13 @@ export const rows = new Map();
 /** revision grows whenever rows change, so that lists know whether to sort again. */
 export let revision = 0;
 
+/** messages counts what the stream has told, so that an answer knows whether the stream has told something since the question. */
+export let messages = 0;
+
+// looked is the lock that was looked at by itself, as long as it is newer than its row, or has none because the board is cut off.
+// It is not among the rows: the console, which compares its own looks, would not take it out of them again.
+let looked = null;
+
 // replaced are the fields of a change that replace those of the board, where they are there.
 const replaced = ['taken', 'tried', 'tookMs', 'counts', 'edges', 'cycles', 'truncated', 'edgesTruncated', 'knows'];
 const maxEvents = 200;
@@ -24,6 +31,16 @@ const listeners = [];
 
 /** onChange has f called after each message. */
 export const onChange = (f) => listeners.push(f);
+
+// beyond is whether a lock may be there although no row has it.
+const beyond = (id) => board.truncated && !rows.has(id);
+
+// told ends a message.
+function told() {
+  messages++;
+  if (looked && !beyond(looked.id)) looked = null;
+  tell();
+}
 
 function tell() {
   for (const f of listeners) f();
@@ -40,7 +57,7 @@ export function takeBoard(b) {
   for (const lock of locks ?? []) rows.set(lock.id, new Row(lock, before.get(lock.id)));
   measureUsual(rows);
   revision++;
-  tell();
+  told();
 }
 
 /** takeChange changes what differs since the message before. Without changed and gone the locks are as they were. */
@@ -59,15 +76,19 @@ export function takeChange(c) {
     const fresh = c.events.filter((e) => !known.has(e.seq));
     board.events = [...fresh, ...board.events].sort((a, b) => b.seq - a.seq).slice(0, maxEvents);
   }
+  told();
+}
+
+/** take shows one lock that was looked at by itself. before is messages at the time of the question: what came since may be newer. */
+export function take(lock, before) {
+  if (messages !== before && !beyond(lock.id)) return;
+  const used = (lock.holders?.length ?? 0) + (lock.waiters?.length ?? 0) > 0;
+  looked = used ? new Row(lock, rowOf(lock.id)) : null;
   tell();
 }
 
-/** take puts one lock in that was looked at by itself. */
-export function take(lock) {
-  rows.set(lock.id, new Row(lock, rows.get(lock.id)));
-  revision++;
-  tell();
-}
+/** rowOf is what is known of one lock. */
+export const rowOf = (id) => (looked?.id === id ? looked : rows.get(id));
 
 /** knows is what the engine can tell: {ok, why}. What the console does not say is taken for known. */
 export const knows = (what) => board.knows?.[what] ?? { ok: true, why: '' };

@@ -1,7 +1,7 @@
 // The one connection to the console. It is closed while the tab is hidden, because a browser allows six of them for all tabs
 // together, and opened again when somebody looks.
 
-import { take, takeBoard, takeChange } from './store.js';
+import { messages, take, takeBoard, takeChange } from './store.js';
 
 /** link is the state of the connection: opening, open, lost or paused. */
 export const link = { state: 'opening', since: performance.now() };
@@ -13,6 +13,7 @@ let source = null;
 let pause = firstPause;
 let timer = 0;
 let last = 0; // when the last message came
+let turn = 0; // grows whenever the connection is opened or closed
 let onLink = () => {};
 
 /** start connects, and keeps connected. */
@@ -37,14 +38,19 @@ function open() {
   source = new EventSource('api/events');
   source.addEventListener('board', (e) => received(e, takeBoard));
   source.addEventListener('change', (e) => received(e, takeChange));
+  source.addEventListener('alive', alive); // there is no board yet
   source.addEventListener('error', lost);
 }
 
-function received(e, takeIn) {
+function alive() {
   last = performance.now();
   pause = firstPause;
-  const message = JSON.parse(e.data);
   setLink('open');
+}
+
+function received(e, takeIn) {
+  const message = JSON.parse(e.data);
+  alive();
   takeIn(message);
 }
 
@@ -52,28 +58,23 @@ function received(e, takeIn) {
 function lost() {
   close();
   setLink('lost');
-  timer = setTimeout(async () => {
-    if (await mayEnter()) open();
-  }, pause);
+  timer = setTimeout(retry, pause);
   pause = Math.min(2 * pause, longestPause);
 }
 
-// mayEnter asks why the console refuses, which an EventSource does not tell. Only a console that wants a name is left.
-async function mayEnter() {
-  try {
-    const answer = await fetch('api/board?limit=1', { redirect: 'manual' });
-    if (answer.status === 401) {
-      location.assign('login');
-      return false;
-    }
-  } catch {
-    lost(); // nobody answers: wait on
-    return false;
-  }
-  return true;
+// retry asks why the console refuses, which an EventSource does not tell. Only a console that wants a name is left. The tab may
+// be hidden, or connected again, before the answer comes: then it is of no use any more.
+async function retry() {
+  const mine = turn;
+  const answer = await fetch('api/board?limit=1', { redirect: 'manual' }).catch(() => null);
+  if (turn !== mine || document.hidden) return;
+  if (!answer) lost(); // nobody answers: wait on
+  else if (answer.status === 401) location.assign('login');
+  else open();
 }
 
 function close() {
+  turn++;
   clearTimeout(timer);
   source?.close();
   source = null;
@@ -117,7 +118,8 @@ async function answered(answer) {
 
 /** look has one lock looked at now. */
 export async function look(kind, name) {
+  const before = messages;
   const lock = await get(`api/lock?kind=${encodeURIComponent(kind)}&name=${encodeURIComponent(name)}`);
-  if (lock.id) take(lock);
+  if (lock.id) take(lock, before);
   return lock;
 }
