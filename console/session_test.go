@@ -33,7 +33,7 @@ func TestSession_EndsByItself(t *testing.T) {
 	})
 }
 
-// A page that stays open must not show locks to who has logged out, or in whose place somebody else sits by now.
+// A page that stays open must not go on to show locks after a logout.
 func TestEvents_EndWithTheirSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		stay   time.Duration
