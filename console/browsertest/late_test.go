@@ -27,7 +27,8 @@ window.fetch = (url, ...more) => {
 // hide has the page think that its tab is hidden, or shown.
 func (p *tab) hide(hidden bool) {
 	p.Helper()
-	eval[any](p, fmt.Sprintf("Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
+	eval[any](p, fmt.Sprintf(
+		"Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
 	eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
 }
 
