@@ -102,7 +102,8 @@ func TestRefresh_DoesNotPutAnOlderAnswerInPlaceOfANewerMessage(t *testing.T) {
 	hold(t.Context(), t, s.newClient("shop-3"), "other", "")
 	p.shows("td.c-holder", "shop-3")
 	// At once: the next renewal would put it right.
-	if text := eval[string](p, "document.querySelector('#detail .holder').innerText"); !strings.Contains(text, "shop-2") {
+	text := eval[string](p, "document.querySelector('#detail .holder').innerText")
+	if !strings.Contains(text, "shop-2") {
 		t.Errorf("the pane shows an old holder: %s", text)
 	}
 }
