@@ -70,7 +70,8 @@ func topBoard() *board.Board {
 		},
 		"库存:上海:扣减": {
 			{Client: "host-6:1", Owner: "李四", Since: ago(2 * time.Second), Position: 1},
-			{Client: "host-6:2"}, {Client: "host-6:3"},
+			{Client: "host-6:2"},
+			{Client: "host-6:3"},
 		},
 		"잠금": {{Client: "host-7:1", Owner: "o9", Since: ago(time.Second), Position: 1}},
 	}

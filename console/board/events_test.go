@@ -35,7 +35,9 @@ func TestChanges_SayWhoHasGoneAndThenWhoHasCome(t *testing.T) {
 		"a hand-over":       {[]Holder{a}, []Holder{b}, waits("B"), nil, "released x A; held x B"},
 		"the lease is over": {[]Holder{late}, nil, nil, nil, "ended x A"},
 		"a rest": {
-			[]Holder{a}, []Holder{over}, nil, nil,
+			[]Holder{a},
+			[]Holder{over},
+			nil, nil,
 			"released x A (the lock stays closed for a while)",
 		},
 		"the end of a rest": {[]Holder{over}, nil, nil, nil, ""},
