@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	// The tests run the command with every engine, with the tag full or without it.
+	// The tests run the command with every engine and the web page, with the tag full or without it.
+	_ "github.com/interlock-go/interlock/cmd/interlock/internal/webpage/serve"
 	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
@@ -36,8 +37,8 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
 	may := []string{
-		ours, ours + "/cmd/interlock", ours + "/console", ours + "/console/board", ours + "/console/page",
-		ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
+		ours, ours + "/cmd/interlock", ours + "/cmd/interlock/internal/webpage", ours + "/console/board", ours + "/driver",
+		ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix",
 	}
 	for _, pkg := range goTool(t, "list", "", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
@@ -47,12 +48,23 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	}
 }
 
-func TestBuilds_TheFullOneHasEveryEngine(t *testing.T) {
+// TestBuilds_TheLightOneHasNoHTTP holds what the light build costs: net/http and crypto/tls are a third of what there
+// would be to compile.
+func TestBuilds_TheLightOneHasNoHTTP(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range goTool(t, "list", "", "-deps", ".") {
+		if pkg == "net/http" || pkg == "crypto/tls" {
+			t.Errorf("the build without tags has %s; what needs it belongs into engines_full.go", pkg)
+		}
+	}
+}
+
+func TestBuilds_TheFullOneHasEveryEngineAndThePage(t *testing.T) {
 	t.Parallel()
 	full := goTool(t, "list", "full", "-f", `{{join .Imports "\n"}}`, ".")
 	for _, pkg := range goTool(t, "list", "", "-f", `{{join .TestImports "\n"}}`, ".") {
-		if strings.HasSuffix(pkg, "lock") && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") &&
-			!slices.Contains(full, pkg) {
+		linked := strings.HasSuffix(pkg, "lock") || strings.HasSuffix(pkg, "/webpage/serve")
+		if linked && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") && !slices.Contains(full, pkg) {
 			t.Errorf("the tests have %s, the build with the tag full does not", pkg)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -130,7 +131,7 @@ func TestConsole_ThatIsStopped_EndsStreamsAtOnce(t *testing.T) {
 	if code := <-s.ended; code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if took := time.Since(began); took >= closingTime {
+	if took := time.Since(began); took >= webpage.ClosingTime {
 		t.Errorf("it took %v", took)
 	}
 	if _, err := io.ReadAll(resp.Body); err != nil {

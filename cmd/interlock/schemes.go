@@ -20,6 +20,11 @@ var ourWords = map[string]string{
 	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
 }
 
+// onlyFull says that this build lacks something, and how to get it.
+func onlyFull(what string) string {
+	return "this light build has no " + what + ", the full command does: " + howToGetAll
+}
+
 // missingSchemes are those of the full command that this build does not have.
 func missingSchemes() []string {
 	known := driver.DefaultMux.Schemes()
@@ -34,7 +39,7 @@ func schemeError(scheme string) error {
 		hint, ours = "; write "+word+"://", word
 	}
 	if slices.Contains(missingSchemes(), ours) {
-		hint += "; this build has no engine for " + ours + "://, the full command does: " + howToGetAll
+		hint += "; " + onlyFull("engine for "+ours+"://")
 	}
 	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme,
 		strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
