@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -199,6 +200,34 @@ func TestWatch_TellsWhoComesAndGoes(t *testing.T) {
 	}
 	if want := "released x, left y, held y"; strings.Join(got, ", ") != want {
 		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestTopOnce_JudgesAnErrorAsLsDoes(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		err  error
+		want string
+	}{
+		"refused":     {&interlock.RefusedError{Op: "list", Err: errors.New("NOPERM")}, "refused"},
+		"unavailable": {&interlock.UnavailableError{Op: "list", Err: errors.New("away")}, "unavailable"},
+		"failed":      {errors.New("odd"), "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := make(map[string]result)
+			for _, look := range []string{"ls", "top"} {
+				t.Run(look, func(t *testing.T) { // a world gives the bad way to one command only
+					w := newWorld(t)
+					w.control.Rules(faulty.Rule{Op: faulty.Locks, Err: row.err})
+					told[look] = command(t, nil, look, "--url", "faulty://"+w.name, "-o", "json")
+				})
+			}
+			ls, top := told["ls"], told["top"]
+			if top.code != ls.code || top.stderr != ls.stderr || !strings.Contains(ls.stderr, `"code":"`+row.want+`"`) {
+				t.Errorf("ls ends with %d, %s; top with %d, %s", ls.code, ls.stderr, top.code, top.stderr)
+			}
+		})
 	}
 }
 

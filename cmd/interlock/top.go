@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -107,10 +106,7 @@ func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *boar
 	} else if err := printTop(a.stdout, b, o.order, time.Now()); err != nil {
 		return err
 	}
-	if b.Error != "" {
-		return exitWith(exitUnavailable, &interlock.UnavailableError{Op: "list locks", Err: errors.New(b.Error)})
-	}
-	return nil
+	return b.Err
 }
 
 // onceWidth is how wide a printed board is: as wide as the table can use.

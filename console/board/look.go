@@ -79,7 +79,7 @@ func take(ctx context.Context, c *interlock.Client, o *Options) *Board {
 	now := time.Now()
 	b.Tried, b.TookMs = instant(now), now.Sub(began).Milliseconds()
 	if err != nil {
-		b.Error, b.Truncated = err.Error(), true
+		b.Err, b.Error, b.Truncated = err, err.Error(), true
 	}
 	if err == nil || len(b.Locks) > 0 {
 		b.Taken = b.Tried
