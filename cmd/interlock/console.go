@@ -78,6 +78,8 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 		return nil, err
 	}
 	doctor := func(ctx context.Context) (any, error) {
+		ctx, cancel := a.within(ctx) // all checks together, as in interlock doctor
+		defer cancel()
 		x := newExamination(e.url)
 		a.examineOpen(ctx, x, e, defaultLease)
 		return x.so(), nil
