@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -181,28 +180,6 @@ func TestBreak(t *testing.T) {
 	command(t, url, "break", "nightly", "--yes", "-o", "json").want(t, exitNone, "", `"code":"not_held"`)
 }
 
-func TestWatch_TellsWhoComesAndGoes(t *testing.T) {
-	t.Parallel()
-	before := []presence{{name: "a", client: "x", holds: true, token: 1}, {name: "a", client: "y"}}
-	after := []presence{{name: "a", client: "y", holds: true, token: 2}}
-	var stdout bytes.Buffer
-	a := &app{stdout: &stdout, output: asJSON}
-	if err := a.printChanges(before, after); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
-		var c change
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, c.Event+" "+c.Client)
-	}
-	if want := "released x, left y, held y"; strings.Join(got, ", ") != want {
-		t.Errorf("got %v, want %s", got, want)
-	}
-}
-
 func TestTopOnce_JudgesAnErrorAsLsDoes(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -248,16 +225,4 @@ func TestDoctor_OfAnEngineThatDoesNotAnswer_Fails(t *testing.T) {
 	w := newWorld(t)
 	w.control.Rules(faulty.Rule{Err: &interlock.UnavailableError{}})
 	command(t, nil, "doctor", "faulty://"+w.name, "--timeout", "2s").want(t, 2, "FAIL  lock", "")
-}
-
-func TestWatch_EndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, url: "faulty://" + w.name, timeout: time.Second, output: text}
-	if err := a.watch(ctx, "", time.Hour); err != nil {
-		t.Logf("told as an error, which is fine for a context that had ended before: %v", err)
-	}
 }
