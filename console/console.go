@@ -126,7 +126,7 @@ func (con *Console) Observer() *interlock.Observer {
 
 // routes are all addresses.
 func (con *Console) routes() (http.Handler, error) {
-	files, err := newFiles()
+	files, err := newFiles(len(con.opts.Tokens) > 0)
 	if err != nil {
 		return nil, err
 	}
