@@ -77,9 +77,6 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = board.DefaultTimeout
 	}
-	if o.MaxLocks <= 0 {
-		o.MaxLocks = board.DefaultMaxLocks
-	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

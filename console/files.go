@@ -15,7 +15,7 @@ import (
 // types are those of the page's files, so that they do not depend on what the machine knows.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".woff2": "font/woff2",
+	".json": "application/json", ".svg": "image/svg+xml",
 }
 
 // file is one file of the page, ready to be sent.
