@@ -72,10 +72,7 @@ func (m *topModel) graphBody() topBody {
 
 func edgeLine(e *board.Edge) topLine {
 	s := endpointText(e.Waiter) + " waits for " + printable(e.Name) + " (" + string(e.Kind) + "), held by " +
-		endpointText(e.Holder)
-	if e.Resting {
-		s += " (over, rests)"
-	}
+		endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
 	if e.Cycle {
 		return topLine{topMark(false, true) + s, styleWarning}
 	}
