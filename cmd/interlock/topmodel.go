@@ -102,7 +102,7 @@ func (m *topModel) opened() *board.Lock {
 	return nil
 }
 
-// key answers to a key: a character, or one of the words of keys.go.
+// key answers to a key: a character, or one of the words of topkeys.go.
 func (m *topModel) key(k string) topAction {
 	m.note = ""
 	if m.prompt != promptNone {

@@ -146,11 +146,10 @@ func (c *Counts) add(l *Lock, oldest *time.Time) {
 			*oldest = since
 		}
 	}
-	held := func(h Holder) bool { return !h.Resting && !h.Retained }
 	switch {
 	case l.Unreadable != "":
 		c.Unreadable++
-	case slices.ContainsFunc(l.Holders, held):
+	case slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.held() }):
 		c.Held++
 	case slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.Retained }):
 		c.Retained++
