@@ -44,8 +44,8 @@ func (a *app) topCommand() *cobra.Command {
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.interval <= 0 {
-				return usage("--interval %v must be positive", o.interval)
+			if err := checkInterval(o.interval); err != nil {
+				return err
 			}
 			return a.top(cmd.Context(), &o, firstOr(args, ""))
 		},

@@ -30,8 +30,8 @@ A lock that no owner holds any more, because it is resting or retained, is relea
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if interval <= 0 {
-				return usage("--interval %v must be positive", interval)
+			if err := checkInterval(interval); err != nil {
+				return err
 			}
 			return a.watch(cmd.Context(), firstOr(args, ""), interval)
 		},
