@@ -26,6 +26,9 @@ that means to the holder. NO_COLOR takes the colours away.
 Keys:
 `
 
+// whyNoBreak is why b breaks nothing unless it was allowed.
+const whyNoBreak = "top was started without --allow-break"
+
 // topOptions are the flags of top.
 type topOptions struct {
 	interval   time.Duration
@@ -69,6 +72,9 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 		return fmt.Errorf("top: who holds: %w: %s", interlock.ErrUnsupported, reason)
 	}
 	looks := &board.Options{URL: e.url.String(), Prefix: prefix, Interval: o.interval, Timeout: a.timeout}
+	if !o.allowBreak {
+		looks.NoBreak = whyNoBreak
+	}
 	in, out := a.ownScreen(o)
 	if out == nil {
 		return a.topOnce(ctx, e, o, looks)
@@ -82,7 +88,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	r := p.Reader(0)
 	defer r.Close()
 	l := &topLoop{
-		app: a, engine: e, screen: s, poller: p, reader: r, model: newTopModel(o.order, o.interval, o.allowBreak),
+		app: a, engine: e, screen: s, poller: p, reader: r, model: newTopModel(o.order, o.interval),
 	}
 	return l.run(ctx)
 }
@@ -114,7 +120,7 @@ const onceWidth = 160
 
 // printTop prints a board as top would show it on a screen with room for all.
 func printTop(w io.Writer, b *board.Board, order topOrder, now time.Time) error {
-	m := newTopModel(order, time.Hour, false)
+	m := newTopModel(order, time.Hour)
 	m.width = onceWidth
 	m.take(b)
 	m.at = -1 // nothing is selected

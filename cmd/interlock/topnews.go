@@ -109,8 +109,8 @@ func (m *topModel) helpLines() []topLine {
 	for line := range strings.Lines(topHelp) {
 		lines = append(lines, topLine{strings.TrimRight(line, "\n"), stylePlain})
 	}
-	if !m.allowBreak {
-		lines = append(lines, topLine{}, topLine{"b is off: top was started without --allow-break.", stylePlain})
+	if off := m.breakOff(); off != "" {
+		lines = append(lines, topLine{}, topLine{off, stylePlain})
 	}
 	return lines
 }
