@@ -69,8 +69,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 				holdThen(t, as("C"), c, "c", "a", 2*second),
 			}
 			err := <-all[0]
-			if !errors.Is(err, ErrDeadlock) || named && !strings.Contains(err.Error(),
-				`owner A waits for "b", held by owner B, who waits for "c", held by owner C, who waits for "a", held by owner A`) {
+			if !errors.Is(err, ErrDeadlock) || named && !strings.Contains(err.Error(), `owner A waits for "b", `+
+				`held by owner B, who waits for "c", held by owner C, who waits for "a", held by owner A`) {
 				t.Fatalf("named %v: got %v", named, err)
 			}
 			for _, other := range all[1:] {

@@ -26,7 +26,7 @@ type (
 	//		Until  time.Time // when its lease ends, by the engine's clock
 	//		Cause  error     // of a wait: why it ended, such as context.DeadlineExceeded; nil of a Try
 	//
-	//		Retains bool // its client may keep it a while after it was unlocked, until another asks: LockOptions.Retain
+	//		Retains bool // its client may keep it after it was unlocked, until another asks: LockOptions.Retain
 	//	}
 	HeldError = driver.HeldError
 
@@ -63,7 +63,7 @@ type (
 	//		Name string // of the lock; empty if it was about none
 	//		Err  error  // what the engine said, without passwords. The error unwraps to it
 	//		Hint string // what to do about it; empty if the engine's driver does not know
-	//		Open bool   // it may have left something, or a place in a queue, which is undone; otherwise nothing was changed
+	//		Open bool   // it may have left something, or a place in a queue, which is undone; else nothing changed
 	//	}
 	RefusedError = driver.RefusedError
 
@@ -86,7 +86,7 @@ type (
 	//		Name       string          // of the lock
 	//		Limit      int             // of a semaphore: how many permits there are; 1 of a mutex
 	//		Holders    []driver.Holder // who holds it: owner, client, label, token, weight, since and until when
-	//		Waiters    []driver.Waiter // who waits, the next first: owner, client, label, weight, since when, position
+	//		Waiters    []driver.Waiter // who waits, the next first: owner, client, label, weight, since, position
 	//		Unreadable string          // why no more than kind and name is known, or empty; never what is stored
 	//	}
 	LockInfo = driver.LockInfo

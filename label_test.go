@@ -53,7 +53,9 @@ func TestLabelFrom_IsAskedOnceForEachCall_AndShown(t *testing.T) {
 			{KindMutex, m.TryLock},
 			{KindRWMutex, rw.Lock},
 			{KindRWMutex, rw.TryRLock},
-			{KindSemaphore, func(ctx context.Context) (*Lease, error) { return c.Semaphore("a", 3, opts).Acquire(ctx, 2) }},
+			{KindSemaphore, func(ctx context.Context) (*Lease, error) {
+				return c.Semaphore("a", 3, opts).Acquire(ctx, 2)
+			}},
 			{KindMutex, func(ctx context.Context) (*Lease, error) {
 				all, err := MultiOf(m).Lock(ctx)
 				return all.Leases()[0], err

@@ -28,7 +28,8 @@ func TestObserver_HearsOfRenewalsThatFail_BeforeTheLoss(t *testing.T) {
 				}
 				left := defaultLease
 				for _, e := range failed {
-					if e.Hold != lost.Hold || e.Remained <= 0 || e.Remained >= left || !errors.Is(e.Err, ErrUnavailable) {
+					if e.Hold != lost.Hold || e.Remained <= 0 || e.Remained >= left ||
+						!errors.Is(e.Err, ErrUnavailable) {
 						t.Errorf("of %+v, after one with %v left: %+v", lost.Hold, left, e)
 					}
 					left = e.Remained

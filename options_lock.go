@@ -78,7 +78,7 @@ type params struct {
 	label, class            string
 	labelFrom               func(context.Context, string) string // nil if all calls have the same label
 	ownLabel                bool                                 // label is that of one call
-	err                     error                                // a bad name or bad options, reported by the first call
+	err                     error                                // a bad name or options, reported by the first call
 	share                   share
 }
 

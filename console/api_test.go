@@ -142,6 +142,18 @@ func TestObserver_ShowsLossesWithTheirReason(t *testing.T) {
 	}
 }
 
+func TestObserver_LeavesOutLocksWithoutThePrefix(t *testing.T) {
+	w := newWorld(t, &console.Options{Prefix: "a"})
+	lost := w.console.Observer().Lost
+	lost(interlock.Event{Kind: interlock.KindMutex, Name: "b", Token: 1})
+	lost(interlock.Event{Kind: interlock.KindMutex, Name: "ab", Token: 2})
+	s := w.watch()
+	has, _ := s.until(nil, "the loss", func(b *board.Board) bool { return len(b.Events) > 0 })
+	if len(has.Events) != 1 || has.Events[0].Name != "ab" {
+		t.Errorf("%+v", has.Events)
+	}
+}
+
 func TestNew_RefusesWhatItCannotServe(t *testing.T) {
 	if _, err := console.New(nil, nil); err == nil {
 		t.Error("a console of no client")

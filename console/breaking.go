@@ -114,6 +114,8 @@ func (con *Console) breakHold(ctx context.Context, w http.ResponseWriter, e *Aud
 // describe adds who holds the lock, for whoever reads the audit. Without it the break goes on: the token says who is
 // meant.
 func (con *Console) describe(ctx context.Context, e *AuditEntry) {
+	ctx, cancel := context.WithTimeout(ctx, con.opts.Timeout/2) // the break needs the rest
+	defer cancel()
 	info, err := con.client.Look(ctx, e.Kind, e.Name)
 	if err != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,9 +113,12 @@ func (con *Console) Close() { con.poller.Close() }
 func (con *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { con.handler.ServeHTTP(w, r) }
 
 // Observer returns an Observer that shows losses of another client of the same program among the events, with their
-// reasons. Give it to that client by interlock.Options.Observer; see interlock.JoinObservers if it has one.
+// reasons, if their names start with the prefix. Give it to that client by interlock.Options.Observer; see interlock.JoinObservers if it has one.
 func (con *Console) Observer() *interlock.Observer {
 	return &interlock.Observer{Lost: func(e interlock.Event) {
+		if !strings.HasPrefix(e.Name, con.opts.Prefix) {
+			return
+		}
 		con.poller.Tell(board.Event{
 			Event: board.Lost, Kind: e.Kind, Name: e.Name, Owner: e.Owner, Token: e.Token, Why: string(e.Reason),
 		})

@@ -90,7 +90,8 @@ func TestFiles_AreSentOnceForEachVersion(t *testing.T) {
 	if len(tag) < 20 || first.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("%v", first.Header)
 	}
-	if again := w.get("/static/index.html", "If-None-Match", tag); again.want(t, http.StatusNotModified, "").body != "" {
+	again := w.get("/static/index.html", "If-None-Match", tag)
+	if again.want(t, http.StatusNotModified, "").body != "" {
 		t.Error(again.body)
 	}
 	for _, path := range []string{

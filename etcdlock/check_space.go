@@ -28,7 +28,7 @@ func (f *facts) checkSpace() (driver.Finding, bool) {
 		if most <= 0 {
 			most, how = usualQuota, " by etcd's default"
 		}
-		if quota == 0 || s.DbSize*quota > size*most {
+		if quota == 0 || float64(s.DbSize)/float64(most) > float64(size)/float64(quota) {
 			size, quota, told = s.DbSize, most, how
 		}
 	}
@@ -68,5 +68,6 @@ func (f *facts) checkPermissions() (driver.Finding, bool) {
 
 // isForbidden reports whether the servers say that the user lacks a right, or that there is no user.
 func isForbidden(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "user name is empty"))
+	return err != nil && (strings.Contains(err.Error(), "permission denied") ||
+		strings.Contains(err.Error(), "user name is empty"))
 }

@@ -65,7 +65,9 @@ func TestDiagnose_Rules(t *testing.T) {
 	sound := func() *facts {
 		members := &clientv3.MemberListResponse{Members: []*pb.Member{{}, {}, {}}}
 		status := func() *endpointFacts {
-			return &endpointFacts{addr: "a", status: &clientv3.StatusResponse{Version: "3.6.1", Leader: 7, DbSize: 79 << 20, DbSizeQuota: 100 << 20}}
+			return &endpointFacts{addr: "a", status: &clientv3.StatusResponse{
+				Version: "3.6.1", Leader: 7, DbSize: 79 << 20, DbSizeQuota: 100 << 20,
+			}}
 		}
 		return &facts{
 			endpoints: []*endpointFacts{status(), status(), status()}, members: members,
@@ -101,10 +103,18 @@ func TestDiagnose_Rules(t *testing.T) {
 		{"space", driver.LevelWarn, "1700 of 2048 MiB", func(f *facts) {
 			f.endpoints[2].status.DbSize, f.endpoints[2].status.DbSizeQuota = 1700<<20, 0
 		}},
+		{"space", driver.LevelWarn, "7500 of 8192 MiB", func(f *facts) { // their product is beyond 2^63
+			f.endpoints[0].status.DbSize, f.endpoints[0].status.DbSizeQuota = 900<<20, 8<<30
+			f.endpoints[1].status.DbSize, f.endpoints[1].status.DbSizeQuota = 7500<<20, 8<<30
+		}},
 		{"history", driver.LevelWarn, "none of the 10000", func(f *facts) { f.revision = 10_000 }},
 		{"history", driver.LevelOK, "is compacted", func(f *facts) { f.revision, f.compacted = 0, true }},
-		{"servers", driver.LevelWarn, "a learner serves no locks: a", func(f *facts) { f.endpoints[0].status.IsLearner = true }},
-		{"permissions", driver.LevelWarn, "not checked: members, alarms", func(f *facts) { f.hidden = []string{"members", "alarms"} }},
+		{"servers", driver.LevelWarn, "a learner serves no locks: a", func(f *facts) {
+			f.endpoints[0].status.IsLearner = true
+		}},
+		{"permissions", driver.LevelWarn, "not checked: members, alarms", func(f *facts) {
+			f.hidden = []string{"members", "alarms"}
+		}},
 		{"rights", driver.LevelFail, "permission denied", func(f *facts) {
 			f.readErr = errors.New("etcdserver: permission denied")
 		}},

@@ -36,8 +36,8 @@ func TestOutcome_OfWhatTheClientSays(t *testing.T) {
 		{status.Error(codes.Unimplemented, "unknown service"), refused},
 
 		{rpctypes.ErrTooManyRequests, notSent},
-		{status.Error(codes.Unavailable,
-			`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
+		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: `+
+			`dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
 		{
 			status.Error(codes.Unavailable,
 				`connection error: desc = "transport: authentication handshake failed: EOF"`),

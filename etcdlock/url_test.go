@@ -33,9 +33,10 @@ func TestURL_IsReadAsTheDocumentationSays(t *testing.T) {
 
 func TestURL_FaultsAreExplained_WithoutThePassword(t *testing.T) {
 	for raw, says := range map[string]string{
-		"etcd://":                                   "names no server",
-		"etcd://h/app":                              "prefix=app/",
-		"etcd://h?ttl=3s":                           `unknown query key "ttl": this engine takes ca, cert, key, prefix, request-timeout, tls`,
+		"etcd://":      "names no server",
+		"etcd://h/app": "prefix=app/",
+		"etcd://h?ttl=3s": `unknown query key "ttl": ` +
+			`this engine takes ca, cert, key, prefix, request-timeout, tls`,
 		"etcd://h?tls=perhaps":                      "true or false",
 		"etcd://h?request-timeout=1":                "duration",
 		"etcd://h?request-timeout=1ms":              "at least 10 ms",

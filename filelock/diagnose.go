@@ -52,10 +52,11 @@ func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
 	case mode&0o002 != 0 && mode&fs.ModeSticky == 0:
 		return enginekit.Warn("folder", "chmod o-w it, or +t so that nobody removes files of others",
 			"%s; its mode is %v: everybody may remove lock files, which lets a second process in", f.Detail, mode)
-	case runtime.GOOS == "linux" && mode&0o022 == 0o020 && mode&fs.ModeSetgid == 0 && known && stat.Gid != uint32(os.Getegid()):
+	case runtime.GOOS == "linux" && mode&0o022 == 0o020 && mode&fs.ModeSetgid == 0 &&
+		known && stat.Gid != uint32(os.Getegid()):
 		return enginekit.Warn("folder", "chmod g+s it",
-			"%s; its mode is %v, and its group is not that of this process: lock files that it makes cannot be opened by others of the folder's group",
-			f.Detail, mode)
+			"%s; its mode is %v, and its group is not that of this process: "+
+				"lock files that it makes cannot be opened by others of the folder's group", f.Detail, mode)
 	}
 	return f
 }

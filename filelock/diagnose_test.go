@@ -68,7 +68,9 @@ func TestDiagnose_OfTheFoldersMode(t *testing.T) {
 		if err := errors.Join(os.Chown(d.dir, -1, row.group), os.Chmod(d.dir, row.mode)); err != nil {
 			t.Fatal(err)
 		}
-		if f := d.checkFolder(); f.Level != row.level || !strings.Contains(f.Detail, row.says) || f.Level != driver.LevelOK && f.Advice == "" {
+		f := d.checkFolder()
+		if f.Level != row.level || !strings.Contains(f.Detail, row.says) ||
+			f.Level != driver.LevelOK && f.Advice == "" {
 			t.Errorf("mode %v of group %d: %+v, want %s", row.mode, row.group, f, row.level)
 		}
 	}

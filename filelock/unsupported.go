@@ -41,7 +41,8 @@ func (d *Driver) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error
 
 // Diagnose reports that the engine does not exist on this system.
 func (d *Driver) Diagnose(context.Context) []driver.Finding {
-	return enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("system", "use another engine", "%v", errSystem)})
+	unsupported := enginekit.Fail("system", "use another engine", "%v", errSystem)
+	return enginekit.Explained(checksPage, []driver.Finding{unsupported})
 }
 
 // Close does nothing.

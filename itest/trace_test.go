@@ -30,7 +30,8 @@ type service struct {
 func newService(t *testing.T, url string) *service {
 	t.Helper()
 	s := &service{
-		t: t, spans: tracetest.NewInMemoryExporter(), metrics: sdkmetric.NewManualReader(), waits: make(chan struct{}, 10),
+		t: t, spans: tracetest.NewInMemoryExporter(), metrics: sdkmetric.NewManualReader(),
+		waits: make(chan struct{}, 10),
 	}
 	s.provider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	c, err := interlock.Open(t.Context(), url, &interlock.Options{

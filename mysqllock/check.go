@@ -102,10 +102,12 @@ func (d *Driver) checkTrip(ctx context.Context) driver.Finding {
 
 // checkUsage looks for room, for this client's connections and for its prepared statements.
 func (d *Driver) checkUsage(ctx context.Context, settings map[string]string) []driver.Finding {
-	own, errOwn := d.ask(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = SUBSTRING_INDEX(USER(), '@', 1)")
+	own, errOwn := d.ask(ctx,
+		"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = SUBSTRING_INDEX(USER(), '@', 1)")
 	rows, err := d.ask(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Prepared_stmt_count')")
 	if err = errors.Join(errOwn, err); err != nil || len(own) != 1 {
-		return []driver.Finding{enginekit.Warn("connections", "count them by hand", "the server does not tell how many there are: %v", err)}
+		return []driver.Finding{enginekit.Warn("connections", "count them by hand",
+			"the server does not tell how many there are: %v", err)}
 	}
 	used := settingsOf(rows)
 	return []driver.Finding{

@@ -140,15 +140,18 @@ func judgeTokens(s map[string]string) driver.Finding {
 // judgeRoom compares the connections that there are, own of them of the same user, with those that there may be. The
 // server says 0 where the user has no limit.
 func judgeRoom(wanted int, own uint64, s, used map[string]string) driver.Finding {
-	now, most, whose, setting := numberIn(used["Threads_connected"]), numberIn(s["max_connections"]), "the server", "max_connections"
+	now, most := numberIn(used["Threads_connected"]), numberIn(s["max_connections"])
+	whose, setting := "the server", "max_connections"
 	if limit := numberIn(s["max_user_connections"]); limit > 0 && limit-min(limit, own) < most-min(most, now) {
 		now, most, whose, setting = own, limit, "the user", "max_user_connections, or the user's MAX_USER_CONNECTIONS"
 	}
 	if most > 0 && now+uint64(wanted) > most {
-		return enginekit.Warn("connections", "raise "+setting+", or set fewer waits: beyond that, waits ask again and again",
+		return enginekit.Warn("connections",
+			"raise "+setting+", or set fewer waits: beyond that, waits ask again and again",
 			"%d of %d of %s are in use; this client opens up to %d", now, most, whose, wanted)
 	}
-	return enginekit.Fine("connections", "%d of %d of %s are in use; this client opens up to %d", now, most, whose, wanted)
+	return enginekit.Fine("connections",
+		"%d of %d of %s are in use; this client opens up to %d", now, most, whose, wanted)
 }
 
 // fullStatements is the part of max_prepared_stmt_count, in percent, from which on it counts as nearly reached.

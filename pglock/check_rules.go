@@ -156,10 +156,12 @@ func judgeTokens(f facts) driver.Finding {
 		r.Level, r.Advice = driver.LevelWarn, "set fsync to on"
 		r.Detail = "fsync is off: a loss of power may destroy the database, and forget tokens"
 	case f.standbys > 0 && !f.replicates:
-		r.Level, r.Advice = driver.LevelWarn, "let commits wait for the standbys that may be promoted (synchronous_standby_names), or "+
+		r.Level = driver.LevelWarn
+		r.Advice = "let commits wait for the standbys that may be promoted (synchronous_standby_names), or " +
 			"set the clocks of all servers over the network"
-		r.Detail = fmt.Sprintf("no commit waits for the %d standbys that follow: one that becomes the primary may not know the last "+
-			"tokens; they grow all the same, unless its clock is behind by more than the time between", f.standbys)
+		r.Detail = fmt.Sprintf("no commit waits for the %d standbys that follow: "+
+			"one that becomes the primary may not know the last tokens; they grow all the same, "+
+			"unless its clock is behind by more than the time between", f.standbys)
 	case f.commit == "off":
 		r.Detail += "; for that, sessions of this engine set synchronous_commit to on"
 	case f.replicates:
@@ -184,7 +186,8 @@ func (d *Driver) judgeRoom(f facts) driver.Finding {
 	}
 	if of.sessions+most > of.most {
 		limit := []string{"max_connections", "the database's CONNECTION LIMIT", "the role's CONNECTION LIMIT"}[least]
-		r.Level, r.Advice = driver.LevelWarn, "raise "+limit+", or set fewer waits: beyond that, waits ask again and again"
+		r.Level = driver.LevelWarn
+		r.Advice = "raise " + limit + ", or set fewer waits: beyond that, waits ask again and again"
 	}
 	return r
 }

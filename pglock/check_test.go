@@ -25,7 +25,8 @@ func TestDoctor_SeesTheLeastRoomForConnections(t *testing.T) {
 	n := sharedServer(t)
 	ops, table := newAdmin(t, n), ownTable()
 	_ = open(t.Context(), t, n.Addr(), Options{Table: table}).Close() // makes the tables
-	ops.query("CREATE ROLE narrow LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO narrow", table)
+	ops.query("CREATE ROLE narrow LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE "+
+		"ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO narrow", table)
 	d, err := driverAs(t, n, "narrow", Options{Table: table})
 	if err != nil {
 		t.Fatal(err)

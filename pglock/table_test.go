@@ -61,8 +61,8 @@ func TestTable_FoundInTheRolesOwnSchema_KeepsItsOwnLocks(t *testing.T) {
 	n := sharedServer(t)
 	name := ownTable()
 	ops := newAdmin(t, n)
-	ops.query(
-		`CREATE ROLE ann LOGIN; CREATE SCHEMA ann AUTHORIZATION ann; CREATE ROLE "Bob-2" LOGIN; CREATE SCHEMA "Bob-2" AUTHORIZATION "Bob-2"`)
+	ops.query(`CREATE ROLE ann LOGIN; CREATE SCHEMA ann AUTHORIZATION ann; ` +
+		`CREATE ROLE "Bob-2" LOGIN; CREATE SCHEMA "Bob-2" AUTHORIZATION "Bob-2"`)
 	ann, bob, written := clientAs(t, n, "ann", name), clientAs(t, n, "Bob-2", name), clientAs(t, n, "postgres", "ann."+
 		name)
 	first, second := lock(t, ann, "x"), lock(t, bob, "x")

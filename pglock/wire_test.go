@@ -151,7 +151,8 @@ func TestWireFormat_OfSessionsIsDescribed(t *testing.T) {
 			"tcp_user_timeout":     "6000",
 		},
 		"and the keep-alives a third of it": {"tcp_keepalives_idle": "2"},
-		"`statement_timeout` is 0, `transaction_timeout` too (PostgreSQL 17 and later), the isolation is READ COMMITTED": {
+		"`statement_timeout` is 0, `transaction_timeout` too (PostgreSQL 17 and later), " +
+			"the isolation is READ COMMITTED": {
 			"statement_timeout": "0", "transaction_timeout": "0", "default_transaction_isolation": "read committed",
 		},
 	} {

@@ -48,7 +48,8 @@ type linkFact struct {
 
 // configNames are the settings that INFO does not tell. Servers before 7.0 take one at a time.
 var configNames = []string{
-	"appendfsync", "save", "min-replicas-to-write", "client-output-buffer-limit", "cluster-require-full-coverage", "cluster-node-timeout",
+	"appendfsync", "save", "min-replicas-to-write", "client-output-buffer-limit",
+	"cluster-require-full-coverage", "cluster-node-timeout",
 }
 
 // trips is how often the time of a round trip is taken.

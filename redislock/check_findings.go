@@ -83,7 +83,9 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []
 			details = append(details, strings.Join(addrs[v], ", ")+": "+v.detail)
 		}
 	}
-	return []driver.Finding{{Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice}}
+	return []driver.Finding{{
+		Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice,
+	}}
 }
 
 // skippedChecks names what cannot be judged without a command.

@@ -42,7 +42,8 @@ func checkCoverage(n *nodeFacts, primaries int) *opinion {
 		return nil
 	case value == "yes":
 		return warn("set cluster-require-full-coverage no on all nodes, unless other programs need it",
-			"cluster-require-full-coverage is yes: while one primary is away, locks of all slots wait, and renewals fail")
+			"cluster-require-full-coverage is yes: "+
+				"while one primary is away, locks of all slots wait, and renewals fail")
 	case value == "no":
 		return fine("other slots go on while a primary is away (cluster-require-full-coverage is no)")
 	}
@@ -58,7 +59,8 @@ func checkFailover(n *nodeFacts) *opinion {
 	timeout := time.Duration(ms) * time.Millisecond
 	if timeout > longNodeTimeout {
 		return warn("set cluster-node-timeout to 15000 or less, or give locks a longer Lease",
-			"cluster-node-timeout is %v: a primary that fails is replaced after that, and holds of 30 s are lost meanwhile", timeout)
+			"cluster-node-timeout is %v: "+
+				"a primary that fails is replaced after that, and holds of 30 s are lost meanwhile", timeout)
 	}
 	return fine("a primary that fails is replaced after some %v (cluster-node-timeout)", timeout)
 }
@@ -73,7 +75,8 @@ func checkBuffers(n *nodeFacts) *opinion {
 	hard, soft, seconds := micros(setting[i+1]), micros(setting[i+2]), setting[i+3]
 	if (hard > 0 && hard < leastBuffer) || (soft > 0 && soft < leastBuffer) {
 		return warn("set client-output-buffer-limit pubsub to 32mb 8mb 60, the server's default",
-			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection", hard, soft, seconds)
+			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection",
+			hard, soft, seconds)
 	}
 	return fine("client-output-buffer-limit pubsub is %d %d %s", hard, soft, seconds)
 }

@@ -10,12 +10,15 @@ import (
 // where each is tested to be needed. INFO and CONFIG have checks of their own, see checkSkipped.
 var (
 	lockingCommands = []string{
-		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time", "get KEY", "mget KEY", "set KEY x", "del KEY",
-		"hset KEY x x", "hget KEY x", "hmget KEY x", "hdel KEY x", "pttl KEY", "pexpire KEY 1", "pexpireat KEY 1", "zadd KEY 1 x",
-		"zrem KEY x", "zremrangebyscore KEY 0 1", "zrange KEY 0 1", "zscore KEY x", "zcard KEY", "hgetall KEY", "publish CHANNEL x",
+		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time",
+		"get KEY", "mget KEY", "set KEY x", "del KEY", "hset KEY x x", "hget KEY x", "hmget KEY x", "hdel KEY x",
+		"pttl KEY", "pexpire KEY 1", "pexpireat KEY 1", "zadd KEY 1 x", "zrem KEY x", "zremrangebyscore KEY 0 1",
+		"zrange KEY 0 1", "zscore KEY x", "zcard KEY", "hgetall KEY", "publish CHANNEL x",
 	}
 	replicaCommands = []string{"wait 1 1"}
-	clusterCommands = []string{"cluster slots", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking"}
+	clusterCommands = []string{
+		"cluster slots", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking",
+	}
 )
 
 // rightsScript says which of the commands the user may not run, with the keys and channels that they name: the words of
@@ -62,7 +65,8 @@ func checkRights(n *nodeFacts, prefix string) *opinion {
 	case !n.asked || n.lacks == "unknown":
 		return nil
 	case len(lacks) > 0:
-		return fail("give the user +"+strings.Join(lacks, " +")+" on ~"+prefix+"* and &"+prefix+"* (see the package documentation of redislock)",
+		return fail("give the user +"+strings.Join(lacks, " +")+" on ~"+prefix+"* and &"+prefix+"* "+
+			"(see the package documentation of redislock)",
 			"the user may not run %s: locks, or those of some kinds, cannot be taken", strings.Join(lacks, ", "))
 	}
 	return fine("the user may run all that locks need")

@@ -52,9 +52,10 @@ func wantFinding(t *testing.T, found map[string]driver.Finding, check string, le
 func TestDiagnose_OfAServerAlone_ChecksEverything(t *testing.T) {
 	found := byCheck(t, open(t, soloOption(servers.Redis(t)), nil).Diagnose(t.Context()))
 	for check, level := range map[string]driver.Level{
-		"role": driver.LevelOK, "version": driver.LevelOK, "eviction": driver.LevelOK, "writes": driver.LevelOK,
-		"replicas": driver.LevelOK, "persistence": driver.LevelWarn, "buffers": driver.LevelOK, "latency": driver.LevelOK,
-		"clock": driver.LevelOK, "pushes": driver.LevelOK, "rights": driver.LevelOK, "memory": driver.LevelOK,
+		"role": driver.LevelOK, "version": driver.LevelOK, "eviction": driver.LevelOK,
+		"writes": driver.LevelOK, "replicas": driver.LevelOK, "persistence": driver.LevelWarn,
+		"buffers": driver.LevelOK, "latency": driver.LevelOK, "clock": driver.LevelOK,
+		"pushes": driver.LevelOK, "rights": driver.LevelOK, "memory": driver.LevelOK,
 	} {
 		wantFinding(t, found, check, level, "")
 	}

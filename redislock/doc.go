@@ -11,10 +11,10 @@
 //
 // # URL
 //
-//	redis://user:password@host:6379/0                        one server; the path is the number of a database
-//	rediss://host                                            the same with TLS
-//	redis+sentinel://user:password@s1,s2,s3/NAME?db=0        the primary that the Sentinels call NAME; their port is 26379
-//	redis+cluster://user:password@h1,h2,h3                   a Cluster, of which some nodes are enough
+//	redis://user:password@host:6379/0                    one server; the path is the number of a database
+//	rediss://host                                        the same with TLS
+//	redis+sentinel://user:password@s1,s2,s3/NAME?db=0    the primary that the Sentinels call NAME; their port is 26379
+//	redis+cluster://user:password@h1,h2,h3               a Cluster, of which some nodes are enough
 //
 // A password without a user is that of the user "default": redis://:password@host. Of the special characters in a user
 // or password / ? # and % must be written as %2F %3F %23 and %25. IPv6 addresses are written in brackets.

@@ -49,7 +49,9 @@ func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 			drivers = append(drivers, d)
 		}
 	}
-	q := &thousand{t: t, s: s, w: locktest.NewInside(t, "lock"), watch: locktest.NewNews(), served: make(chan int, crowdSize)}
+	q := &thousand{
+		t: t, s: s, w: locktest.NewInside(t, "lock"), watch: locktest.NewNews(), served: make(chan int, crowdSize),
+	}
 	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}),
 		q.w.Name)
 	q.w.Enter(q.holder)

@@ -178,7 +178,8 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 					t.Errorf("%d leases", got)
 				}
 				for _, lease := range l.Leases() {
-					locks[slices.IndexFunc(locks, func(w *locktest.Inside) bool { return w.Name == lease.Name() })].Enter(lease)
+					its := func(w *locktest.Inside) bool { return w.Name == lease.Name() }
+					locks[slices.IndexFunc(locks, its)].Enter(lease)
 				}
 				if err := l.Unlock(patient(t)); err != nil {
 					t.Error(err)

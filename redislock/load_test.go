@@ -18,7 +18,8 @@ func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(
 		t.Fatal(err)
 	}
 	source := newScript("clock begin text lock rules").Source()
-	pause := `local until_ = redis.call('PEXPIRETIME', KEYS[1]) for i = 1, 2e7 do end load() return tostring(holds[1][UNTIL] - until_)`
+	pause := `local until_ = redis.call('PEXPIRETIME', KEYS[1]) for i = 1, 2e7 do end load() ` +
+		`return tostring(holds[1][UNTIL] - until_)`
 	key, slot := d.names.lock(r.Key)
 	call := &Call{
 		Script: conn.NewScript(source + "\n" + pause), Slot: slot,

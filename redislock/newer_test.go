@@ -98,7 +98,8 @@ func TestALockThatAnotherProgramHasTaken_IsHeldAndEndsWithItsTimeToLive(t *testi
 	d := open(t, soloOption(s.Addr()), nil)
 	r := lockRequest("mine", "shared with others")
 	key, slot := d.names.lock(r.Key)
-	text := `1 its-id 1700000000000000 1700000000000000 2 p 300 750 300 8 app:push:other {"o":"it","c":"other program","l":"a label"}`
+	text := `1 its-id 1700000000000000 1700000000000000 2 p 300 750 300 8 app:push:other ` +
+		`{"o":"it","c":"other program","l":"a label"}`
 	const lasts = 2 * time.Second
 	began := time.Now()
 	if _, err := s.Do(t.Context(), "SET", key, text, "PX", inMillis(lasts), "NX"); err != nil {

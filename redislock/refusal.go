@@ -166,7 +166,8 @@ func (e *answerError) Error() string { return e.text }
 func (e *answerError) Unwrap() error { return e.err }
 
 var scriptNoise = regexp.MustCompile(
-	`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
+	`\s*script: \S+, on @user_script:\S*|` +
+		`^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
 
 func plainly(err error) error {
 	text := err.Error()

@@ -216,7 +216,8 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:12.": {
 			class: denied, hint: "the server is full",
 		},
-		"ERR Error running script (call to f_5f): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": {
+		"ERR Error running script (call to f_5f): @user_script:12: @user_script: 12: " +
+			"-OOM command not allowed when used memory > 'maxmemory'.": {
 			class: denied, hint: "the server is full",
 		},
 		"NOPERM this user has no permissions to run the 'evalsha' command": {class: denied, hint: "see the package"},
@@ -226,7 +227,8 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 		"WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:12.": {
 			class: denied, hint: foreignHint,
 		},
-		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) script: 5f, on @user_script:38.": {
+		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) " +
+			"script: 5f, on @user_script:38.": {
 			class: denied, hint: foreignHint,
 		},
 		"ERR user_script:38: attempt to index a nil value script: 5f, on @user_script:38.": {

@@ -79,7 +79,8 @@ func TestURL_SaysWhereTheServersAre(t *testing.T) {
 
 func TestURL_SetsOptions(t *testing.T) {
 	o, opts, err := readURL(t,
-		"redis+sentinel://h/p?prefix=app:&replicas=2&replica-timeout=300ms&check=refuse&sentinel-user=eve&sentinel-password=p%40ss")
+		"redis+sentinel://h/p?prefix=app:&replicas=2&replica-timeout=300ms&check=refuse"+
+			"&sentinel-user=eve&sentinel-password=p%40ss")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +153,14 @@ func TestURL_ThatIsWrong_SaysWhyWithoutThePassword(t *testing.T) {
 		"redis://:hunter2@[::1":    "IPv6 address in brackets",
 		"redis://:hunter2@h1,h2": "takes one server; for several write redis+sentinel://, " +
 			"redis+cluster:// or redlock://",
-		"redis://:hunter2@h/x":                          "the path is the number of a database",
-		"redis://:hunter2@h/-1":                         "the path is the number of a database",
-		"redis://:hunter2@h/1/2":                        "the path is the number of a database",
-		"redis://:hunter2@h/1?db=2":                     "name different databases",
-		"redis://:hunter2@h?db=-1":                      "at least 0",
-		"redis://:hunter2@h?db=one":                     "whole number",
-		"redis://:hunter2@h?database=1":                 `unknown query key "database": this engine takes ca, cert, check, db, key, prefix, replica-timeout, replicas, sentinel-password, sentinel-user, tls`,
+		"redis://:hunter2@h/x":      "the path is the number of a database",
+		"redis://:hunter2@h/-1":     "the path is the number of a database",
+		"redis://:hunter2@h/1/2":    "the path is the number of a database",
+		"redis://:hunter2@h/1?db=2": "name different databases",
+		"redis://:hunter2@h?db=-1":  "at least 0",
+		"redis://:hunter2@h?db=one": "whole number",
+		"redis://:hunter2@h?database=1": `unknown query key "database": this engine takes ca, cert, check, db, key, ` +
+			`prefix, replica-timeout, replicas, sentinel-password, sentinel-user, tls`,
 		"redis://:hunter2@h?password=hunter2":           `unknown query key "password"`,
 		"redis://:hunter2@h?replicas=101":               "0 to 100 replicas",
 		"redis://:hunter2@h?replica-timeout=1us":        "at least 1 ms",

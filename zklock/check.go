@@ -28,7 +28,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
 	if d.isClosed() {
-		return enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("servers", "open it again", "the driver is closed")})
+		closed := enginekit.Fail("servers", "open it again", "the driver is closed")
+		return enginekit.Explained(checksPage, []driver.Finding{closed})
 	}
 	servers := d.askServers(ctx)
 	findings := checkServers(servers)
@@ -82,11 +83,13 @@ func checkClients(servers []serverFacts) []driver.Finding {
 	case least == nil:
 		return nil
 	case least.ours*100 >= least.most*fullClients:
-		return []driver.Finding{enginekit.Warn("clients", "raise maxClientCnxns in zoo.cfg, or share a client within each process",
-			"%d of %d connections of this machine to %s are in use (maxClientCnxns): beyond them nobody can connect", least.ours, least.most, least.addr)}
+		return []driver.Finding{enginekit.Warn("clients",
+			"raise maxClientCnxns in zoo.cfg, or share a client within each process",
+			"%d of %d connections of this machine to %s are in use (maxClientCnxns): beyond them nobody can connect",
+			least.ours, least.most, least.addr)}
 	}
-	return []driver.Finding{enginekit.Fine("clients", "%d of %d connections of this machine to %s are in use (maxClientCnxns)",
-		least.ours, least.most, least.addr)}
+	return []driver.Finding{enginekit.Fine("clients",
+		"%d of %d connections of this machine to %s are in use (maxClientCnxns)", least.ours, least.most, least.addr)}
 }
 
 func checkSilent(silent []string, all int) driver.Finding {

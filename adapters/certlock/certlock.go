@@ -93,7 +93,8 @@ func (l *Locker) keep(ctx context.Context, name string, lease *interlock.Lease) 
 	}
 	l.mu.Unlock()
 	if nested {
-		return errors.Join(fmt.Errorf("certlock: lock %q: this owner holds it already: %w", name, interlock.ErrDeadlock), lease.Unlock(ctx))
+		err := fmt.Errorf("certlock: lock %q: this owner holds it already: %w", name, interlock.ErrDeadlock)
+		return errors.Join(err, lease.Unlock(ctx))
 	}
 	return nil
 }

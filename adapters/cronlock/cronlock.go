@@ -30,7 +30,9 @@ import (
 // goes on to the scheduler after the lock was released, and done is not called.
 //
 // A run costs what TryDo costs: on Redis one round trip to skip, and two around the work.
-func Func(ctx context.Context, m *interlock.Mutex, work func(ctx context.Context) error, done func(ran bool, err error)) func() {
+func Func(
+	ctx context.Context, m *interlock.Mutex, work func(ctx context.Context) error, done func(ran bool, err error),
+) func() {
 	if m == nil || work == nil {
 		panic("cronlock: Func needs a mutex and the work to be done")
 	}

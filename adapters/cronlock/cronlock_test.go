@@ -66,7 +66,8 @@ func TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate(t *testing.T) {
 		defer c.Close()
 		runs := 0
 		m := c.Mutex("job", &interlock.LockOptions{MinHold: 10 * time.Second})
-		run := cronlock.Func(t.Context(), m, func(context.Context) error { runs++; return nil }, func(_ bool, err error) {
+		work := func(context.Context) error { runs++; return nil }
+		run := cronlock.Func(t.Context(), m, work, func(_ bool, err error) {
 			if err != nil {
 				t.Error(err)
 			}

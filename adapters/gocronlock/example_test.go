@@ -21,7 +21,8 @@ func ExampleNewLocker() {
 	defer locks.Close()
 
 	done := make(chan struct{})
-	locker := gocronlock.NewLocker(locks, &interlock.LockOptions{MinHold: time.Minute}) // longer than the clocks may differ
+	// MinHold is longer than the clocks may differ.
+	locker := gocronlock.NewLocker(locks, &interlock.LockOptions{MinHold: time.Minute})
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 	if err != nil {
 		log.Fatal(err)

@@ -49,7 +49,10 @@ type host struct {
 
 func newHost(t *testing.T, option gocron.SchedulerOption) *host {
 	t.Helper()
-	h := &host{running: make(chan struct{}, 1), goOn: make(chan struct{}), ended: make(chan struct{}, 1), refused: make(chan error, 1)}
+	h := &host{
+		running: make(chan struct{}, 1), goOn: make(chan struct{}), ended: make(chan struct{}, 1),
+		refused: make(chan error, 1),
+	}
 	var err error
 	if h.scheduler, err = gocron.NewScheduler(option); err != nil {
 		t.Fatal(err)
@@ -116,7 +119,8 @@ func TestLocker_OfALockThatCannotBeTaken_SaysWhy(t *testing.T) {
 
 func TestElector_HasOneLeader_UntilItResigns(t *testing.T) {
 	ctx := t.Context()
-	first, second := gocronlock.NewElector(client(t).Mutex("leader", nil)), gocronlock.NewElector(client(t).Mutex("leader", nil))
+	first := gocronlock.NewElector(client(t).Mutex("leader", nil))
+	second := gocronlock.NewElector(client(t).Mutex("leader", nil))
 	if err := errors.Join(first.IsLeader(ctx), first.IsLeader(ctx)); err != nil {
 		t.Fatalf("the first does not lead: %v", err)
 	}
@@ -136,7 +140,8 @@ func TestElector_HasOneLeader_UntilItResigns(t *testing.T) {
 
 func TestElector_ThatHasLostItsLock_LeadsAgainOnlyIfItIsFree(t *testing.T) {
 	ctx, c := t.Context(), client(t)
-	first, second := gocronlock.NewElector(c.Mutex("leader", nil)), gocronlock.NewElector(client(t).Mutex("leader", nil))
+	first := gocronlock.NewElector(c.Mutex("leader", nil))
+	second := gocronlock.NewElector(client(t).Mutex("leader", nil))
 	if err := first.IsLeader(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +192,8 @@ func TestElector_WhoseEngineIsGone_SaysSo_AndEndsWithTheContext(t *testing.T) {
 }
 
 func TestElector_InAScheduler_RunsTheLeadersJobsOnly(t *testing.T) {
-	leader, other := gocronlock.NewElector(client(t).Mutex("leader", nil)), gocronlock.NewElector(client(t).Mutex("leader", nil))
+	leader := gocronlock.NewElector(client(t).Mutex("leader", nil))
+	other := gocronlock.NewElector(client(t).Mutex("leader", nil))
 	if err := leader.IsLeader(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ import (
 )
 
 // ErrNoTransaction says that a *gorm.DB is not in a transaction that the plugin knows.
-var ErrNoTransaction = errors.New("not in a transaction: call it in db.Transaction or after db.Begin, on a db with db.Use(gormlock.New())")
+var ErrNoTransaction = errors.New("not in a transaction: " +
+	"call it in db.Transaction or after db.Begin, on a db with db.Use(gormlock.New())")
 
 // Plugin makes GORM's transactions ones that locks can be bound to. Each *gorm.DB needs one of its own.
 type Plugin struct{}
@@ -115,7 +116,8 @@ type transaction struct {
 	end  time.Time // the deadline that it was begun with, if it ends so
 	ends bool
 
-	mu    sync.Mutex       // guards owner; held while a lock is waited for, as the statements of a transaction follow each other
+	// mu guards owner. It is held while a lock is waited for, as the statements of a transaction follow each other.
+	mu    sync.Mutex
 	owner *interlock.Lease // whose owner is the transaction's; nil before its first lock
 }
 
@@ -178,7 +180,8 @@ func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 	}
 	t.Hold(l)
 	var completed atomic.Bool
-	t.OnCompletion(func(locktx.Outcome) { completed.Store(true) }) // called at once if it has, or else when nobody looks any more
+	// It is called at once if it has, or else when nobody looks any more.
+	t.OnCompletion(func(locktx.Outcome) { completed.Store(true) })
 	if completed.Load() {
 		return nil, notHeld(l, sql.ErrTxDone)
 	}

@@ -186,7 +186,8 @@ func TestLock_EndsItsWaitAtTheDeadlineOfTheTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx := db.Begin()
-	if _, err := Lock(tx, locks.Mutex("a", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, interlock.ErrHeld) {
+	_, err := Lock(tx, locks.Mutex("a", nil))
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, interlock.ErrHeld) {
 		t.Errorf("got %v", err)
 	}
 	if err := tx.Rollback().Error; err != nil {

@@ -162,8 +162,9 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // status is the answer to an error of Lock, and whether the client should come again.
 func (o *Options) status(err error) (status int, retry bool) {
-	for _, hopeless := range []error{interlock.ErrDeadlock, interlock.ErrNested, interlock.ErrConflict, interlock.ErrLost} {
-		if errors.Is(err, hopeless) {
+	hopeless := []error{interlock.ErrDeadlock, interlock.ErrNested, interlock.ErrConflict, interlock.ErrLost}
+	for _, target := range hopeless {
+		if errors.Is(err, target) {
 			return http.StatusConflict, false
 		}
 	}

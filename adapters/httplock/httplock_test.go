@@ -33,7 +33,8 @@ func byPath(c *interlock.Client) func(r *http.Request) *interlock.Mutex {
 	return func(r *http.Request) *interlock.Mutex { return c.Mutex(r.URL.Path, nil) }
 }
 
-func get(h http.Handler, ctx context.Context, path string) *http.Response { //nolint:revive // the handler comes first, as in ServeHTTP
+//nolint:revive // the handler comes first, as in ServeHTTP
+func get(h http.Handler, ctx context.Context, path string) *http.Response {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 	return w.Result()
@@ -48,7 +49,8 @@ func TestMiddleware_ServesOneRequestPerKeyAtATime(t *testing.T) {
 	outer := serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		second := get(inner, t.Context(), "/a")
 		if second.StatusCode != http.StatusConflict || second.Header.Get("Retry-After") != "2" {
-			t.Errorf("a second request is answered %d, Retry-After %q; want 409 and 2", second.StatusCode, second.Header.Get("Retry-After"))
+			t.Errorf("a second request is answered %d, Retry-After %q; want 409 and 2",
+				second.StatusCode, second.Header.Get("Retry-After"))
 		}
 		if other := get(inner, t.Context(), "/b"); other.StatusCode != http.StatusOK {
 			t.Errorf("a request with another key is answered %d", other.StatusCode)
@@ -80,7 +82,8 @@ func TestMiddleware_WithWait_WaitsAndThenRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		h := httplock.Middleware(byPath(c), &httplock.Options{Wait: time.Second, HeldStatus: http.StatusLocked})(nothing)
+		options := &httplock.Options{Wait: time.Second, HeldStatus: http.StatusLocked}
+		h := httplock.Middleware(byPath(c), options)(nothing)
 		lease, err := c.Lock(t.Context(), "/a")
 		if err != nil {
 			t.Fatal(err)
@@ -119,9 +122,11 @@ func TestMiddleware_EndsTheRequestsContext_AndTells_WhenTheLockIsLost(t *testing
 
 func TestMiddleware_WithoutTheEngine_Says503_AndABadName500(t *testing.T) {
 	c := client(t)
-	h := httplock.Middleware(func(r *http.Request) *interlock.Mutex { return c.Mutex(r.URL.Query().Get("lock"), nil) }, nil)(nothing)
-	if r := get(h, t.Context(), "/"); r.StatusCode != http.StatusInternalServerError || r.Header.Get("Retry-After") != "" {
-		t.Errorf("a lock without a name is answered %d, Retry-After %q; want 500 and none", r.StatusCode, r.Header.Get("Retry-After"))
+	byQuery := func(r *http.Request) *interlock.Mutex { return c.Mutex(r.URL.Query().Get("lock"), nil) }
+	h := httplock.Middleware(byQuery, nil)(nothing)
+	r := get(h, t.Context(), "/")
+	if again := r.Header.Get("Retry-After"); r.StatusCode != http.StatusInternalServerError || again != "" {
+		t.Errorf("a lock without a name is answered %d, Retry-After %q; want 500 and none", r.StatusCode, again)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -129,8 +134,9 @@ func TestMiddleware_WithoutTheEngine_Says503_AndABadName500(t *testing.T) {
 		t.Errorf("a client that has gone is answered %d; want 503", r.StatusCode)
 	}
 	_ = c.Close()
-	if r := get(h, t.Context(), "/?lock=a"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" {
-		t.Errorf("after Close: %d, Retry-After %q; want 503 and 1", r.StatusCode, r.Header.Get("Retry-After"))
+	r = get(h, t.Context(), "/?lock=a")
+	if again := r.Header.Get("Retry-After"); r.StatusCode != http.StatusServiceUnavailable || again != "1" {
+		t.Errorf("after Close: %d, Retry-After %q; want 503 and 1", r.StatusCode, again)
 	}
 }
 
@@ -145,8 +151,9 @@ func TestMiddleware_OnAHungEngine_Says503_NotThatSomebodyHasIt(t *testing.T) {
 		h := httplock.Middleware(byPath(c), &httplock.Options{Wait: time.Second})(nothing)
 		begin := time.Now()
 		r := get(h, t.Context(), "/a")
-		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" || time.Since(begin) != time.Second {
-			t.Errorf("answered %d, Retry-After %q, after %v; want 503, 1 and 1s", r.StatusCode, r.Header.Get("Retry-After"), time.Since(begin))
+		took, again := time.Since(begin), r.Header.Get("Retry-After")
+		if r.StatusCode != http.StatusServiceUnavailable || again != "1" || took != time.Second {
+			t.Errorf("answered %d, Retry-After %q, after %v; want 503, 1 and 1s", r.StatusCode, again, took)
 		}
 		control.Resume()
 		_ = c.Close() // undoes what the hung engine may have done
@@ -161,17 +168,20 @@ func TestMiddleware_WithoutAConnection_Says503AtOnce(t *testing.T) {
 	}
 	defer c.Close()
 	h := httplock.Middleware(byPath(c), nil)(nothing)
-	if r := get(h, t.Context(), "/a"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" {
-		t.Errorf("answered %d, Retry-After %q; want 503 and 1", r.StatusCode, r.Header.Get("Retry-After"))
+	r := get(h, t.Context(), "/a")
+	if again := r.Header.Get("Retry-After"); r.StatusCode != http.StatusServiceUnavailable || again != "1" {
+		t.Errorf("answered %d, Retry-After %q; want 503 and 1", r.StatusCode, again)
 	}
 }
 
 func TestMiddleware_OfAHandlerThatPanics_ReleasesTheLock(t *testing.T) {
 	c := client(t)
-	h := httplock.Middleware(byPath(c), nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	panics := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	h := httplock.Middleware(byPath(c), nil)(http.HandlerFunc(panics))
 	func() {
 		defer func() {
-			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // a panic's value, not an error that was wrapped
+			//nolint:errorlint // a panic's value, not an error that was wrapped
+			if got := recover(); got != http.ErrAbortHandler {
 				t.Errorf("the server sees the panic %v", got)
 			}
 		}()
@@ -193,10 +203,11 @@ func TestMiddleware_WithoutAMutex_LocksNothing_AndRefuseAnswersInItsOwnWay(t *te
 	if r := get(free, t.Context(), "/a"); r.StatusCode != http.StatusOK {
 		t.Errorf("a request that needs no lock is answered %d", r.StatusCode)
 	}
-	own := httplock.Middleware(byPath(c), &httplock.Options{Refuse: func(w http.ResponseWriter, _ *http.Request, status int, err error) {
+	refuse := func(w http.ResponseWriter, _ *http.Request, status int, err error) {
 		w.WriteHeader(status)
 		fmt.Fprint(w, errors.Is(err, interlock.ErrHeld))
-	}})(nothing)
+	}
+	own := httplock.Middleware(byPath(c), &httplock.Options{Refuse: refuse})(nothing)
 	r := get(own, t.Context(), "/a")
 	body, err := io.ReadAll(r.Body)
 	if r.StatusCode != http.StatusConflict || string(body) != "true" || err != nil {

@@ -228,7 +228,8 @@ func TestLinks_AreMissing_IfTheLabelTellsNoTrace(t *testing.T) {
 
 func TestLinksTo_LeavesOutTheWaiterItself_AndWhomNobodyIs(t *testing.T) {
 	holders := []driver.Holder{
-		{Owner: "waiter", Label: example}, {Owner: "", Retained: true, Label: example}, {Owner: "other", Label: example},
+		{Owner: "waiter", Label: example}, {Owner: "", Retained: true, Label: example},
+		{Owner: "other", Label: example},
 	}
 	links := linksTo(interlock.LockInfo{Holders: holders}, "waiter")
 	if len(links) != 1 || len(links[0].Attributes) != 0 {

@@ -12,13 +12,13 @@
 // lost. Both are children of the span in the context of the call. The work under the lock has that same parent: an
 // Observer cannot put the span of the hold into the context that the work gets.
 //
-//	interlock.kind, interlock.class, interlock.engine   of the lock
-//	interlock.name                                      of the lock, unless Options.OmitNames
-//	interlock.token                                     the fencing token, below 2^63
-//	interlock.result                                    of a wait: see interlock.Event.Result
-//	interlock.queued, interlock.local                   of a wait: whether it had to wait; was passed on in the process
-//	interlock.upgrade                                   of a wait: whether it was an Upgrade
-//	interlock.reason                                    of a hold that was lost
+//	interlock.kind, interlock.class, interlock.engine  of the lock
+//	interlock.name                                     of the lock, unless Options.OmitNames
+//	interlock.token                                    the fencing token, below 2^63
+//	interlock.result                                   of a wait: see interlock.Event.Result
+//	interlock.queued, interlock.local                  of a wait: whether it had to wait; was passed on in the process
+//	interlock.upgrade                                  of a wait: whether it was an Upgrade
+//	interlock.reason                                   of a hold that was lost
 //
 // A wait that has failed has the status Error and the error as an event; a try whose lock is held by another owner is
 // no error. A hold has the events "renewal failed", "renewal late", "recalled" and "upgraded". A hold that was lost has

@@ -112,7 +112,8 @@ func TestTraces_ShowNearMissesAndTheLoss(t *testing.T) {
 		synctest.Wait()
 		hold := k.one("lock hold")
 		names := slices.Compact(events(hold))
-		if want := []string{"renewal failed", "renewal late", "renewal failed", "exception"}; !slices.Equal(names, want) {
+		want := []string{"renewal failed", "renewal late", "renewal failed", "exception"}
+		if !slices.Equal(names, want) {
 			t.Errorf("events %q, want %q", names, want)
 		}
 		if hold.Status.Code != codes.Error || hold.Status.Description != l.Err().Error() ||
@@ -185,7 +186,8 @@ func TestTraces_SayNothingOfNames_IfTheyAreToBeOmitted(t *testing.T) {
 
 // What is not sampled costs no memory for as long as the lock is held.
 func TestTraces_KeepNothing_OfWhatIsNotSampledOrHasEnded(t *testing.T) {
-	for name, sampler := range map[string]sdktrace.Sampler{"not": sdktrace.NeverSample(), "all": sdktrace.AlwaysSample()} {
+	samplers := map[string]sdktrace.Sampler{"not": sdktrace.NeverSample(), "all": sdktrace.AlwaysSample()}
+	for name, sampler := range samplers {
 		exporter := tracetest.NewInMemoryExporter()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithSyncer(exporter))
 		spans := &traces{tracer: provider.Tracer("test")}

@@ -85,7 +85,8 @@ func New(opts *Options) *Metrics {
 		recalled: counter("recalled_total", "Locks held or retained here that another process has asked for."),
 
 		acquireDuration: histogram(opts, "acquire_duration_seconds", "Time from a call for a lock to its hold."),
-		holdDuration:    histogram(opts, "hold_duration_seconds", "Time from the grant of a lock to the end of the hold."),
+		holdDuration: histogram(opts, "hold_duration_seconds",
+			"Time from the grant of a lock to the end of the hold."),
 		remains: histogram(opts, "renewal_remaining_seconds",
 			"Time that was left of the trust in a hold when a renewal was confirmed."),
 	}

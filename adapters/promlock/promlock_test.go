@@ -100,8 +100,8 @@ func TestMetrics_HaveTheNamesThatTheyAreKnownBy(t *testing.T) {
 			for _, l := range f.GetMetric()[0].GetLabel() {
 				labels = append(labels, l.GetName())
 			}
-			fmt.Fprintf(&got, "%s %s {%s} %s\n", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "),
-				f.GetHelp())
+			fmt.Fprintf(&got, "%s %s {%s} %s\n",
+				name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
 		}
 	})
 	const golden = "testdata/names.txt"

@@ -48,8 +48,8 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	}
 }
 
-// TestBuilds_TheLightOneHasNoHTTP holds what the light build costs: net/http and crypto/tls are a third of what there
-// would be to compile.
+// TestBuilds_TheLightOneHasNoHTTP holds what the light build costs: net/http and crypto/tls would be almost a third
+// of what there is to compile.
 func TestBuilds_TheLightOneHasNoHTTP(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range goTool(t, "list", "", "-deps", ".") {

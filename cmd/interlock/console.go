@@ -64,7 +64,7 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 	o.Timeout, o.Logger, o.Stderr, o.Open = a.timeout, a.engineWarnings(), lines{a}, a.consoleEngine
 	o.Ready = func(address net.Addr) error { return a.sayAddress(o, address) }
 	err := webpage.Serve(ctx, o)
-	var wrong webpage.Misuse
+	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
 		return usage("%v", wrong)
 	}

@@ -13,19 +13,20 @@
 //	go install -tags full github.com/interlock-go/interlock/cmd/interlock@latest
 //
 // The first is light: it has the engines that need no server, files and memory; it compiles in a third of the time and
-// starts in half the time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine. Both
-// are called interlock, and "interlock version" tells which it is. The light one refuses the URL of an engine that it
-// does not have with exit code 64, and says how to get it.
+// starts in half the time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine, and the
+// console. Both are called interlock, and "interlock version" tells which it is. The light one refuses the URL of an
+// engine that it does not have, and the console, with exit code 64, and says how to get them.
 //
 // # Exit codes
 //
-//	0-63   of run and sem: the job's own; of the others: 0 is success, 1 "there is no such lock", or break was answered no;
-//	       of doctor: 0 ok, 1 warnings, 2 failures
-//	64     wrong use: a flag, an argument, a URL, another limit than the one in use, or something that this engine cannot do
+//	0-63   of run and sem: the job's own; of the others: 0 is success, 1 "there is no such lock", or break was
+//	       answered no; of doctor: 0 ok, 1 warnings, 2 failures
+//	64     wrong use: a flag, an argument, a URL, another limit than the one in use, or something that this engine
+//	       cannot do
 //	69     the engine cannot be reached, did not answer, lets nobody in or refused
 //	75     held by another owner, and waiting was not wanted or is over (-E sets another)
-//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of renew
-//	       and release: the lock is gone
+//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of
+//	       renew and release: the lock is gone
 //	125    interlock itself failed
 //	126    the job's command is not executable
 //	127    the job's command was not found

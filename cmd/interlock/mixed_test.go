@@ -16,13 +16,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// previous is the commit whose programs share locks with those of this tree. Replace it by that of the last release, and
-// tell in docs/operations.md ("Upgrades") what came of it.
+// previous is the commit whose programs share locks with those of this tree. Replace it by that of the last release,
+// and tell in docs/operations.md ("Upgrades") what came of it.
 const previous = "ba0800c3280f0ab1d6da99eb7d36079e5106348a"
 
-// TestMixedVersions has programs of an earlier version and of this tree take turns on one set of locks: those of a fleet
-// that is being upgraded, machine by machine. On each engine it runs testdata/mixed twice, so that either version comes
-// first, and a crowd of both that is killed again and again; see turns_test.go. The scripts have
+// TestMixedVersions has programs of an earlier version and of this tree take turns on one set of locks: those of a
+// fleet that is being upgraded, machine by machine. On each engine it runs testdata/mixed twice, so that either version
+// comes first, and a crowd of both that is killed again and again; see turns_test.go. The scripts have
 //
 //	one, other               the command interlock of the two versions
 //	one-probe, other-probe   testdata/mixed/probe, built from the two versions
@@ -42,7 +42,9 @@ func TestMixedVersions(t *testing.T) {
 			for _, first := range []string{"old", "new"} {
 				t.Run(first+" first", func(t *testing.T) {
 					p := scripts("testdata/mixed", func(env *testscript.Env) error {
-						env.Setenv("PATH", filepath.Join(programs, "with-"+first)+string(filepath.ListSeparator)+env.Getenv("PATH"))
+						path := env.Getenv("PATH")
+						path = filepath.Join(programs, "with-"+first) + string(filepath.ListSeparator) + path
+						env.Setenv("PATH", path)
 						env.Setenv("INTERLOCK_URL", url)
 						env.Setenv("LOCK", first+"-"+scriptName(env))
 						return nil
@@ -62,8 +64,8 @@ func TestMixedVersions(t *testing.T) {
 	}
 }
 
-// mixedEngines are the engines that processes share. A cluster, replicas and Redlock speak to each server as one Redis does:
-// only a long run has them.
+// mixedEngines are the engines that processes share. A cluster, replicas and Redlock speak to each server as one Redis
+// does: only a long run has them.
 func mixedEngines() map[string]func(t *testing.T) string {
 	all := map[string]func(t *testing.T) string{
 		"file": func(t *testing.T) string { return "file://" + t.TempDir() },
@@ -105,8 +107,8 @@ func abilities(t *testing.T, url string) map[string]bool {
 	}
 }
 
-// versions builds the programs of both versions, and returns the folder in which they are: old, new, and for the scripts
-// with-old and with-new, named after the version that is "one".
+// versions builds the programs of both versions, and returns the folder in which they are: old, new, and for the
+// scripts with-old and with-new, named after the version that is "one".
 func versions(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -132,7 +134,8 @@ func versions(t *testing.T) string {
 	}
 	args := []string{"build", "-tags=full", "-buildvcs=false", "-ldflags=-w", "-o"}
 	runIn(t, earlier, "go", append(args, filepath.Join(programs, "old")+"/", ".", "./testdata/mixed-probe")...)
-	if err := os.Rename(filepath.Join(programs, "old", "mixed-probe"), filepath.Join(programs, "old", "probe")); err != nil {
+	old := filepath.Join(programs, "old")
+	if err := os.Rename(filepath.Join(old, "mixed-probe"), filepath.Join(old, "probe")); err != nil {
 		t.Fatal(err)
 	}
 	runIn(t, ".", "go", append(args, filepath.Join(programs, "new")+"/", ".", "./"+probe)...)

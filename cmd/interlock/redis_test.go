@@ -105,7 +105,8 @@ func scriptName(env *testscript.Env) string {
 func TestScripts_OnBadRedis(t *testing.T) {
 	t.Parallel()
 	locked := servers.RedisServer(t, &servers.RedisOptions{
-		Password: redisPassword, Users: []string{"part on >sesame ~interlock:* &interlock:* +@all -zadd -@dangerous +info +config|get"},
+		Password: redisPassword,
+		Users:    []string{"part on >sesame ~interlock:* &interlock:* +@all -zadd -@dangerous +info +config|get"},
 	})
 	pair := servers.RedisReplicated(t, 1, nil)
 	cluster := servers.RedisCluster(t, 3, 0, nil)

@@ -71,8 +71,8 @@ func (s *screen) size() (width, height int) {
 	return int(size.Col), int(size.Row)
 }
 
-// draw shows lines from the top. It sends those that differ from what is there: over a slow line a second without news costs a
-// few bytes.
+// draw shows lines from the top. It sends those that differ from what is there: over a slow line a second without news
+// costs a few bytes.
 func (s *screen) draw(lines []topLine) error {
 	var out bytes.Buffer
 	if len(s.shown) != len(lines) {

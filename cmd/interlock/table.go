@@ -28,8 +28,9 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
 		}
 		for _, h := range l.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, holder(h),
-				orDash(h.Owner), shortLabel(h.Label), age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				printable(l.Name), l.Kind, holder(h), orDash(h.Owner), shortLabel(h.Label),
+				age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
 		}
 	}
 	return w.Flush()

@@ -20,7 +20,8 @@ import (
 func (d *desk) startsTop(args string) {
 	d.t.Helper()
 	d.types("stty -g >before\n")
-	d.types("sh -c 'echo $$ >pid.new; mv pid.new pid; TERM=xterm exec interlock top --interval 0.1 " + args + "'; echo code-$?\n")
+	d.types("sh -c 'echo $$ >pid.new; mv pid.new pid; " +
+		"TERM=xterm exec interlock top --interval 0.1 " + args + "'; echo code-$?\n")
 	d.sees(ttyEnter)
 }
 

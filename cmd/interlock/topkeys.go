@@ -26,8 +26,8 @@ var sequences = map[string]string{
 
 const escape = '\x1b'
 
-// parseKeys returns the keys that a terminal has sent, and what may be the beginning of one more. With last, nothing more
-// comes: an escape character alone is then the key of that name. What is no key that we know is left out.
+// parseKeys returns the keys that a terminal has sent, and what may be the beginning of one more. With last, nothing
+// more comes: an escape character alone is then the key of that name. What is no key that we know is left out.
 func parseKeys(sent string, last bool) (keys []string, rest string) {
 	for len(sent) > 0 {
 		k, size := parseKey(sent, last)

@@ -33,8 +33,8 @@ type topAnswer struct {
 	err    error
 }
 
-// escapeTime is how long the rest of a key's characters may take after the first, before an escape character is a key by
-// itself. A network may tear them apart.
+// escapeTime is how long the rest of a key's characters may take after the first, before an escape character is a key
+// by itself. A network may tear them apart.
 const escapeTime = 50 * time.Millisecond
 
 // run shows boards until a key or a signal ends it.

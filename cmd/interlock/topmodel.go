@@ -28,8 +28,8 @@ const (
 	promptBreak // the name of the lock whose hold is to be ended
 )
 
-// topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame draws
-// it.
+// topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame
+// draws it.
 type topModel struct {
 	board    *board.Board // never nil
 	interval time.Duration

@@ -29,7 +29,8 @@ func (m *topModel) eventsBody(now time.Time) topBody {
 			return topLine{eventText(&events[i], now, true), stylePlain}
 		}}
 	}
-	b.head = []topLine{{"EVENTS since top was started, newest first; what is shorter than a look is not seen", styleHeader}}
+	const title = "EVENTS since top was started, newest first; what is shorter than a look is not seen"
+	b.head = []topLine{{title, styleHeader}}
 	return b
 }
 
@@ -53,7 +54,8 @@ func (m *topModel) graphBody() topBody {
 	b := m.board
 	head := []topLine{{"WHO WAITS FOR WHOM", styleHeader}}
 	if !b.Knows.Waiters.OK {
-		return topBody{append(head, topLine{"Who waits is unknown: " + oneLine(b.Knows.Waiters.Why), stylePlain}), 0, nil}
+		why := topLine{"Who waits is unknown: " + oneLine(b.Knows.Waiters.Why), stylePlain}
+		return topBody{append(head, why), 0, nil}
 	}
 	line := func(i int) topLine {
 		if i < len(b.Cycles) {

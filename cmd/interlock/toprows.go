@@ -46,7 +46,8 @@ type topRow struct {
 	since, until time.Time // of the oldest hold and the next end; zero if unknown or not held
 }
 
-// topRows are the locks of a board that match a filter, in an order. Locks that are alike are in the board's order, by name.
+// topRows are the locks of a board that match a filter, in an order. Locks that are alike are in the board's order, by
+// name.
 func topRows(b *board.Board, order topOrder, filter string) []topRow {
 	rows := make([]topRow, 0, len(b.Locks))
 	filter = strings.ToLower(filter)
@@ -96,8 +97,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// matches reports whether the lock's name or kind, or somebody who holds it or waits for it, contains the text, which is in
-// lower case.
+// matches reports whether the lock's name or kind, or somebody who holds it or waits for it, contains the text, which
+// is in lower case.
 func matches(l *board.Lock, text string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), text) })

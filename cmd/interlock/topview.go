@@ -174,8 +174,8 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 	return all
 }
 
-// late is the age at which a board without an error means that the engine takes its time. After a look that took long the
-// next one comes later: see board.Poller.
+// late is the age at which a board without an error means that the engine takes its time. After a look that took long
+// the next one comes later: see board.Poller.
 func (m *topModel) late() time.Duration {
 	return 3 * max(time.Second, m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
 }

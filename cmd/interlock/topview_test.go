@@ -110,8 +110,8 @@ func TestTop_AnyKeysOnAnyScreen_Fit(t *testing.T) {
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 0))
 	keys := []string{
-		"j", "k", keyUp, keyDown, keyPageUp, keyPageDown, keyHome, keyEnd, keyEnter, keyEscape, keyBackspace, "w", "a", "l",
-		"n", "/", "g", "e", "b", "?", "o", "锁", "\u0301", "1",
+		"j", "k", keyUp, keyDown, keyPageUp, keyPageDown, keyHome, keyEnd, keyEnter, keyEscape, keyBackspace,
+		"w", "a", "l", "n", "/", "g", "e", "b", "?", "o", "锁", "\u0301", "1",
 	}
 	boards := []*board.Board{topBoard(), {}, manyLocks(300)}
 	for range 300 {

@@ -28,7 +28,9 @@ func (m *topModel) columns() []topColumn {
 	name := topColumn{title: "NAME", value: func(r *topRow, _ time.Time) string { return printable(r.lock.Name) }}
 	kind := topColumn{"KIND", 8, false, func(r *topRow, _ time.Time) string { return string(r.lock.Kind) }}
 	holder := topColumn{title: "HOLDER", value: func(r *topRow, _ time.Time) string { return topHolder(r.lock) }}
-	label := topColumn{title: "LABEL", value: func(r *topRow, _ time.Time) string { return shortLabel(firstLabel(r.lock)) }}
+	label := topColumn{title: "LABEL", value: func(r *topRow, _ time.Time) string {
+		return shortLabel(firstLabel(r.lock))
+	}}
 	held := topColumn{"HELD FOR", 8, true, func(r *topRow, now time.Time) string { return age(r.since, now) }}
 	lease := topColumn{"LEASE LEFT", 10, true, func(r *topRow, now time.Time) string { return remaining(r.until, now) }}
 	waiting := topColumn{"WAITING", 7, true, func(r *topRow, _ time.Time) string { return waitingText(r.lock) }}

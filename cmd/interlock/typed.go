@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that: what is typed after it
-// is for the next program. It must be called.
+// readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that: what is typed
+// after it is for the next program. It must be called.
 func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
@@ -40,8 +40,9 @@ func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	}, nil
 }
 
-// readable waits until there is something to read from fd, and returns false when there is from end. A read from a terminal
-// cannot be called off, so none is begun before something is there. (On macOS poll knows no terminals; select does.)
+// readable waits until there is something to read from fd, and returns false when there is from end. A read from a
+// terminal cannot be called off, so none is begun before something is there. (On macOS poll knows no terminals; select
+// does.)
 func readable(fd, end int) bool {
 	for {
 		var set unix.FdSet

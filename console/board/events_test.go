@@ -34,7 +34,10 @@ func TestChanges_SayWhoHasGoneAndThenWhoHasCome(t *testing.T) {
 		"a new holder":      {nil, []Holder{a}, nil, nil, "held x A"},
 		"a hand-over":       {[]Holder{a}, []Holder{b}, waits("B"), nil, "released x A; held x B"},
 		"the lease is over": {[]Holder{late}, nil, nil, nil, "ended x A"},
-		"a rest":            {[]Holder{a}, []Holder{over}, nil, nil, "released x A (the lock stays closed for a while)"},
+		"a rest": {
+			[]Holder{a}, []Holder{over}, nil, nil,
+			"released x A (the lock stays closed for a while)",
+		},
 		"the end of a rest": {[]Holder{over}, nil, nil, nil, ""},
 		"retained":          {[]Holder{a}, []Holder{retained}, nil, nil, "released x A (its client retains the lock)"},
 		"taken over":        {[]Holder{retained}, []Holder{a}, nil, nil, "held x A"},

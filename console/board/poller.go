@@ -60,15 +60,15 @@ func (p *Poller) Close() {
 	p.work.Wait()
 }
 
-// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the
-// latest is older. An engine that does not answer is no error but on the board.
+// Now returns a board that is not older than one pause between looks. It looks, or waits for the look that is under
+// way, if the latest is older. An engine that does not answer is no error but on the board.
 func (p *Poller) Now(ctx context.Context) (*Board, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if b := p.history.board; b != nil && time.Since(b.Tried) <= p.opts.Interval {
+	if b := p.history.board; b != nil && time.Since(b.Tried) <= max(p.opts.Interval, rest*time.Duration(b.TookMs)*time.Millisecond) {
 		p.mu.Unlock()
 		return b, nil
 	}

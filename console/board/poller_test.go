@@ -153,9 +153,13 @@ func TestPoller_SharesOneLook(t *testing.T) {
 		if b, _ := w.poller.Now(w.Context()); b != first {
 			t.Error("looked again at once")
 		}
-		time.Sleep(1001 * time.Millisecond)
+		time.Sleep(1001 * time.Millisecond) // longer than the interval, but the look took half a second
+		if b, _ := w.poller.Now(w.Context()); b != first {
+			t.Error("looked again before a pause is over")
+		}
+		time.Sleep(time.Second)
 		if b, _ := w.poller.Now(w.Context()); b == first {
-			t.Error("a board that is older than the interval")
+			t.Error("a board that is older than a pause")
 		}
 	})
 }

@@ -75,7 +75,8 @@ func TestBreak_ByKeyboardAlone(t *testing.T) {
 	p.open(s.url(""))
 	p.shows("td.c-name", "order:42")
 	p.press("jj")
-	p.until("the second row to be active", "document.querySelector('tr[aria-selected=true]')?.dataset.id === 'mutex/order:42'")
+	p.until("the second row to be active",
+		"document.querySelector('tr[aria-selected=true]')?.dataset.id === 'mutex/order:42'")
 	p.press("\r")
 	p.shows("#detail-name", "order:42")
 	p.press("b")

@@ -48,10 +48,12 @@ func browser(t *testing.T) context.Context {
 	t.Helper()
 	path := find(t)
 	chromium.once.Do(func() {
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en-US"),
-			chromedp.WSURLReadTimeout(patience))
-		allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...) // it outlives this test
+		options := append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+			chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(patience))
+		// The browser outlives this test.
+		allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 		ctx, cancel := chromedp.NewContext(allocator)
 		chromium.ctx = ctx
 		chromium.end = func() {
@@ -239,14 +241,16 @@ func poll(t *testing.T, what string, holds func() bool) {
 func (p *tab) shows(selector, part string) {
 	p.Helper()
 	p.until(fmt.Sprintf("%q in %s", part, selector),
-		fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
+		fmt.Sprintf("[...document.querySelectorAll(%q)]"+
+			".some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
 }
 
 // lacks waits until no such element contains the part.
 func (p *tab) lacks(selector, part string) {
 	p.Helper()
 	p.until(fmt.Sprintf("no %q in %s", part, selector),
-		fmt.Sprintf("![...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
+		fmt.Sprintf("![...document.querySelectorAll(%q)]"+
+			".some((e) => e.checkVisibility() && e.innerText.includes(%q))", selector, part))
 }
 
 func (p *tab) click(selector string) {

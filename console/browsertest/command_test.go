@@ -19,7 +19,8 @@ import (
 func command(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "interlock")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags=full", "-buildvcs=false", "-ldflags=-w", "-o", path, ".")
+	cmd := exec.CommandContext(t.Context(),
+		"go", "build", "-tags=full", "-buildvcs=false", "-ldflags=-w", "-o", path, ".")
 	cmd.Dir = filepath.Join("..", "..", "cmd", "interlock")
 	cmd.Env = append(os.Environ(), "GOWORK=", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -47,7 +47,8 @@ func TestCrowd_OfTenThousandLocks(t *testing.T) {
 	p.until("the first row", "window.measured.row > 0")
 	m := eval[measured](p, "window.measured")
 	paint := eval[float64](p, "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
-	t.Logf("%d locks: first paint after %.0f ms, first row after %.0f ms, longest task %.0f ms", many, paint, m.Row, m.Longest)
+	t.Logf("%d locks: first paint after %.0f ms, first row after %.0f ms, longest task %.0f ms",
+		many, paint, m.Row, m.Longest)
 	if paint > 10_000 || m.Longest > 5_000 {
 		t.Errorf("the page takes too long to show %d locks", many)
 	}
@@ -66,7 +67,8 @@ func TestCrowd_OfTenThousandLocks(t *testing.T) {
 	p.press("stock:07777")
 	p.shows("td.c-name", "stock:07777")
 	m = eval[measured](p, "window.measured")
-	t.Logf("changes of 500 locks, scrolling and a search: longest task %.0f ms, %d tasks above 50 ms", m.Longest, m.Tasks)
+	t.Logf("changes of 500 locks, scrolling and a search: longest task %.0f ms, %d tasks above 50 ms",
+		m.Longest, m.Tasks)
 	if m.Longest > 5_000 {
 		t.Error("the page freezes")
 	}

@@ -106,7 +106,8 @@ func TestKinds_HaveCards(t *testing.T) {
 // What assistive technology reads: each control has a name, and what the keyboard can reach has a visible focus.
 func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
 	s := newSite(t, console.Options{AllowBreak: true})
-	hold(t.Context(), t, s.newClient("shop-1"), "order:42:of-a-customer-whose-name-is-longer-than-anything-that-fits-a-telephone", "")
+	hold(t.Context(), t, s.newClient("shop-1"),
+		"order:42:of-a-customer-whose-name-is-longer-than-anything-that-fits-a-telephone", "")
 	p := newTab(t)
 	p.open(s.url(""))
 	p.shows("td.c-name", "order:42")
@@ -126,13 +127,15 @@ func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
 	// A press on Tab goes to the link that skips the head of the page, and its focus is seen.
 	p.open(s.url("#/events"))
 	p.press("\t")
-	if got := eval[string](p, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle"); got != "skip solid" {
+	got := eval[string](p, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle")
+	if got != "skip solid" {
 		t.Errorf("the first Tab leads to %q", got)
 	}
 }
 
 const namelessControls = `[...document.querySelectorAll('button, a, input, [role=grid], [role=group], svg[role=img]')]
-	.filter((e) => !e.closest('[hidden]') && !(e.innerText || e.getAttribute('aria-label') || e.labels?.length || e.getAttribute('aria-labelledby')))
+	.filter((e) => !e.closest('[hidden]') && !(e.innerText || e.getAttribute('aria-label') ||
+		e.labels?.length || e.getAttribute('aria-labelledby')))
 	.map((e) => e.outerHTML.slice(0, 90))`
 
 func TestReaders_AndWritersAreTold(t *testing.T) {

@@ -58,8 +58,8 @@ type stage struct {
 func (s *stage) request(kind driver.Kind, name, owner, client string) *driver.Request {
 	s.ids++
 	return &driver.Request{
-		Key: driver.Key{Kind: kind, Name: name}, ID: fmt.Sprintf("picture-%d", s.ids), Owner: owner, Client: client, Weight: 1,
-		Tokens: 1, Lease: 30 * time.Second, Named: owner != "",
+		Key: driver.Key{Kind: kind, Name: name}, ID: fmt.Sprintf("picture-%d", s.ids), Owner: owner, Client: client,
+		Weight: 1, Tokens: 1, Lease: 30 * time.Second, Named: owner != "",
 	}
 }
 
@@ -95,7 +95,10 @@ func (s *stage) play(ctx context.Context) {
 	export := s.request(mutex, "invoices:2026-11", "export", "cron-1:77")
 	export.Label, export.Lease = "all of November", 45*time.Second
 	s.hold(export)
-	for i, name := range []string{"cart:9f3c", "cart:a017", "cart:c5d2", "order:1001", "order:1002", "order:1003", "stock:4006381333931", "stock:9780134190440"} {
+	for i, name := range []string{
+		"cart:9f3c", "cart:a017", "cart:c5d2", "order:1001", "order:1002", "order:1003",
+		"stock:4006381333931", "stock:9780134190440",
+	} {
 		r := s.request(mutex, name, "", fmt.Sprintf("shop-%d:%d", i%3+1, 310+i%3))
 		r.Lease -= time.Duration(i*3%8) * time.Second
 		s.hold(r)
@@ -137,8 +140,9 @@ func (s *stage) play(ctx context.Context) {
 func TestPictures_OfTheDocumentation(t *testing.T) {
 	store := memlock.New(nil)
 	looks := aged{store.Peer(), map[string]time.Duration{
-		"account:4711": 13 * time.Second, "account:4712": 12 * time.Second, "invoices:2026-11": 185 * time.Minute, "scheduler": 26 * time.Hour,
-		"catalogue": 4 * time.Second, "image-resize": 9 * time.Second, "prices": 72 * time.Second, "payments": 3 * time.Second,
+		"account:4711": 13 * time.Second, "account:4712": 12 * time.Second, "invoices:2026-11": 185 * time.Minute,
+		"scheduler": 26 * time.Hour, "catalogue": 4 * time.Second, "image-resize": 9 * time.Second,
+		"prices": 72 * time.Second, "payments": 3 * time.Second,
 	}}
 	site := newSiteOver(t, store, looks, console.Options{AllowBreak: true, URL: "mem://shop"})
 	ctx, end := context.WithCancel(t.Context())

@@ -87,7 +87,8 @@ func TestConnection_IsClosedWhileTheTabIsHidden(t *testing.T) {
 	p := newTab(t)
 	p.open(s.url(""))
 	hide := func(hidden bool) {
-		eval[any](p, fmt.Sprintf("Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
+		eval[any](p, fmt.Sprintf(
+			"Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
 		eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
 	}
 	streams := func(want int32) {
@@ -147,7 +148,8 @@ func TestEngine_SaysWhatItTells(t *testing.T) {
 	p := newTab(t)
 	p.open(s.url("#/engine"))
 	p.until("every row of the matrix with an answer",
-		"(rows => rows.length === 7 && rows.every((r) => /yes|no/.test(r.cells[1].innerText)))([...document.querySelectorAll('.matrix tbody tr')])")
+		"(rows => rows.length === 7 && rows.every((r) => /yes|no/.test(r.cells[1].innerText)))"+
+			"([...document.querySelectorAll('.matrix tbody tr')])")
 	p.shows(".matrix tr[data-ok=false] .why", "this console does not break locks")
 	p.click(".tabs a[data-view=locks]")
 	p.click("tr[data-id='mutex/order:42']")
@@ -180,7 +182,8 @@ func TestFilters_FindWhatIsAskedFor(t *testing.T) {
 	p.click("#only-waiting")
 	p.click("th[data-column=name] button") // by name, downwards
 	p.until("order:2 first", "document.querySelector('tr[data-id]').dataset.id === 'mutex/order:2'")
-	if got := eval[string](p, "document.querySelector('th[data-column=name]').getAttribute('aria-sort')"); got != "descending" {
+	got := eval[string](p, "document.querySelector('th[data-column=name]').getAttribute('aria-sort')")
+	if got != "descending" {
 		t.Errorf("aria-sort is %q", got)
 	}
 }

@@ -63,7 +63,8 @@ func TestWords_EachLanguageHasTheSameKeysAndValues(t *testing.T) {
 			case strings.TrimSpace(other) == "" || strings.TrimSpace(text) == "":
 				t.Errorf("%q is empty", key)
 			case !maps.Equal(values(text), values(other)):
-				t.Errorf("%q has the values %v in %s and %v in %s", key, values(text), catalogues[0], values(other), language)
+				t.Errorf("%q has the values %v in %s and %v in %s",
+					key, values(text), catalogues[0], values(other), language)
 			}
 		}
 		for key := range w {

@@ -41,7 +41,9 @@ type settings struct {
 
 func (s *settings) sale() sale {
 	now := time.Now()
-	return sale{Stock: s.stock, Limit: s.limit, Opens: now.Add(-time.Minute), Closes: now.Add(time.Hour), Hold: lengthHold}
+	return sale{
+		Stock: s.stock, Limit: s.limit, Opens: now.Add(-time.Minute), Closes: now.Add(time.Hour), Hold: lengthHold,
+	}
 }
 
 // onServers starts the servers, runs the sale and verifies it.
@@ -100,7 +102,8 @@ func (s *settings) run(ctx context.Context, at site, w io.Writer) error {
 	if err := o.load(ctx, s.sale()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d items, %d for each of %d users, %.0f orders a second for %v, seed %d; queue: %s; verify with\n  %s\n\n",
+	fmt.Fprintf(w, "%d items, %d for each of %d users, %.0f orders a second for %v, seed %d; queue: %s; "+
+		"verify with\n  %s\n\n",
 		s.stock, s.limit, s.users, s.rate, s.length, s.seed, s.queue, byHand(at))
 	consumers, err := s.hire(ctx, at)
 	if err != nil {
@@ -162,13 +165,15 @@ func report(w io.Writer, shots []shot, stock int) {
 	groups := byAnswer(shots)
 	for _, a := range slices.Sorted(maps.Keys(groups)) {
 		took := groups[a]
-		fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t\n", a, len(took), percentile(took, 0.5), percentile(took, 0.99), percentile(took, 1))
+		fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t\n",
+			a, len(took), percentile(took, 0.5), percentile(took, 0.99), percentile(took, 1))
 	}
 	_ = t.Flush() // an error of standard output has nowhere to be told
 	lucky, first := early(shots, stock)
-	fmt.Fprintf(w, "\nTimes count from when an order should have been sent. One consumer was killed with -9 in the middle.\n"+
-		"%d orders were told that they are reserved (some twice, for a button pressed twice); %d of them were among the first %d users.\n\n",
-		lucky, first, stock)
+	fmt.Fprintf(w, "\nTimes count from when an order should have been sent. "+
+		"One consumer was killed with -9 in the middle.\n"+
+		"%d orders were told that they are reserved (some twice, for a button pressed twice); "+
+		"%d of them were among the first %d users.\n\n", lucky, first, stock)
 }
 
 // byHand is the command that verifies the sale.

@@ -50,7 +50,8 @@ func (q *natsQueue) open(ctx context.Context, name string, again time.Duration) 
 	if err != nil {
 		return err
 	}
-	if _, err := q.js.CreateStream(ctx, jetstream.StreamConfig{Name: name + "_dead", Subjects: []string{"dead." + q.subject}}); err != nil {
+	dead := jetstream.StreamConfig{Name: name + "_dead", Subjects: []string{"dead." + q.subject}}
+	if _, err := q.js.CreateStream(ctx, dead); err != nil {
 		return err
 	}
 	q.consumer, err = q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{

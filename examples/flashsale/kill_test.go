@@ -54,7 +54,8 @@ func killGates(t *testing.T, w *town, q string) {
 			s := w.open(t, q, usual)
 			s.killAt(gatePart, role{}, p, word{Order: orderOf("a")})
 			sold := 1
-			if p == beforeReserve || p == afterReserve && q == "nats" { // nothing was done, or it was not sent and is swept
+			// Then nothing was done, or it was not sent and is swept.
+			if p == beforeReserve || p == afterReserve && q == "nats" {
 				sold = 0
 			}
 			s.settle(sold)
@@ -76,7 +77,9 @@ func killConsumers(t *testing.T, w *town, q string) {
 			s := w.open(t, q, usual)
 			s.order("a", "b")
 			// The database has less than Redis believes, as after a Redis that has lost its last seconds.
-			if _, err := s.office.ledger.db.ExecContext(t.Context(), "UPDATE sales SET number = 0, initial = 0 WHERE item = ?", s.Item); err != nil {
+			_, err := s.office.ledger.db.ExecContext(t.Context(),
+				"UPDATE sales SET number = 0, initial = 0 WHERE item = ?", s.Item)
+			if err != nil {
 				t.Fatal(err)
 			}
 			s.killAt(consumerPart, role{}, p)
@@ -130,7 +133,8 @@ func TestEveryPoint_IsOneAtWhichSomethingIsKilled(t *testing.T) {
 		}
 		return string(text)
 	}
-	points, kills := regexp.MustCompile(`(?m)^\t(\w+) +point = `).FindAllStringSubmatch(read("points.go"), -1), read("kill_test.go")
+	points := regexp.MustCompile(`(?m)^\t(\w+) +point = `).FindAllStringSubmatch(read("points.go"), -1)
+	kills := read("kill_test.go")
 	for _, p := range points {
 		if !strings.Contains(kills, p[1]) {
 			t.Errorf("nothing is killed at %s, so nobody knows what that does", p[1])

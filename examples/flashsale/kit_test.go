@@ -60,7 +60,10 @@ var usual = sale{Stock: 5, Limit: 2, Opens: time.Unix(0, 0), Closes: time.Unix(1
 // open begins a sale of an item of its own.
 func (w *town) open(t *testing.T, queue string, s sale) *scene {
 	t.Helper()
-	at := site{Item: fmt.Sprintf("item-%d", w.items.Add(1)), Redis: w.redis.Addr(), MariaDB: w.mariaDB.Addr(), Again: 150 * time.Millisecond}
+	at := site{
+		Item: fmt.Sprintf("item-%d", w.items.Add(1)), Redis: w.redis.Addr(), MariaDB: w.mariaDB.Addr(),
+		Again: 150 * time.Millisecond,
+	}
 	if queue == "nats" {
 		at.NATS = w.nats.url()
 	}
@@ -149,7 +152,9 @@ func (s *scene) drain() {
 
 // consumer is one in this process.
 func (s *scene) consumer() *consumer {
-	return &consumer{stock: s.office.stock, ledger: s.office.ledger, queue: s.office.queue, at: passThrough, log: quiet()}
+	return &consumer{
+		stock: s.office.stock, ledger: s.office.ledger, queue: s.office.queue, at: passThrough, log: quiet(),
+	}
 }
 
 // sweep gives back all that waits in vain, as if its time were over, and returns how many reservations that were.

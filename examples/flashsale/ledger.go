@@ -78,7 +78,8 @@ func (l *ledger) book(ctx context.Context, o order, beforeCommit func() error) (
 
 // insert writes the order's row, or returns what stands there already.
 func (l *ledger) insert(ctx context.Context, tx *sql.Tx, o order, status string) (known verdict, err error) {
-	result, err := tx.ExecContext(ctx, "INSERT IGNORE INTO orders (request, item, user, quantity, status) VALUES (?, ?, ?, ?, ?)",
+	result, err := tx.ExecContext(ctx,
+		"INSERT IGNORE INTO orders (request, item, user, quantity, status) VALUES (?, ?, ?, ?, ?)",
 		o.Request, l.item, o.User, o.Quantity, status)
 	if err != nil {
 		return "", err
@@ -86,14 +87,16 @@ func (l *ledger) insert(ctx context.Context, tx *sql.Tx, o order, status string)
 	if rows, err := result.RowsAffected(); err != nil || rows == 1 {
 		return "", err
 	}
-	err = tx.QueryRowContext(ctx, "SELECT status FROM orders WHERE item = ? AND request = ?", l.item, o.Request).Scan(&known)
+	err = tx.QueryRowContext(ctx,
+		"SELECT status FROM orders WHERE item = ? AND request = ?", l.item, o.Request).Scan(&known)
 	return known, err
 }
 
 // deduct takes the stock. It locks the sale's row, so the count of the user's orders after it cannot
 // change until the commit.
 func (l *ledger) deduct(ctx context.Context, tx *sql.Tx, o order) (verdict, error) {
-	result, err := tx.ExecContext(ctx, "UPDATE sales SET number = number - ? WHERE item = ? AND number >= ?", o.Quantity, l.item, o.Quantity)
+	result, err := tx.ExecContext(ctx,
+		"UPDATE sales SET number = number - ? WHERE item = ? AND number >= ?", o.Quantity, l.item, o.Quantity)
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +108,8 @@ func (l *ledger) deduct(ctx context.Context, tx *sql.Tx, o order) (verdict, erro
 	if err != nil {
 		return "", err
 	}
-	err = tx.QueryRowContext(ctx, "SELECT COALESCE(SUM(quantity), 0) FROM orders WHERE item = ? AND user = ? AND status = ?",
+	err = tx.QueryRowContext(ctx,
+		"SELECT COALESCE(SUM(quantity), 0) FROM orders WHERE item = ? AND user = ? AND status = ?",
 		l.item, o.User, booked).Scan(&has)
 	if err != nil {
 		return "", err
@@ -137,11 +141,13 @@ type account struct {
 }
 
 func (l *ledger) account(ctx context.Context) (a account, err error) {
-	err = l.db.QueryRowContext(ctx, "SELECT initial, number, per_user FROM sales WHERE item = ?", l.item).Scan(&a.initial, &a.number, &a.limit)
+	err = l.db.QueryRowContext(ctx,
+		"SELECT initial, number, per_user FROM sales WHERE item = ?", l.item).Scan(&a.initial, &a.number, &a.limit)
 	if err != nil {
 		return a, fmt.Errorf("the sale of %s: %w", l.item, err)
 	}
-	rows, err := l.db.QueryContext(ctx, "SELECT request, user, quantity FROM orders WHERE item = ? AND status = ?", l.item, booked)
+	rows, err := l.db.QueryContext(ctx,
+		"SELECT request, user, quantity FROM orders WHERE item = ? AND status = ?", l.item, booked)
 	if err != nil {
 		return a, err
 	}

@@ -56,7 +56,10 @@ func (c crowd) shoot(ctx context.Context) []shot {
 	for due := begin; due.Sub(begin) < c.length && ctx.Err() == nil; {
 		due = due.Add(time.Duration(random.ExpFloat64() / c.rate * float64(time.Second)))
 		pause(ctx, time.Until(due))
-		o := order{Request: fmt.Sprintf("request-%d", len(shots)), User: fmt.Sprintf("user-%d", random.IntN(c.users)), Quantity: 1}
+		o := order{
+			Request: fmt.Sprintf("request-%d", len(shots)), User: fmt.Sprintf("user-%d", random.IntN(c.users)),
+			Quantity: 1,
+		}
 		fire(o, due)
 		if random.Float64() < clickTwice {
 			fire(o, due)

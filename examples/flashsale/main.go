@@ -75,7 +75,8 @@ func (s *settings) check() error {
 	case s.queue != "stream" && s.queue != "nats":
 		return fmt.Errorf("the queue %q is neither stream nor nats", s.queue)
 	case s.users < 1 || s.rate <= 0 || s.rate > 100_000 || s.length <= 0 || s.consumers < 1 || s.consumers > 64:
-		return errors.New("there must be at least 1 user, up to 100000 orders a second, a duration, and 1 to 64 consumers")
+		return errors.New("there must be at least 1 user, up to 100000 orders a second, a duration, " +
+			"and 1 to 64 consumers")
 	}
 	return s.sale().check()
 }
@@ -92,7 +93,8 @@ func runVerify(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return code
 	}
 	if at.Redis == "" || at.MariaDB == "" {
-		fmt.Fprintln(stderr, "flashsale verify: -redis and -mariadb must say where the sale is, as in -redis 127.0.0.1:6379")
+		fmt.Fprintln(stderr, "flashsale verify: "+
+			"-redis and -mariadb must say where the sale is, as in -redis 127.0.0.1:6379")
 		return command.Usage
 	}
 	r, err := verifyAt(ctx, at)

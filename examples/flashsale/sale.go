@@ -43,8 +43,8 @@ type order struct {
 func (o order) check() error {
 	if o.Request == "" || len(o.Request) > longestName || o.User == "" || len(o.User) > longestName ||
 		strings.Contains(o.User, "|") || o.Quantity < 1 || o.Quantity > mostItems {
-		return fmt.Errorf("an order needs a request and a user of 1 to %d bytes, the user without |, and a quantity of 1 to %d, not %+v",
-			longestName, mostItems, o)
+		return fmt.Errorf("an order needs a request and a user of 1 to %d bytes, the user without |, "+
+			"and a quantity of 1 to %d, not %+v", longestName, mostItems, o)
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func (s *stock) keys() []string {
 
 // load opens the sale with its full stock, unless it is there already.
 func (s *stock) load(ctx context.Context, what sale) error {
-	err := s.c.Do(ctx, s.c.B().Hsetnx().Key(s.key("sale")).Field("left").Value(strconv.Itoa(what.Stock)).Build()).Error()
+	full := s.c.B().Hsetnx().Key(s.key("sale")).Field("left").Value(strconv.Itoa(what.Stock)).Build()
+	err := s.c.Do(ctx, full).Error()
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,8 @@ func (s *stock) reserve(ctx context.Context, o order, outbox bool) (a answer, fr
 	if outbox {
 		flag = "1"
 	}
-	reply, err := reserveScript.Exec(ctx, s.c, s.keys(), []string{o.Request, o.User, strconv.Itoa(o.Quantity), flag}).AsStrSlice()
+	args := []string{o.Request, o.User, strconv.Itoa(o.Quantity), flag}
+	reply, err := reserveScript.Exec(ctx, s.c, s.keys(), args).AsStrSlice()
 	if err != nil {
 		return "", false, err
 	}
@@ -110,7 +112,8 @@ func (s *stock) overdue(ctx context.Context, later time.Duration) ([]string, err
 		return nil, err
 	}
 	end := strconv.FormatInt(seconds*1000+later.Milliseconds(), 10)
-	return s.c.Do(ctx, s.c.B().Zrange().Key(s.key("due")).Min("-inf").Max(end).Byscore().Limit(0, 1000).Build()).AsStrSlice()
+	due := s.c.B().Zrange().Key(s.key("due")).Min("-inf").Max(end).Byscore().Limit(0, 1000).Build()
+	return s.c.Do(ctx, due).AsStrSlice()
 }
 
 // left is how many may still be reserved.

@@ -83,7 +83,8 @@ func (q *stream) deliver(ctx context.Context, e rueidis.XRangeEntry) (delivery, 
 
 // times is how often an entry was delivered.
 func (q *stream) times(ctx context.Context, id string) (int, error) {
-	rows, err := q.c.Do(ctx, q.c.B().Xpending().Key(q.outboxKey).Group(group).Start(id).End(id).Count(1).Build()).ToArray()
+	pending := q.c.B().Xpending().Key(q.outboxKey).Group(group).Start(id).End(id).Count(1).Build()
+	rows, err := q.c.Do(ctx, pending).ToArray()
 	if err != nil || len(rows) == 0 {
 		return 1, err
 	}

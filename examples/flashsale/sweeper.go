@@ -28,7 +28,8 @@ func (s *sweeper) run(ctx context.Context) error {
 			_, err := s.sweep(ctx, 0)
 			return err
 		})
-		if err != nil && ctx.Err() == nil && !errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrLost) {
+		if err != nil && ctx.Err() == nil &&
+			!errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrLost) {
 			return err
 		}
 		pause(ctx, sweepEvery)

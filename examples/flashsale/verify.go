@@ -72,7 +72,8 @@ func verify(ctx context.Context, o *office) (*result, error) {
 	}
 	r := compare(before, account)
 	r.Item = o.Item
-	r.Moving = before.left != after.left || before.pending != after.pending || !maps.Equal(before.reservations, after.reservations)
+	r.Moving = before.left != after.left || before.pending != after.pending ||
+		!maps.Equal(before.reservations, after.reservations)
 	if r.Moving { // nothing that was found is certain
 		for i := range r.Found {
 			r.Found[i].Wrong = nil
@@ -126,10 +127,11 @@ func compare(p picture, a account) *result {
 	r.find("I5", "every open reservation is in the queue, or will be swept", taken > p.pending,
 		"%d are taken by consumers, and %d orders are in the queue", taken, p.pending)
 	for request, res := range p.reservations {
-		r.add(res.state == isReserved && !slices.Contains(p.due, request), "%s is reserved, and nobody will end it", request)
+		r.add(res.state == isReserved && !slices.Contains(p.due, request),
+			"%s is reserved, and nobody will end it", request)
 	}
-	r.find("I6", "the stock in the database is what is not sold, and not below zero", a.number < 0 || a.number != a.initial-r.Sold,
-		"%d, not %d - %d", a.number, a.initial, r.Sold)
+	r.find("I6", "the stock in the database is what is not sold, and not below zero",
+		a.number < 0 || a.number != a.initial-r.Sold, "%d, not %d - %d", a.number, a.initial, r.Sold)
 	return r
 }
 

@@ -59,7 +59,8 @@ func testVerifyCommand(t *testing.T, w *town) {
 	check := func(want int, says string, more ...string) {
 		t.Helper()
 		var out, words bytes.Buffer
-		if code := run(t.Context(), append(args, more...), &out, &words); code != want || !strings.Contains(out.String()+words.String(), says) {
+		code := run(t.Context(), append(args, more...), &out, &words)
+		if code != want || !strings.Contains(out.String()+words.String(), says) {
 			t.Errorf("exit code %d, %s %s; want %d and %q", code, &out, &words, want, says)
 		}
 	}
@@ -74,7 +75,9 @@ func testVerifyCommand(t *testing.T, w *town) {
 }
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
-	for _, args := range [][]string{{"-queue", "pigeons"}, {"-rate", "0"}, {"-limit", "0"}, {"check"}, {"-consumers", "0"}} {
+	for _, args := range [][]string{
+		{"-queue", "pigeons"}, {"-rate", "0"}, {"-limit", "0"}, {"check"}, {"-consumers", "0"},
+	} {
 		var out, words bytes.Buffer
 		if code := run(t.Context(), args, &out, &words); code != command.Usage || words.Len() == 0 {
 			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, command.Usage)

@@ -38,15 +38,17 @@ func (t *traders) count(ctx context.Context, c rueidis.Client) error {
 	case len(seen) != t.produced:
 		return fmt.Errorf("%w: %d items came into being and %d are there", errWrong, t.produced, len(seen))
 	case bought != t.row.bought || forSale != crate*t.crowd.sellers+t.row.listed-t.row.bought:
-		return fmt.Errorf("%w: %d listed beside those of the morning and %d bought, but %d for sale and %d in the stores of buyers",
-			errWrong, t.row.listed, t.row.bought, forSale, bought)
+		return fmt.Errorf("%w: %d listed beside those of the morning and %d bought, "+
+			"but %d for sale and %d in the stores of buyers", errWrong, t.row.listed, t.row.bought, forSale, bought)
 	case spent != earned:
 		return fmt.Errorf("%w: the buyers have spent %d and the sellers earned %d", errWrong, spent, earned)
 	}
 	return nil
 }
 
-func (t *traders) countSellers(ctx context.Context, c rueidis.Client, note func(item, place string) error) (earned int64, err error) {
+func (t *traders) countSellers(
+	ctx context.Context, c rueidis.Client, note func(item, place string) error,
+) (earned int64, err error) {
 	for i := range t.crowd.sellers {
 		if _, err := store(ctx, c, sellerName(i), note); err != nil {
 			return 0, err
@@ -81,7 +83,8 @@ func (t *traders) countBuyers(ctx context.Context, c rueidis.Client, note func(i
 			return 0, 0, err
 		}
 		if purse-has != cost {
-			return 0, 0, fmt.Errorf("%w: %s has spent %d for items that cost %d", errWrong, buyerName(i), purse-has, cost)
+			return 0, 0, fmt.Errorf("%w: %s has spent %d for items that cost %d",
+				errWrong, buyerName(i), purse-has, cost)
 		}
 		bought += len(items)
 		spent += cost

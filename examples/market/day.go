@@ -194,7 +194,8 @@ func (t *traders) produce(ctx context.Context, seller string, from int) error {
 	t.mu.Lock()
 	t.produced += crate
 	t.mu.Unlock()
-	return t.b.C.Do(context.WithoutCancel(ctx), t.b.C.B().Sadd().Key(bazaar.StoreKey(seller)).Member(items...).Build()).Error()
+	add := t.b.C.B().Sadd().Key(bazaar.StoreKey(seller)).Member(items...).Build()
+	return t.b.C.Do(context.WithoutCancel(ctx), add).Error()
 }
 
 // buy buys one item after the other, each any that is for sale.

@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := command.Flags("market", stderr)
 	var s settings
 	flags.DurationVar(&s.duration, "duration", 3*time.Second, "of each row; 60s is the article's")
-	flags.BoolVar(&s.separate, "separate", false, "clients of its own for each seller and buyer, as if each were a process")
+	flags.BoolVar(&s.separate, "separate", false,
+		"clients of its own for each seller and buyer, as if each were a process")
 	flags.StringVar(&s.svg, "svg", "", "file to draw a picture into")
 	crowds := flags.String("crowds", "1/1,5/1,5/5", "sellers/buyers of the rows")
 	names := flags.String("ways", strings.Join(wayNames(), ","), "what keeps the market correct")

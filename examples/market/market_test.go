@@ -44,25 +44,37 @@ func TestCount_NoticesWhatIsWrong(t *testing.T) {
 		command string
 		args    func(o bazaar.Offer) []string
 	}{
-		"money made":            {"INCRBY", func(bazaar.Offer) []string { return []string{bazaar.FundsKey("seller0"), "1"} }},
-		"money lost":            {"DECRBY", func(bazaar.Offer) []string { return []string{bazaar.FundsKey("buyer0"), "1"} }},
-		"an item lost":          {"ZREM", func(o bazaar.Offer) []string { return []string{bazaar.MarketKey, o.Member()} }},
-		"an item in two places": {"SADD", func(o bazaar.Offer) []string { return []string{bazaar.StoreKey("buyer0"), o.Item} }},
+		"money made": {"INCRBY", func(bazaar.Offer) []string {
+			return []string{bazaar.FundsKey("seller0"), "1"}
+		}},
+		"money lost": {"DECRBY", func(bazaar.Offer) []string {
+			return []string{bazaar.FundsKey("buyer0"), "1"}
+		}},
+		"an item lost": {"ZREM", func(o bazaar.Offer) []string {
+			return []string{bazaar.MarketKey, o.Member()}
+		}},
+		"an item in two places": {"SADD", func(o bazaar.Offer) []string {
+			return []string{bazaar.StoreKey("buyer0"), o.Item}
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := crowd{1, 1}
 			day := &traders{
-				settings: settings{duration: 30 * time.Millisecond}, way: wayOf(byOneLock), crowd: c, b: bazaar.Book{C: client}, produced: crate,
+				settings: settings{duration: 30 * time.Millisecond}, way: wayOf(byOneLock), crowd: c,
+				b: bazaar.Book{C: client}, produced: crate,
 			}
-			if err := errors.Join(open(t.Context(), client, c), day.trade(t.Context(), addr), day.count(t.Context(), client)); err != nil {
+			err := errors.Join(open(t.Context(), client, c),
+				day.trade(t.Context(), addr), day.count(t.Context(), client))
+			if err != nil {
 				t.Fatal(err)
 			}
 			o, found, err := day.b.Pick(t.Context())
 			if !found || err != nil {
 				t.Fatalf("nothing is for sale (%v)", err)
 			}
-			if err := client.Do(t.Context(), client.B().Arbitrary(test.command).Args(test.args(o)...).Build()).Error(); err != nil {
+			wrong := client.B().Arbitrary(test.command).Args(test.args(o)...).Build()
+			if err := client.Do(t.Context(), wrong).Error(); err != nil {
 				t.Fatal(err)
 			}
 			if err := day.count(t.Context(), client); !errors.Is(err, errWrong) {
@@ -128,14 +140,16 @@ func TestWatch_ARivalBetweenReadAndChange_IsARetry(t *testing.T) {
 	o, rivals := bazaar.NewItem("seller0", 1), 0
 	may := func(ctx context.Context) (bool, error) {
 		if rivals++; rivals < 3 { // somebody lists something, twice
-			zadd := client.B().Zadd().Key(bazaar.MarketKey).ScoreMember().ScoreMember(1, "x"+strings.Repeat("x", rivals)+".y").Build()
+			member := "x" + strings.Repeat("x", rivals) + ".y"
+			zadd := client.B().Zadd().Key(bazaar.MarketKey).ScoreMember().ScoreMember(1, member).Build()
 			if err := client.Do(ctx, zadd).Error(); err != nil {
 				return false, err
 			}
 		}
 		return d.b.CanBuy(ctx, "buyer0", o)
 	}
-	done, retries, err := d.optimistic(t.Context(), []string{bazaar.MarketKey, bazaar.FundsKey("buyer0")}, d.b.Purchase("buyer0", o), may)
+	watched := []string{bazaar.MarketKey, bazaar.FundsKey("buyer0")}
+	done, retries, err := d.optimistic(t.Context(), watched, d.b.Purchase("buyer0", o), may)
 	if !done || retries != 2 || err != nil {
 		t.Errorf("done %t with %d retries (%v); want done with 2", done, retries, err)
 	}
@@ -158,7 +172,8 @@ func TestSetnx_UnlockOfALockThatIsNotOurs_LeavesIt(t *testing.T) {
 	if err := unlock(); err != nil {
 		t.Error(err)
 	}
-	if v, err := client.Do(t.Context(), client.B().Get().Key(setnxKey).Build()).ToString(); v != "another" || rueidis.IsRedisNil(err) {
+	v, err := client.Do(t.Context(), client.B().Get().Key(setnxKey).Build()).ToString()
+	if v != "another" || rueidis.IsRedisNil(err) {
 		t.Errorf("the lock of another is %q now (%v)", v, err)
 	}
 }
@@ -168,10 +183,18 @@ func TestRatios_SayWhetherAGoalIsMet(t *testing.T) {
 		return row{way: way, crowd: crowd{5, 5}, took: time.Second, bought: bought, retries: retries}
 	}
 	for want, rows := range map[string][]row{
-		"20.0 times what WATCH buys, without a retry; the goal is 20":                       {of(byWatch, 10, 9), of(byItem, 200, 0)},
-		"19.9 times what WATCH buys; the goal of 20 is MISSED":                              {of(byWatch, 10, 9), of(byItem, 199, 0)},
-		"20.0 times what WATCH buys; the goal of 20 without a retry is MISSED by 1 retries": {of(byWatch, 10, 9), of(byItem, 200, 1)},
-		"1.4 times what SETNX buys; the goal of 1.5 is MISSED":                              {of(bySetnx, 10, 0), of(byOneLock, 14, 0)},
+		"20.0 times what WATCH buys, without a retry; the goal is 20": {
+			of(byWatch, 10, 9), of(byItem, 200, 0),
+		},
+		"19.9 times what WATCH buys; the goal of 20 is MISSED": {
+			of(byWatch, 10, 9), of(byItem, 199, 0),
+		},
+		"20.0 times what WATCH buys; the goal of 20 without a retry is MISSED by 1 retries": {
+			of(byWatch, 10, 9), of(byItem, 200, 1),
+		},
+		"1.4 times what SETNX buys; the goal of 1.5 is MISSED": {
+			of(bySetnx, 10, 0), of(byOneLock, 14, 0),
+		},
 	} {
 		if got := ratios(rows); !strings.Contains(got, want+"\n") {
 			t.Errorf("got %q, want %q", got, want)

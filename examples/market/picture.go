@@ -33,8 +33,10 @@ func draw(rows []row) []byte {
 			group = x
 		}
 		y := height(r.perSecond(r.bought), top)
-		fmt.Fprintf(&bars, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"/>`+"\n", x, y, barWidth-4, plotBottom-y, colours[r.way])
-		fmt.Fprintf(&bars, `<text x="%d" y="%.1f" text-anchor="middle">%.0f</text>`+"\n", x+barWidth/2-2, y-4, r.perSecond(r.bought))
+		fmt.Fprintf(&bars, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"/>`+"\n",
+			x, y, barWidth-4, plotBottom-y, colours[r.way])
+		fmt.Fprintf(&bars, `<text x="%d" y="%.1f" text-anchor="middle">%.0f</text>`+"\n",
+			x+barWidth/2-2, y-4, r.perSecond(r.bought))
 		x += barWidth
 	}
 	if len(rows) > 0 {
@@ -42,14 +44,15 @@ func draw(rows []row) []byte {
 	}
 	width := max(x+groupGap/2, 480)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n",
-		width, pictureHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
+		`font-family="sans-serif" font-size="10">`+"\n", width, pictureHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, pictureHeight)
-	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Bought in a second, by sellers/buyers (logarithmic)</text>`+"\n", plotLeft)
+	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">`+
+		`Bought in a second, by sellers/buyers (logarithmic)</text>`+"\n", plotLeft)
 	for n := 1.0; n <= top; n *= 10 {
 		y := height(n, top)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.0f</text>`+"\n",
-			plotLeft, y, width, y, plotLeft-6, y+3, n)
+		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+
+			`<text x="%d" y="%.1f" text-anchor="end">%.0f</text>`+"\n", plotLeft, y, width, y, plotLeft-6, y+3, n)
 	}
 	b.WriteString(bars.String())
 	legend(&b, rows)
@@ -63,7 +66,8 @@ func height(n, top float64) float64 {
 }
 
 func label(b *strings.Builder, from, to int, c crowd) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="12">%v</text>`+"\n", (from+to)/2, plotBottom+18, c)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="12">%v</text>`+"\n",
+		(from+to)/2, plotBottom+18, c)
 }
 
 func legend(b *strings.Builder, rows []row) {
@@ -73,7 +77,8 @@ func legend(b *strings.Builder, rows []row) {
 			if r.way != name {
 				continue
 			}
-			fmt.Fprintf(b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/><text x="%d" y="%d" font-size="12">%s</text>`+"\n",
+			fmt.Fprintf(b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/>`+
+				`<text x="%d" y="%d" font-size="12">%s</text>`+"\n",
 				x, pictureHeight-30, colours[name], x+15, pictureHeight-21, name)
 			x += 40 + 7*len(name)
 			break

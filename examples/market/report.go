@@ -41,13 +41,16 @@ func report(w io.Writer, s settings, rows []row) {
 	if s.separate {
 		clients = "a client for each"
 	}
-	fmt.Fprintf(w, "%v a row, %s, on %d processors; the article's figures are of 60 s.\n\n", s.duration, clients, runtime.NumCPU())
+	fmt.Fprintf(w, "%v a row, %s, on %d processors; the article's figures are of 60 s.\n\n",
+		s.duration, clients, runtime.NumCPU())
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "sellers/buyers\tway\tlisted\tbought\tretries\tmean wait\tbought/s\tgone\tarticle: listed\tbought\tretries\tmean wait\t")
+	fmt.Fprintln(t, "sellers/buyers\tway\tlisted\tbought\tretries\tmean wait\tbought/s\tgone\t"+
+		"article: listed\tbought\tretries\tmean wait\t")
 	for _, r := range rows {
 		a := article[r.way][r.crowd.String()]
-		fmt.Fprintf(t, "%v\t%s\t%d\t%d\t%d\t%v\t%.0f\t%d\t%s\t%s\t%s\t%s\t\n", r.crowd, r.way, r.listed, r.bought, r.retries,
-			short(r.meanWait()), r.perSecond(r.bought), r.gone, a.listed, a.bought, a.retries, a.wait)
+		fmt.Fprintf(t, "%v\t%s\t%d\t%d\t%d\t%v\t%.0f\t%d\t%s\t%s\t%s\t%s\t\n",
+			r.crowd, r.way, r.listed, r.bought, r.retries, short(r.meanWait()), r.perSecond(r.bought), r.gone,
+			a.listed, a.bought, a.retries, a.wait)
 	}
 	_ = t.Flush() // an error of standard output has nowhere to be told
 	fmt.Fprint(w, notes)
@@ -72,7 +75,8 @@ func ratios(rows []row) string {
 				continue
 			}
 			times := r.perSecond(r.bought) / other.perSecond(other.bought)
-			fmt.Fprintf(&b, "\n%v: %s buys %.1f times what %s buys%s", r.crowd, r.way, times, other.way, goalOf(r, times))
+			fmt.Fprintf(&b, "\n%v: %s buys %.1f times what %s buys%s",
+				r.crowd, r.way, times, other.way, goalOf(r, times))
 		}
 	}
 	if b.Len() > 0 {

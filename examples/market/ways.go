@@ -110,13 +110,14 @@ func openLocks(ctx context.Context, addr string, name func(item string) string) 
 		client.Close()
 		return nil, err
 	}
-	d := lockedDesk{b: bazaar.Book{C: client}, lock: func(ctx context.Context, item string) (context.Context, func() error, error) {
+	lock := func(ctx context.Context, item string) (context.Context, func() error, error) {
 		lease, err := locks.Lock(ctx, name(item))
 		if err != nil {
 			return nil, nil, err
 		}
 		through := context.WithoutCancel(ctx)
 		return lease.Context(through), func() error { return lease.Unlock(through) }, nil
-	}}
+	}
+	d := lockedDesk{b: bazaar.Book{C: client}, lock: lock}
 	return &house{desk: func() desk { return d }, close: func() { _ = locks.Close(); client.Close() }}, nil
 }

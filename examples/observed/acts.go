@@ -71,6 +71,9 @@ func (s *show) cutAndMend(ctx context.Context) error {
 	defer cancel()
 	cut := s.mark("link cut")
 	s.say("the link between the clerk and Redis is cut")
+	for len(s.clerk.events) > 0 { // of before
+		<-s.clerk.events
+	}
 	s.link.Refuse()
 	s.link.Reset()
 	mended := make(chan error, 1)

@@ -70,7 +70,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (n size) check() error {
-	if n.processes < 2 || n.processes > 64 || n.goroutines < 1 || n.goroutines > 64 || n.stock < 1 || n.stock > 1_000_000 {
+	if n.processes < 2 || n.processes > 64 || n.goroutines < 1 || n.goroutines > 64 ||
+		n.stock < 1 || n.stock > 1_000_000 {
 		return errors.New("there must be 2 to 64 processes, 1 to 64 goroutines and 1 to 1000000 items")
 	}
 	return nil

@@ -59,12 +59,14 @@ type sqlShelf struct {
 
 func (s sqlShelf) fill(ctx context.Context, number int) error {
 	// The constraint is a net under everything else: not one of the ways below relies on it.
-	_, err := s.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS stock (id VARCHAR(64) PRIMARY KEY, number INT NOT NULL CHECK (number >= 0))")
+	_, err := s.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS stock "+
+		"(id VARCHAR(64) PRIMARY KEY, number INT NOT NULL CHECK (number >= 0))")
 	if err == nil {
 		_, err = s.db.ExecContext(ctx, "DELETE FROM stock WHERE id = "+s.arg[0], item)
 	}
 	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT INTO stock (id, number) VALUES ("+s.arg[0]+", "+s.arg[1]+")", item, number)
+		_, err = s.db.ExecContext(ctx,
+			"INSERT INTO stock (id, number) VALUES ("+s.arg[0]+", "+s.arg[1]+")", item, number)
 	}
 	return err
 }

@@ -47,7 +47,8 @@ func TestTrade_OfAWrongWayThatIsTakenForRight_IsNotAsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.sold != 2 || o.asExpected() {
-		t.Errorf("two sellers that both saw the last item sold %d (as expected: %t); want 2, and not as expected", o.sold, o.asExpected())
+		t.Errorf("two sellers that both saw the last item sold %d (as expected: %t); want 2, and not as expected",
+			o.sold, o.asExpected())
 	}
 	var out bytes.Buffer
 	table := newTable(&out, small)

@@ -34,7 +34,8 @@ func stocktaking(ctx context.Context, p place) (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	said = append(said, fmt.Sprintf("10 on the shelf, 20 counted, 5 sold meanwhile; entering +%d leaves %d", 20-seen, left))
+	said = append(said, fmt.Sprintf("10 on the shelf, 20 counted, 5 sold meanwhile; entering +%d leaves %d",
+		20-seen, left))
 	refusal := s.add(ctx, -16)
 	if refusal == nil {
 		return said, fmt.Errorf("%s: taking 16 away from %d must be refused, and was not", p.Server, left)

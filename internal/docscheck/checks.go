@@ -14,7 +14,8 @@ import (
 
 // checks are what one package of Go tells of its checks of an engine: what interlock doctor prints.
 type checks struct {
-	page    string         // where they are explained: a path with an anchor; empty if the packages that import this one say that
+	// page is where they are explained: a path with an anchor; empty if the packages that import this one say that.
+	page    string
 	line    map[string]int // of each check, by name
 	file    map[string]string
 	imports []string
@@ -35,9 +36,11 @@ func checkFindings(docs map[string]*doc, files *tree) (found []problem) {
 	for _, dir := range slices.Sorted(maps.Keys(packages)) {
 		p := packages[dir]
 		if p.page == "" {
-			if !slices.ContainsFunc(slices.Collect(maps.Values(packages)), func(o *checks) bool { return o.takes(dir) }) {
+			taken := func(o *checks) bool { return o.takes(dir) }
+			if !slices.ContainsFunc(slices.Collect(maps.Values(packages)), taken) {
 				for name, file := range p.file {
-					found = append(found, problem{file, p.line[name], fmt.Sprintf("check %q: no constant of its package names a page", name)})
+					text := fmt.Sprintf("check %q: no constant of its package names a page", name)
+					found = append(found, problem{file, p.line[name], text})
 				}
 			}
 			continue
@@ -60,12 +63,14 @@ func checkFindings(docs map[string]*doc, files *tree) (found []problem) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if !slices.Contains(rows[p.page], name) {
-				found = append(found, problem{all[name], lines[name], fmt.Sprintf("check %q: the table at %s has no row for it", name, p.page)})
+				text := fmt.Sprintf("check %q: the table at %s has no row for it", name, p.page)
+				found = append(found, problem{all[name], lines[name], text})
 			}
 		}
 		for _, name := range rows[p.page] {
 			if all[name] == "" {
-				found = append(found, problem{"docs/operations.md", 1, fmt.Sprintf("%s: there is no check %q", p.page, name)})
+				text := fmt.Sprintf("%s: there is no check %q", p.page, name)
+				found = append(found, problem{"docs/operations.md", 1, text})
 			}
 		}
 	}
@@ -160,7 +165,8 @@ func (c *checks) add(set *token.FileSet, name ast.Expr, found *[]problem) {
 		text, _ = strconv.Unquote(l.Value)
 	}
 	if text == "" {
-		*found = append(*found, problem{at.Filename, at.Line, "write the name of a check as a literal: docscheck looks for its explanation"})
+		const want = "write the name of a check as a literal: docscheck looks for its explanation"
+		*found = append(*found, problem{at.Filename, at.Line, want})
 		return
 	}
 	if c.file[text] == "" {

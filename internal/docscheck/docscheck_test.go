@@ -193,17 +193,27 @@ func merge(check string, x int) driver.Finding { return enginekit.Fine(check, "%
 var three = merge("three", 3)
 `
 
-const operations = "# Operations\n\n### Findings on E\n\n| finding | means |\n|---|---|\n| `one` | `1` |\n| `two`, `three` | x |\n\n### Next\n\n| `four` | x |\n"
+const operations = "# Operations\n\n### Findings on E\n\n| finding | means |\n|---|---|\n" +
+	"| `one` | `1` |\n| `two`, `three` | x |\n\n### Next\n\n| `four` | x |\n"
 
 func TestRun_WantsEachCheckExplained(t *testing.T) {
 	for name, tt := range map[string]struct{ engine, operations, want string }{
-		"all are":       {engine, operations, ""},
-		"a check more":  {strings.Replace(engine, `"two"`, `"five"`, 1), operations, `e/e.go:8: check "five": the table at docs/operations.md#findings-on-e has no row`},
-		"a merged one":  {strings.Replace(engine, `"three"`, `"six"`, 1), operations, `check "six"`},
-		"a row more":    {strings.Replace(engine, `"one"`, `"two"`, 1), operations, `there is no check "one"`},
-		"no heading":    {engine, strings.Replace(operations, "on E", "on F", 1), "has no heading with this anchor"},
-		"no page":       {strings.Replace(engine, "docs/", "", 1), operations, `check "one": no constant of its package names a page`},
-		"no literal":    {strings.Replace(engine, `Check: "one"`, `Check: name()`, 1), operations, "write the name of a check as a literal"},
+		"all are": {engine, operations, ""},
+		"a check more": {
+			strings.Replace(engine, `"two"`, `"five"`, 1), operations,
+			`e/e.go:8: check "five": the table at docs/operations.md#findings-on-e has no row`,
+		},
+		"a merged one": {strings.Replace(engine, `"three"`, `"six"`, 1), operations, `check "six"`},
+		"a row more":   {strings.Replace(engine, `"one"`, `"two"`, 1), operations, `there is no check "one"`},
+		"no heading":   {engine, strings.Replace(operations, "on E", "on F", 1), "has no heading with this anchor"},
+		"no page": {
+			strings.Replace(engine, "docs/", "", 1), operations,
+			`check "one": no constant of its package names a page`,
+		},
+		"no literal": {
+			strings.Replace(engine, `Check: "one"`, `Check: name()`, 1), operations,
+			"write the name of a check as a literal",
+		},
 		"another table": {strings.Replace(engine, `"one"`, `"four"`, 1), operations, `check "four"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +227,8 @@ func TestRun_WantsEachCheckExplained(t *testing.T) {
 
 // What several engines share has no page of its own: each of them explains it.
 func TestRun_WantsSharedChecksExplainedByEachThatImportsThem(t *testing.T) {
-	shared := "package kit\n\nimport \"github.com/interlock-go/interlock/driver\"\n\nvar x = driver.Finding{Check: \"shared\"}\n"
+	shared := "package kit\n\nimport \"github.com/interlock-go/interlock/driver\"\n\n" +
+		"var x = driver.Finding{Check: \"shared\"}\n"
 	with := strings.Replace(engine, "import ", "import _ \"example.com/kit\"\nimport ", 1)
 	files := good(map[string]string{"kit/kit.go": shared, "e/e.go": with, "docs/operations.md": operations})
 	if rc, out := check(files); rc != 1 || !strings.Contains(out, `kit/kit.go:5: check "shared": the table at`) {

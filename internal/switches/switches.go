@@ -61,7 +61,9 @@ func Run(t *testing.T, pkg, test string, levers []Lever) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"test", "-overlay", list, "-v", "-count=1", "-vet=off", "-ldflags=-w", "-run", "^" + test + "$", "."}
+	args := []string{
+		"test", "-overlay", list, "-v", "-count=1", "-vet=off", "-ldflags=-w", "-run", "^" + test + "$", ".",
+	}
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "noticed: ") {
 		t.Fatalf("%v\n%s", err, out)

@@ -28,7 +28,8 @@ import (
 //
 // KEYS  1 the mark
 // ARGV  1 how many seconds the server must have run   2 new, if all nodes are
-// Returns  ok; or for how many seconds it must not vote yet, behind old if it has a mark of an earlier run, and rest if it has none.
+// Returns  ok; or for how many seconds it must not vote yet, behind old if it has a mark of an earlier run, and rest if
+// it has none.
 var guardScript = redislock.NewScript(`
 local mark, server = redis.call('GET', KEYS[1]), redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)')

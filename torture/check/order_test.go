@@ -61,7 +61,8 @@ func TestWhoIsNotOvertaken_IsNoFault(t *testing.T) {
 			s.waits(1, 0, 500*ms, 510*ms, 201)
 			s.waits(0, 0, 100*ms, 600*ms, 202)
 		},
-		"it and the other were not run while its request was on the way, each for less than would excuse everything": func(s *story) {
+		"it and the other were not run while its request was on the way, " +
+			"each for less than would excuse everything": func(s *story) {
 			s.add(0, 200*ms, history.Event{Op: history.Lag, Took: 80 * time.Millisecond})
 			s.add(1, 300*ms, history.Event{Op: history.Lag, Took: 80 * time.Millisecond})
 			s.waits(1, 0, 500*ms, 510*ms, 201)

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// Serve serves the page until a signal comes or ctx ends. It is nil in a build without the page. A wrong flag is an error
-// of type Misuse.
+// Serve serves the page until a signal comes or ctx ends. It is nil in a build without the page. A wrong flag is an
+// error of type FlagError.
 var Serve func(ctx context.Context, o *Options) error
 
 // ClosingTime is how long requests that are under way may take when the page ends. Streams end at once.
@@ -58,8 +58,8 @@ type Engine struct {
 	Close  func() error
 }
 
-// Misuse is a wrong flag of console.
-type Misuse string
+// FlagError is a wrong flag of console.
+type FlagError string
 
 // Error says what is wrong.
-func (m Misuse) Error() string { return string(m) }
+func (e FlagError) Error() string { return string(e) }

@@ -11,34 +11,34 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
-func misuse(form string, args ...any) error { return webpage.Misuse(fmt.Sprintf(form, args...)) }
+func flagError(form string, args ...any) error { return webpage.FlagError(fmt.Sprintf(form, args...)) }
 
-// readCertificate reads certificate and key once: new ones need another start. Without any it returns nil.
-func readCertificate(o *webpage.Options) (*tls.Config, error) {
+// readCertificate reads certificate and key once: new ones need another start. Without any it returns none.
+func readCertificate(o *webpage.Options) ([]tls.Certificate, error) {
 	if (o.TLSCert == "") != (o.TLSKey == "") {
-		return nil, misuse("--tls-cert and --tls-key belong together")
+		return nil, flagError("--tls-cert and --tls-key belong together")
 	}
 	if !o.TLS() {
 		return nil, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
 	if err != nil {
-		return nil, misuse("--tls-cert, --tls-key: %v", err)
+		return nil, flagError("--tls-cert, --tls-key: %v", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
+	return []tls.Certificate{certificate}, nil
 }
 
 // readTokens reads the file of tokens. Without one only this machine may be able to reach the page.
 func readTokens(o *webpage.Options, listens net.Addr) ([]console.Token, error) {
 	if o.TokenFile == "" {
 		if !webpage.Loopback(listens) {
-			return nil, misuse("--listen %s: other machines reach this address, so --token-file is needed", o.Listen)
+			return nil, flagError("--listen %s: other machines reach this address, so --token-file is needed", o.Listen)
 		}
 		return nil, nil
 	}
 	tokens, err := console.ReadTokens(o.TokenFile)
 	if err != nil {
-		return nil, misuse("--token-file: %v", err)
+		return nil, flagError("--token-file: %v", err)
 	}
 	return tokens, nil
 }
@@ -56,7 +56,7 @@ func openAudit(o *webpage.Options) (io.WriteCloser, error) {
 	}
 	file, err := os.OpenFile(o.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, misuse("--audit-file: %v", err)
+		return nil, flagError("--audit-file: %v", err)
 	}
 	return file, nil
 }

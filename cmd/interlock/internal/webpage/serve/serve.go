@@ -1,5 +1,5 @@
-// Package serve serves the web page of "interlock console". It brings net/http and crypto/tls, so only the full build of
-// the command imports it.
+// Package serve serves the web page of "interlock console". It brings net/http and crypto/tls, so only the full build
+// of the command imports it.
 package serve
 
 import (
@@ -50,7 +50,7 @@ func serve(ctx context.Context, o *webpage.Options) error {
 		Audit: audit, Tokens: tokens, Hosts: o.Hosts, Logger: o.Logger, Doctor: e.Doctor,
 	})
 	if err != nil {
-		return misuse("%v", err)
+		return flagError("%v", err)
 	}
 	defer page.Close()
 	return answer(ctx, o, listener, certificates, page)
@@ -65,25 +65,25 @@ func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("console: %w; ports below 1024 need a privilege", err)
 	}
-	return misuse("--listen: %v", err)
+	return flagError("--listen: %v", err)
 }
 
 // answer answers requests until a signal comes or ctx ends, and then ends in good order. A second signal ends it at
 // once. Without certificates it speaks HTTP.
 func answer(
-	ctx context.Context, o *webpage.Options, listener net.Listener, certificates *tls.Config, page *console.Console,
+	ctx context.Context, o *webpage.Options, listener net.Listener, certificates []tls.Certificate, page *console.Console,
 ) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	server := &http.Server{
 		Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: time.Minute, MaxHeaderBytes: 64 << 10, // the page's streams have deadlines of their own
-		TLSConfig: certificates,
+		TLSConfig: &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12},
 		ErrorLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	go func() { // ends with Shutdown or Close below, or when nothing can be accepted any more
-		if certificates != nil {
+		if len(certificates) > 0 {
 			ended <- server.ServeTLS(listener, "", "")
 		} else {
 			ended <- server.Serve(listener)

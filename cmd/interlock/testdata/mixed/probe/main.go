@@ -1,6 +1,6 @@
-// Command probe does with locks what the command interlock cannot: readers and writers, and many turns in one process. The
-// test of mixed versions builds it from an earlier version of the library as well as from this one, so it uses only what
-// both have.
+// Command probe does with locks what the command interlock cannot: readers and writers, and many turns in one process.
+// The test of mixed versions builds it from an earlier version of the library as well as from this one, so it uses only
+// what both have.
 //
 //	probe read|write NAME CMD [ARG...]   runs CMD while it holds NAME as a reader, or as a writer
 //	probe try-read|try-write NAME        ends with 75 if it does not get NAME at once
@@ -88,9 +88,9 @@ func run(ctx context.Context, args []string) (err error) {
 	return errors.Join(err, l.Unlock(ctx))
 }
 
-// turns holds the lock until stdin ends. Inside it takes the kernel's lock on DIR/oracle, which must be free: the kernel
-// gives it back at the instant of a kill, so nobody's death leaves it behind. Each turn is one line of DIR/log, written
-// inside.
+// turns holds the lock until stdin ends. Inside it takes the kernel's lock on DIR/oracle, which must be free: the
+// kernel gives it back at the instant of a kill, so nobody's death leaves it behind. Each turn is one line of DIR/log,
+// written inside.
 func turns(ctx context.Context, c *interlock.Client, name, dir, who string) error {
 	oracle, err := os.Create(filepath.Join(dir, "oracle"))
 	if err != nil {
@@ -125,8 +125,8 @@ func turns(ctx context.Context, c *interlock.Client, name, dir, who string) erro
 	return nil
 }
 
-// inside is what a holder does. On a machine that stands still for longer than a lease it may stay for too long, which no
-// lock can help: it says so, in a line of its own.
+// inside is what a holder does. On a machine that stands still for longer than a lease it may stay for too long, which
+// no lock can help: it says so, in a line of its own.
 func inside(oracle, log *os.File, who string, l *interlock.Lease) error {
 	verdict := "alone"
 	if err := syscall.Flock(int(oracle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
