@@ -30,13 +30,11 @@ type brokenAnswer struct {
 	Broken bool `json:"broken"`
 }
 
-// notAskedError says why a request to break something is not passed on.
-type notAskedError struct {
+// notAsked says why a request to break something is not passed on.
+type notAsked struct {
 	status    int
 	why, hint string
 }
-
-func (e *notAskedError) Error() string { return e.why }
 
 // serveBreak ends a hold, if it may, and writes down that somebody wanted it.
 func (con *Console) serveBreak(w http.ResponseWriter, r *http.Request) {
@@ -67,18 +65,18 @@ func (con *Console) serveBreak(w http.ResponseWriter, r *http.Request) {
 }
 
 // mayBreak checks a request without asking the engine.
-func (con *Console) mayBreak(asked *breakRequest) (token uint64, _ *notAskedError) {
+func (con *Console) mayBreak(asked *breakRequest) (token uint64, _ *notAsked) {
 	token, err := strconv.ParseUint(asked.Token, 10, 64)
 	reason, lacks := con.client.Traits().Lacking(driver.Breaking)
 	switch {
 	case !con.opts.AllowBreak:
-		return token, &notAskedError{http.StatusForbidden, whyNoBreak, "use interlock break"}
+		return token, &notAsked{http.StatusForbidden, whyNoBreak, "use interlock break"}
 	case lacks:
-		return token, &notAskedError{http.StatusNotImplemented, reason, ""}
+		return token, &notAsked{http.StatusNotImplemented, reason, ""}
 	case err != nil || token == 0:
-		return 0, &notAskedError{http.StatusBadRequest, fmt.Sprintf("%q is not the token of a hold", asked.Token), ""}
+		return 0, &notAsked{http.StatusBadRequest, fmt.Sprintf("%q is not the token of a hold", asked.Token), ""}
 	case asked.Typed != asked.Name:
-		return token, &notAskedError{
+		return token, &notAsked{
 			http.StatusBadRequest, "what was typed is not the name of the lock",
 			"type the name of the lock as it is shown",
 		}

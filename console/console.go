@@ -78,9 +78,6 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = board.DefaultTimeout
 	}
-	if o.MaxLocks <= 0 {
-		o.MaxLocks = board.DefaultMaxLocks
-	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -130,7 +127,7 @@ func (con *Console) Observer() *interlock.Observer {
 
 // routes are all addresses.
 func (con *Console) routes() (http.Handler, error) {
-	files, err := newFiles()
+	files, err := newFiles(len(con.opts.Tokens) > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 // types are those of the page's files, so that they do not depend on what the machine knows.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".woff2": "font/woff2",
+	".json": "application/json", ".svg": "image/svg+xml",
 }
 
 // file is one file of the page, ready to be sent.
@@ -26,8 +27,11 @@ type file struct {
 // files are those of the page, by name.
 type files map[string]file
 
-// newFiles reads the page once.
-func newFiles() (files, error) {
+// noLogout is what the page has where nobody logs in.
+const noLogout = ` id="logout" hidden`
+
+// newFiles reads the page once. It has a button to log out if there is a login.
+func newFiles(login bool) (files, error) {
 	all := make(files)
 	entries, err := fs.ReadDir(page.Files, "static")
 	if err != nil {
@@ -37,6 +41,9 @@ func newFiles() (files, error) {
 		content, err := fs.ReadFile(page.Files, "static/"+e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("console: the page: %w", err)
+		}
+		if login && e.Name() == "index.html" {
+			content = bytes.Replace(content, []byte(noLogout), []byte(` id="logout"`), 1)
 		}
 		sum := sha256.Sum256(content)
 		kind := types[path.Ext(e.Name())]

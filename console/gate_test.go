@@ -73,7 +73,8 @@ func TestLogin_OpensASessionThatOnlyThisSiteCanUse(t *testing.T) {
 	}
 	cookie := c.Name + "=" + c.Value
 	w.get("/api/board", "Cookie", cookie).want(t, http.StatusOK, "locks")
-	w.get("/", "Cookie", cookie).want(t, http.StatusOK, "<html")
+	w.get("/", "Cookie", cookie).want(t, http.StatusOK, `<form method="post" action="logout" id="logout">`)
+	newWorld(t, nil).get("/").want(t, http.StatusOK, `id="logout" hidden`) // nobody logs in there
 	w.get("/login", "Cookie", cookie).want(t, http.StatusSeeOther, "")
 	w.get("/api/board", "Cookie", c.Name+"="+annsToken).want(t, http.StatusUnauthorized, "") // the token is no session
 	w.do(w.request(http.MethodPost, "/logout", "", "Cookie", cookie, "Origin", "https://evil.example")).

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -180,25 +180,31 @@ func TestBreak(t *testing.T) {
 	command(t, url, "break", "nightly", "--yes", "-o", "json").want(t, exitNone, "", `"code":"not_held"`)
 }
 
-func TestWatch_TellsWhoComesAndGoes(t *testing.T) {
+func TestTopOnce_JudgesAnErrorAsLsDoes(t *testing.T) {
 	t.Parallel()
-	before := []presence{{name: "a", client: "x", holds: true, token: 1}, {name: "a", client: "y"}}
-	after := []presence{{name: "a", client: "y", holds: true, token: 2}}
-	var stdout bytes.Buffer
-	a := &app{stdout: &stdout, output: asJSON}
-	if err := a.printChanges(before, after); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
-		var c change
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, c.Event+" "+c.Client)
-	}
-	if want := "released x, left y, held y"; strings.Join(got, ", ") != want {
-		t.Errorf("got %v, want %s", got, want)
+	for name, row := range map[string]struct {
+		err  error
+		want string
+	}{
+		"refused":     {&interlock.RefusedError{Op: "list", Err: errors.New("NOPERM")}, "refused"},
+		"unavailable": {&interlock.UnavailableError{Op: "list", Err: errors.New("away")}, "unavailable"},
+		"failed":      {errors.New("odd"), "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := make(map[string]result)
+			for _, look := range []string{"ls", "top"} {
+				t.Run(look, func(t *testing.T) { // a world gives the bad way to one command only
+					w := newWorld(t)
+					w.control.Rules(faulty.Rule{Op: faulty.Locks, Err: row.err})
+					told[look] = command(t, nil, look, "--url", "faulty://"+w.name, "-o", "json")
+				})
+			}
+			ls, top := told["ls"], told["top"]
+			if top.code != ls.code || top.stderr != ls.stderr || !strings.Contains(ls.stderr, `"code":"`+row.want+`"`) {
+				t.Errorf("ls ends with %d, %s; top with %d, %s", ls.code, ls.stderr, top.code, top.stderr)
+			}
+		})
 	}
 }
 
@@ -219,16 +225,4 @@ func TestDoctor_OfAnEngineThatDoesNotAnswer_Fails(t *testing.T) {
 	w := newWorld(t)
 	w.control.Rules(faulty.Rule{Err: &interlock.UnavailableError{}})
 	command(t, nil, "doctor", "faulty://"+w.name, "--timeout", "2s").want(t, 2, "FAIL  lock", "")
-}
-
-func TestWatch_EndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, url: "faulty://" + w.name, timeout: time.Second, output: text}
-	if err := a.watch(ctx, "", time.Hour); err != nil {
-		t.Logf("told as an error, which is fine for a context that had ended before: %v", err)
-	}
 }

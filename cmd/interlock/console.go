@@ -55,8 +55,8 @@ func aboutNoPage() string {
 
 // console serves until a signal comes or ctx ends. What is wrong with the flags is told before the engine is asked.
 func (a *app) console(ctx context.Context, o *webpage.Options) error {
-	if o.Interval <= 0 {
-		return usage("--interval %v must be positive", o.Interval)
+	if err := checkInterval(o.Interval); err != nil {
+		return err
 	}
 	if webpage.Serve == nil {
 		return usage("%s", onlyFull("console"))
@@ -78,6 +78,8 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 		return nil, err
 	}
 	doctor := func(ctx context.Context) (any, error) {
+		ctx, cancel := a.within(ctx) // all checks together, as in interlock doctor
+		defer cancel()
 		x := newExamination(e.url)
 		a.examineOpen(ctx, x, e, defaultLease)
 		return x.so(), nil
@@ -121,10 +123,8 @@ func (a *app) sayAddress(o *webpage.Options, address net.Addr) error {
 	if a.output == asJSON {
 		return a.printJSON(consoleObject{schemaVersion, url})
 	}
-	if !o.TLS() && o.TokenFile != "" {
-		if tcp, ok := address.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-			a.say("warning: tokens travel in the clear; give --tls-cert and --tls-key, or let a proxy do it")
-		}
+	if !o.TLS() && o.TokenFile != "" && !webpage.Loopback(address) {
+		a.say("warning: tokens travel in the clear; give --tls-cert and --tls-key, or let a proxy do it")
 	}
 	_, err = fmt.Fprintf(a.stdout, "console: %s (Ctrl-C ends it)\n", url)
 	return err

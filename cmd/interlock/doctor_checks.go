@@ -64,12 +64,10 @@ func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 	return enginekit.Fine("list", "locks in use: %d, listed in %s", len(locks), fine(time.Since(began)))
 }
 
-// half bounds a check to half of the time that is left, so that those after it have some too if the engine hangs.
+// half bounds a check to half of the time that is left, so that those after it have some too if the engine hangs. ctx
+// has a deadline: every doctor has --timeout for all of its checks.
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return context.WithCancel(ctx)
-	}
+	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline) / 2
 	return context.WithTimeoutCause(ctx, left, fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
 }

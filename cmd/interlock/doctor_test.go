@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -75,6 +76,29 @@ func TestDoctor_OfAnEngineThatHangsLater_SaysWhatHangs(t *testing.T) {
 	defer w.control.Resume()
 	found := doctorOf(t, "faulty://"+w.name, 2)
 	wantFailed(t, found, "lock", "no answer within 500ms, half of what was left of --timeout")
+}
+
+func TestConsoleDoctor_OfAnEngineThatHangs_AnswersInTime(t *testing.T) {
+	w := newWorld(t)
+	a := &app{stderr: io.Discard, url: "faulty://" + w.name, timeout: time.Second}
+	e, err := a.consoleEngine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.control.Pause()
+	defer w.control.Resume() // before Close
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	found, err := e.Doctor(ctx)
+	if err != nil || ctx.Err() != nil {
+		t.Fatalf("%v, %v", err, ctx.Err())
+	}
+	wantFailed(t, *found.(*diagnosis), "lock", "no answer within 500ms, half of what was left of --timeout")
 }
 
 // stuck is an engine with a check that never returns, as a look at a file system does that hangs.

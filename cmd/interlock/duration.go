@@ -39,3 +39,11 @@ func (d *durationFlag) String() string {
 
 // Type names the value in help texts.
 func (d *durationFlag) Type() string { return "duration" }
+
+// checkInterval refuses a pause between two looks that is none.
+func checkInterval(interval time.Duration) error {
+	if interval <= 0 {
+		return usage("--interval %v must be positive", interval)
+	}
+	return nil
+}

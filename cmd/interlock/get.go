@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,7 +61,8 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 	for _, l := range found {
 		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
 		for _, h := range l.Holders {
-			fmt.Fprintf(&b, "  %-8s %s\n", holdVerb(h), who(h.Client, h.Owner, h.Label))
+			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
+			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
 			details := []string{"token " + tokenOrDash(h.Token)}
 			if !h.Since.IsZero() { // some engines have neither this instant nor the next
 				details = slices.Insert(details, 0, "for "+age(h.Since, now))
@@ -79,17 +81,6 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 	}
 	_, err := a.stdout.Write([]byte(b.String()))
 	return err
-}
-
-// holdVerb says what h is to its lock.
-func holdVerb(h driver.Holder) string {
-	switch {
-	case h.Retained: // by a client, for nobody
-		return "retained by"
-	case h.Resting: // its owner is done, and the lock stays closed for a while
-		return "kept closed by"
-	}
-	return "held by"
 }
 
 // who names a holder or a waiter.

@@ -19,7 +19,7 @@ may be over by the time it is shown: look again before you break anything. What 
 that wait behind another of their own process, and who holds a lock that was passed on inside a process since its last
 renewal.
 
-"(over, rests)" marks a hold that has ended and whose lock only stays closed for a while (--min-hold, --lock-delay). Such a lock
+"(resting)" marks a hold that has ended and whose lock only stays closed for a while (--min-hold, --lock-delay). Such a lock
 opens by itself, so it is in no cycle.`
 
 func (a *app) graphCommand() *cobra.Command {
@@ -91,10 +91,7 @@ func (a *app) printGraph(g board.Graph) error {
 		if e.Cycle {
 			mark = "yes"
 		}
-		holder := endpointText(e.Holder)
-		if e.Resting {
-			holder += " (over, rests)"
-		}
+		holder := endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", endpointText(e.Waiter), printable(e.Name), e.Kind, holder, mark)
 	}
 	if err := w.Flush(); err != nil {

@@ -79,10 +79,10 @@ func TestGraph_KnowsNoCycleThroughAHoldThatIsOver(t *testing.T) {
 	g := waitsFor([]interlock.LockInfo{over, wanted(held("b", driver.KindMutex, "B"), false, "A")})
 	var stdout bytes.Buffer
 	a := &app{stdout: &stdout, output: text}
-	want := `WAITER     NAME  KIND   HELD BY                  CYCLE
-B at on-B  a     mutex  A at on-A (over, rests)  -
-A at on-A  a     mutex  A at on-A (over, rests)  -
-A at on-A  b     mutex  B at on-B                -
+	want := `WAITER     NAME  KIND   HELD BY              CYCLE
+B at on-B  a     mutex  A at on-A (resting)  -
+A at on-A  a     mutex  A at on-A (resting)  -
+A at on-A  b     mutex  B at on-B            -
 `
 	if err := a.printGraph(g); err != nil || stdout.String() != want {
 		t.Errorf("%v\n got %s\nwant %s", err, stdout.String(), want)

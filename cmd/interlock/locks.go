@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -83,11 +83,8 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 		}
 		locks = append(locks, l)
 	}
-	sort.Slice(locks, func(i, j int) bool {
-		if locks[i].Name != locks[j].Name {
-			return locks[i].Name < locks[j].Name
-		}
-		return locks[i].Kind < locks[j].Kind
+	slices.SortFunc(locks, func(x, y interlock.LockInfo) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind))
 	})
 	return locks, failed
 }

@@ -38,13 +38,27 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 
 // holder names a client, and says so if nobody holds the lock although it is not free.
 func holder(h driver.Holder) string {
+	return orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Resting))
+}
+
+// stateMark is the state of a lock that is not free although no owner holds it, or nothing: retained by a client until
+// another wants it, or resting for a while after its owner is done.
+func stateMark(retained, resting bool) string {
 	switch {
-	case h.Retained:
-		return orDash(h.Client) + " (retained)"
-	case h.Resting:
-		return orDash(h.Client) + " (keeps it closed)"
+	case retained:
+		return "retained"
+	case resting:
+		return "resting"
 	}
-	return orDash(h.Client)
+	return ""
+}
+
+// inBrackets is a remark at the end of something, or nothing.
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
 }
 
 // printable keeps a name with a tab, a newline or an escape sequence in it from breaking a table or a terminal.

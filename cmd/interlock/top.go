@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +26,9 @@ that means to the holder. NO_COLOR takes the colours away.
 Keys:
 `
 
+// whyNoBreak is why b breaks nothing unless it was allowed.
+const whyNoBreak = "top was started without --allow-break"
+
 // topOptions are the flags of top.
 type topOptions struct {
 	interval   time.Duration
@@ -45,8 +47,8 @@ func (a *app) topCommand() *cobra.Command {
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.interval <= 0 {
-				return usage("--interval %v must be positive", o.interval)
+			if err := checkInterval(o.interval); err != nil {
+				return err
 			}
 			return a.top(cmd.Context(), &o, firstOr(args, ""))
 		},
@@ -70,6 +72,9 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 		return fmt.Errorf("top: who holds: %w: %s", interlock.ErrUnsupported, reason)
 	}
 	looks := &board.Options{URL: e.url.String(), Prefix: prefix, Interval: o.interval, Timeout: a.timeout}
+	if !o.allowBreak {
+		looks.NoBreak = whyNoBreak
+	}
 	in, out := a.ownScreen(o)
 	if out == nil {
 		return a.topOnce(ctx, e, o, looks)
@@ -83,7 +88,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	r := p.Reader(0)
 	defer r.Close()
 	l := &topLoop{
-		app: a, engine: e, screen: s, poller: p, reader: r, model: newTopModel(o.order, o.interval, o.allowBreak),
+		app: a, engine: e, screen: s, poller: p, reader: r, model: newTopModel(o.order, o.interval),
 	}
 	return l.run(ctx)
 }
@@ -107,10 +112,7 @@ func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *boar
 	} else if err := printTop(a.stdout, b, o.order, time.Now()); err != nil {
 		return err
 	}
-	if b.Error != "" {
-		return exitWith(exitUnavailable, &interlock.UnavailableError{Op: "list locks", Err: errors.New(b.Error)})
-	}
-	return nil
+	return b.Err
 }
 
 // onceWidth is how wide a printed board is: as wide as the table can use.
@@ -118,7 +120,7 @@ const onceWidth = 160
 
 // printTop prints a board as top would show it on a screen with room for all.
 func printTop(w io.Writer, b *board.Board, order topOrder, now time.Time) error {
-	m := newTopModel(order, time.Hour, false)
+	m := newTopModel(order, time.Hour)
 	m.width = onceWidth
 	m.take(b)
 	m.at = -1 // nothing is selected

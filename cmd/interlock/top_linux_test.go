@@ -94,7 +94,7 @@ func TestTopScreen_AnswersToKeys_AndToTheSizeOfTheTerminal(t *testing.T) {
 	d.types("\x1b")
 	d.sees(">  库存  ")
 	d.types("b")
-	d.sees("--allow-break")
+	d.sees("b is off: the kernel")
 	d.types("q")
 	d.hasLeft("0")
 	d.types("kill %1; wait; echo fr\"\"ee\n")

@@ -108,7 +108,7 @@ func topBoard() *board.Board {
 
 // pressed is a top of that size after keys.
 func pressed(b *board.Board, width, height int, keys ...string) *topModel {
-	m := newTopModel(byWaiters, time.Second, true)
+	m := newTopModel(byWaiters, time.Second)
 	m.width, m.height = width, height
 	m.take(b)
 	for _, k := range keys {

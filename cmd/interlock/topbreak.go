@@ -10,11 +10,9 @@ import (
 // askBreak begins to break the selected hold, or notes why that cannot be.
 func (m *topModel) askBreak() {
 	l, h, why := m.selectedHold()
-	switch {
-	case !m.allowBreak:
-		why = "b is off: start top with --allow-break"
-	case !m.board.Knows.Break.OK:
-		why = "this engine cannot break holds: " + m.board.Knows.Break.Why
+	switch off := m.breakOff(); {
+	case off != "":
+		why = off
 	case why == "" && h.Token == 0:
 		why = "this hold has no token by which it could be told from a later one"
 	}
@@ -24,6 +22,15 @@ func (m *topModel) askBreak() {
 	}
 	m.prompt, m.input = promptBreak, ""
 	m.target = board.Event{Kind: l.Kind, Name: l.Name, Client: h.Client, Owner: h.Owner, Label: h.Label, Token: h.Token}
+}
+
+// breakOff says why b breaks nothing here: neither top nor, with --allow-break, the engine does. It is empty before the
+// first look.
+func (m *topModel) breakOff() string {
+	if why := m.board.Knows.Break.Why; why != "" {
+		return "b is off: " + oneLine(why)
+	}
+	return ""
 }
 
 // selectedHold is what b is about, or why that is not clear.

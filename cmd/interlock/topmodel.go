@@ -51,8 +51,7 @@ type topModel struct {
 	input  string
 	target board.Event // the hold that promptBreak is about
 
-	note       string // about the last key; the next one takes it away
-	allowBreak bool
+	note string // about the last key; the next one takes it away
 
 	width, height int
 }
@@ -63,8 +62,8 @@ type topAction struct {
 	broken *board.Event // a hold to end
 }
 
-func newTopModel(order topOrder, interval time.Duration, allowBreak bool) *topModel {
-	m := &topModel{order: order, interval: interval, allowBreak: allowBreak, width: 80, height: 24}
+func newTopModel(order topOrder, interval time.Duration) *topModel {
+	m := &topModel{order: order, interval: interval, width: 80, height: 24}
 	m.take(&board.Board{})
 	return m
 }
@@ -102,7 +101,7 @@ func (m *topModel) opened() *board.Lock {
 	return nil
 }
 
-// key answers to a key: a character, or one of the words of keys.go.
+// key answers to a key: a character, or one of the words of topkeys.go.
 func (m *topModel) key(k string) topAction {
 	m.note = ""
 	if m.prompt != promptNone {

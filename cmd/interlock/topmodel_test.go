@@ -54,9 +54,10 @@ func TestTop_BreaksWhatWasAsked_AfterItsNameAlone(t *testing.T) {
 	if e == nil || e.Name != "boss" || e.Kind != interlock.KindElection || e.Token != 14 {
 		t.Errorf("the right name breaks %+v", e)
 	}
-	m = pressed(topBoard(), 80, 24, find...)
-	m.allowBreak = false
-	if e := press(m, append(name, keyEnter)...); e != nil {
+	off := topBoard()
+	off.Knows.Break = board.Knowledge{Why: whyNoBreak}
+	m = pressed(off, 80, 24, find...)
+	if e := press(m, append(name, keyEnter)...); e != nil || !strings.Contains(pressed(off, 80, 24, "b").note, whyNoBreak) {
 		t.Errorf("without --allow-break it breaks %v", e)
 	}
 	m = pressed(topBoard(), 80, 24, "/", "c", "o", "n", "v", "e", "r", "t", keyEnter)

@@ -74,10 +74,7 @@ func (m *topModel) graphBody() topBody {
 
 func edgeLine(e *board.Edge) topLine {
 	s := endpointText(e.Waiter) + " waits for " + printable(e.Name) + " (" + string(e.Kind) + "), held by " +
-		endpointText(e.Holder)
-	if e.Resting {
-		s += " (over, rests)"
-	}
+		endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
 	if e.Cycle {
 		return topLine{topMark(false, true) + s, styleWarning}
 	}
@@ -114,8 +111,8 @@ func (m *topModel) helpLines() []topLine {
 	for line := range strings.Lines(topHelp) {
 		lines = append(lines, topLine{strings.TrimRight(line, "\n"), stylePlain})
 	}
-	if !m.allowBreak {
-		lines = append(lines, topLine{}, topLine{"b is off: top was started without --allow-break.", stylePlain})
+	if off := m.breakOff(); off != "" {
+		lines = append(lines, topLine{}, topLine{off, stylePlain})
 	}
 	return lines
 }

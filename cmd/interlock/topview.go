@@ -138,7 +138,7 @@ func (m *topModel) counts(now time.Time) string {
 	for _, c := range []struct {
 		what string
 		n    int
-	}{{"retained", b.Counts.Retained}, {"closed", b.Counts.Resting}, {"unreadable", b.Counts.Unreadable}} {
+	}{{"retained", b.Counts.Retained}, {"resting", b.Counts.Resting}, {"unreadable", b.Counts.Unreadable}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", c.what, c.n))
 		}
@@ -236,13 +236,7 @@ func topHolder(l *board.Lock) string {
 		return "-"
 	}
 	h := &l.Holders[0]
-	s := orDash(h.Client)
-	switch {
-	case h.Retained:
-		s += " (retained)"
-	case h.Resting:
-		s += " (keeps it closed)"
-	}
+	s := orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Resting))
 	if more := len(l.Holders) - 1; more > 0 {
 		s += fmt.Sprintf(" +%d", more)
 	}

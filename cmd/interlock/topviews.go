@@ -154,12 +154,9 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
-	switch {
-	case h.Retained:
-		s += ", retained"
-	case h.Resting:
-		s += ", keeps it closed"
-	case h.Shared:
+	if state := stateMark(h.Retained, h.Resting); state != "" {
+		s += ", " + state
+	} else if h.Shared {
 		s += ", reads"
 	}
 	if h.Weight > 1 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/console/board"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/spf13/cobra"
 )
@@ -16,13 +16,22 @@ func (a *app) watchCommand() *cobra.Command {
 		Use:   "watch [PREFIX]",
 		Short: "Print changes of locks as they are seen",
 		Long: `Print who holds and who waits, and then every change. Looks every --interval, so a lock that is held for less than
-that may never be seen. With -o json each change is one object on a line.`,
+that may never be seen. With -o json each change is one object on a line.
+
+The changes are those of the console and of top:
+  held      an owner has got the lock
+  released  a holder has gone before the end of its lease: it released the lock, or was broken or cut off
+  ended     a holder has gone, and its lease was over
+  waiting   an owner has begun to wait
+  left      an owner has stopped waiting, and has not got the lock
+
+A lock that no owner holds any more, because it is resting or retained, is released.`,
 		GroupID:           "look",
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if interval <= 0 {
-				return usage("--interval %v must be positive", interval)
+			if err := checkInterval(interval); err != nil {
+				return err
 			}
 			return a.watch(cmd.Context(), firstOr(args, ""), interval)
 		},
@@ -33,26 +42,16 @@ that may never be seen. With -o json each change is one object on a line.`,
 
 // change is something that watch saw.
 type change struct {
-	SchemaVersion int       `json:"schemaVersion"`
-	Time          time.Time `json:"time"`
-	// held, released, waiting, or left: stopped waiting, maybe because it holds now
-	Event  string      `json:"event"`
-	Kind   driver.Kind `json:"kind"`
-	Name   string      `json:"name"`
-	Client string      `json:"client,omitempty"`
-	Owner  string      `json:"owner,omitempty"`
-	Label  string      `json:"label,omitempty"`
-	Token  uint64      `json:"token,string,omitempty"`
-}
-
-// presence is one holder or waiter, as far as it can be told from others between two looks.
-type presence struct {
-	kind                driver.Kind
-	name, client, owner string
-	label               string
-	holds               bool
-	token               uint64
-	since               int64
+	SchemaVersion int             `json:"schemaVersion"`
+	Time          time.Time       `json:"time"`
+	Event         board.EventKind `json:"event"` // held, released, ended, waiting or left
+	Kind          driver.Kind     `json:"kind"`
+	Name          string          `json:"name"`
+	Client        string          `json:"client,omitempty"`
+	Owner         string          `json:"owner,omitempty"`
+	Label         string          `json:"label,omitempty"`
+	Token         uint64          `json:"token,string,omitempty"`
+	Why           string          `json:"why,omitempty"` // what else is known of the reason
 }
 
 // watch looks until ctx ends. An engine that does not answer the first time is an error; later it is only told, because
@@ -63,12 +62,11 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 		return err
 	}
 	defer func() { _ = e.close() }()
-	locks, err := a.listLocks(ctx, e, prefix)
+	seen, err := a.lookOnce(ctx, e, prefix)
 	if err != nil {
 		return err
 	}
-	seen := presences(locks)
-	if err := a.printChanges(nil, seen); err != nil {
+	if err := a.printEvents(board.Changes(nil, seen, time.Now())); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(interval)
@@ -80,7 +78,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 			return nil
 		case <-ticker.C:
 		}
-		locks, err := a.listLocks(ctx, e, prefix)
+		fresh, err := a.lookOnce(ctx, e, prefix)
 		if err != nil {
 			if !failing && ctx.Err() == nil {
 				a.tellError(err)
@@ -89,76 +87,49 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 			continue
 		}
 		failing = false
-		now := presences(locks)
-		if err := a.printChanges(seen, now); err != nil {
+		if err := a.printEvents(board.Changes(seen, fresh, time.Now())); err != nil {
 			return err
 		}
-		seen = now
+		seen = fresh
 	}
 }
 
-// presences lists everybody in a stable order, that of listLocks.
-func presences(locks []interlock.LockInfo) []presence {
-	var all []presence
-	for _, l := range locks {
-		for _, h := range l.Holders {
-			all = append(all, presence{l.Kind, l.Name, h.Client, h.Owner, h.Label, true, h.Token, instant(h.Since)})
-		}
-		for _, w := range l.Waiters {
-			all = append(all, presence{l.Kind, l.Name, w.Client, w.Owner, w.Label, false, 0, instant(w.Since)})
-		}
+// lookOnce lists the locks as a board does, by name and kind.
+func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.Lock, error) {
+	found, err := a.listLocks(ctx, e, prefix)
+	if err != nil {
+		return nil, err
 	}
-	return all
+	locks := make([]board.Lock, 0, len(found))
+	for _, l := range found {
+		locks = append(locks, board.LockOf(l, e.waitersKnown()))
+	}
+	return locks, nil
 }
 
-func instant(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// printChanges prints first who has gone and then who has come, so that a hand-over reads in its order.
-func (a *app) printChanges(before, after []presence) error {
-	for _, p := range without(before, after) {
-		if err := a.printChange(p, map[bool]string{true: "released", false: "left"}[p.holds]); err != nil {
-			return err
-		}
-	}
-	for _, p := range without(after, before) {
-		if err := a.printChange(p, map[bool]string{true: "held", false: "waiting"}[p.holds]); err != nil {
+// printEvents prints a line for each event.
+func (a *app) printEvents(events []board.Event) error {
+	now := time.Now()
+	for i := range events {
+		if err := a.printEvent(&events[i], now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// without returns what is in all and not in those.
-func without(all, those []presence) []presence {
-	known := make(map[presence]bool, len(those))
-	for _, p := range those {
-		known[p] = true
-	}
-	var rest []presence
-	for _, p := range all {
-		if !known[p] {
-			rest = append(rest, p)
-		}
-	}
-	return rest
-}
-
-func (a *app) printChange(p presence, event string) error {
-	now := time.Now()
+func (a *app) printEvent(e *board.Event, now time.Time) error {
 	if a.output == asJSON {
-		return a.printJSON(change{schemaVersion, now, event, p.kind, p.name, p.client, p.owner, p.label, p.token})
+		return a.printJSON(change{schemaVersion, now, e.Event, e.Kind, e.Name, e.Client, e.Owner, e.Label, e.Token, e.Why})
 	}
-	token := ""
-	if p.token != 0 {
-		token = ", token " + utoa(p.token)
+	line := fmt.Sprintf("%s  %-8s  %s (%s)  %s", now.Format(time.TimeOnly), e.Event, printable(e.Name), e.Kind,
+		who(e.Client, e.Owner, e.Label))
+	if e.Token != 0 {
+		line += ", token " + utoa(e.Token)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s (%s)  %s%s\n", now.Format(time.TimeOnly), event, printable(p.name),
-		p.kind,
-		who(p.client, p.owner, p.label), token)
+	if e.Why != "" {
+		line += ": " + e.Why
+	}
+	_, err := fmt.Fprintln(a.stdout, line)
 	return err
 }

@@ -236,15 +236,15 @@ func FuzzParseHandle(f *testing.F) {
 
 func TestHolder_SaysIfNobodyHoldsTheLock(t *testing.T) {
 	for _, c := range []struct {
-		h           driver.Holder
-		shown, verb string
+		h            driver.Holder
+		shown, state string
 	}{
-		{driver.Holder{Client: "host:1", Owner: "a"}, "host:1", "held by"},
-		{driver.Holder{Client: "host:1", Retained: true}, "host:1 (retained)", "retained by"},
-		{driver.Holder{Client: "host:1", Owner: "a", Resting: true}, "host:1 (keeps it closed)", "kept closed by"},
+		{driver.Holder{Client: "host:1", Owner: "a"}, "host:1", ""},
+		{driver.Holder{Client: "host:1", Retained: true}, "host:1 (retained)", "retained"},
+		{driver.Holder{Client: "host:1", Owner: "a", Resting: true}, "host:1 (resting)", "resting"},
 	} {
-		if shown, verb := holder(c.h), holdVerb(c.h); shown != c.shown || verb != c.verb {
-			t.Errorf("%+v: %q, %q", c.h, shown, verb)
+		if shown, state := holder(c.h), stateMark(c.h.Retained, c.h.Resting); shown != c.shown || state != c.state {
+			t.Errorf("%+v: %q, %q", c.h, shown, state)
 		}
 	}
 }

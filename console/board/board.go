@@ -32,6 +32,7 @@ type Board struct {
 
 	Truncated bool   `json:"truncated"` // there are more locks than these; Counts has those that were seen
 	Error     string `json:"error"`     // why the last look failed; empty if it succeeded
+	Err       error  `json:"-"`         // the same as a value, for errors.Is and errors.As; nil if it succeeded
 	Stale     bool   `json:"stale"`     // Locks are those of an earlier look, at Taken
 
 	Counts Counts `json:"counts"`

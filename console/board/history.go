@@ -65,7 +65,7 @@ func (h *history) look(fresh *Board, began time.Time) {
 // outdated is the board after a look that failed: what was known before, and why nothing newer is.
 func outdated(old, failed *Board) *Board {
 	b := *old
-	b.Tried, b.TookMs, b.Error, b.Stale = failed.Tried, failed.TookMs, failed.Error, true
+	b.Tried, b.TookMs, b.Err, b.Error, b.Stale = failed.Tried, failed.TookMs, failed.Err, failed.Error, true
 	return &b
 }
 

@@ -79,7 +79,7 @@ func take(ctx context.Context, c *interlock.Client, o *Options) *Board {
 	now := time.Now()
 	b.Tried, b.TookMs = instant(now), now.Sub(began).Milliseconds()
 	if err != nil {
-		b.Error, b.Truncated = err.Error(), true
+		b.Err, b.Error, b.Truncated = err, err.Error(), true
 	}
 	if err == nil || len(b.Locks) > 0 {
 		b.Taken = b.Tried
@@ -146,11 +146,10 @@ func (c *Counts) add(l *Lock, oldest *time.Time) {
 			*oldest = since
 		}
 	}
-	held := func(h Holder) bool { return !h.Resting && !h.Retained }
 	switch {
 	case l.Unreadable != "":
 		c.Unreadable++
-	case slices.ContainsFunc(l.Holders, held):
+	case slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.held() }):
 		c.Held++
 	case slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.Retained }):
 		c.Retained++

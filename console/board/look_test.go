@@ -82,9 +82,10 @@ func TestTake_OfMoreLocksThanItMay_KeepsTheFirstByNameAndCountsAll(t *testing.T)
 
 func TestTake_SaysWhyTheEngineHasNotAnswered(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: errors.New("no route")})
+		noRoute := errors.New("no route")
+		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: noRoute})
 		b := Take(w.Context(), w.client, nil)
-		if !strings.Contains(b.Error, "no route") || !b.Truncated || !b.Taken.IsZero() || b.Locks == nil {
+		if !errors.Is(b.Err, noRoute) || !strings.Contains(b.Error, "no route") || !b.Truncated || !b.Taken.IsZero() || b.Locks == nil {
 			t.Errorf("%+v", b)
 		}
 		w.faults.Pause()

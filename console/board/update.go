@@ -20,6 +20,7 @@ type Change struct {
 	TookMs    int64     `json:"tookMs"`
 	Truncated bool      `json:"truncated"`
 	Error     string    `json:"error"`
+	Err       error     `json:"-"`
 	Stale     bool      `json:"stale"`
 	Counts    Counts    `json:"counts"`
 
@@ -43,8 +44,8 @@ func (h *history) update(revision uint64) Update {
 	}
 	b := h.board
 	c := &Change{
-		Taken: b.Taken, Tried: b.Tried, TookMs: b.TookMs, Truncated: b.Truncated, Error: b.Error, Stale: b.Stale,
-		Counts: b.Counts, Changed: []Lock{}, Gone: h.goneSince(revision), EdgesTruncated: b.EdgesTruncated,
+		Taken: b.Taken, Tried: b.Tried, TookMs: b.TookMs, Truncated: b.Truncated, Error: b.Error, Err: b.Err,
+		Stale: b.Stale, Counts: b.Counts, Changed: []Lock{}, Gone: h.goneSince(revision), EdgesTruncated: b.EdgesTruncated,
 		Events: h.latest(revision),
 	}
 	for i, changed := range h.locks {
@@ -80,7 +81,8 @@ func (h *history) goneSince(revision uint64) []string {
 func (c *Change) Apply(b *Board) *Board {
 	next := *b
 	next.Taken, next.Tried, next.TookMs, next.Truncated = c.Taken, c.Tried, c.TookMs, c.Truncated
-	next.Error, next.Stale, next.Counts, next.EdgesTruncated = c.Error, c.Stale, c.Counts, c.EdgesTruncated
+	next.Error, next.Err, next.Stale = c.Error, c.Err, c.Stale
+	next.Counts, next.EdgesTruncated = c.Counts, c.EdgesTruncated
 	if c.Edges != nil {
 		next.Edges, next.Cycles = c.Edges, c.Cycles
 	}

@@ -18,6 +18,13 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 	p.until("the login", "document.querySelector('#token')")
 	p.press(secret + "\r")
 	p.shows("td.c-name", "order:42")
+	// Who logs out is asked for the token again.
+	p.click("#logout button")
+	p.until("the login", "document.querySelector('#token')")
+	p.must(chromedp.Do(p.ctx, chromedp.Navigate(s.url(""))))
+	p.until("the login", "document.querySelector('#token')")
+	p.press(secret + "\r")
+	p.shows("td.c-name", "order:42")
 	// A console that was started again knows no sessions: the page that is open goes to the login by itself.
 	s.stop()
 	s.start()

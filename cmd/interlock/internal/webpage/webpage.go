@@ -44,6 +44,12 @@ type Options struct {
 // TLS reports whether the page is served over HTTPS.
 func (o *Options) TLS() bool { return o.TLSCert != "" }
 
+// Loopback reports whether only this machine reaches the address.
+func Loopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 // Engine is what the page shows.
 type Engine struct {
 	Client *interlock.Client

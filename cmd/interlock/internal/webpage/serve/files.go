@@ -31,7 +31,7 @@ func readCertificate(o *webpage.Options) ([]tls.Certificate, error) {
 // readTokens reads the file of tokens. Without one only this machine may be able to reach the page.
 func readTokens(o *webpage.Options, listens net.Addr) ([]console.Token, error) {
 	if o.TokenFile == "" {
-		if tcp, ok := listens.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		if !webpage.Loopback(listens) {
 			return nil, flagError("--listen %s: other machines reach this address, so --token-file is needed", o.Listen)
 		}
 		return nil, nil
