@@ -74,7 +74,7 @@ func TestGuard_LetsThePageRunItsOwnScriptsOnly(t *testing.T) {
 		if got := h.Get("Content-Security-Policy"); got != want {
 			t.Errorf("%s: %s", path, got)
 		}
-		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" {
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" {
 			t.Errorf("%s: %v", path, h)
 		}
 	}

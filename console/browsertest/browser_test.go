@@ -51,7 +51,9 @@ func browser(t *testing.T) context.Context {
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-			chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(patience))
+			chromedp.Flag("lang", "en-US"),
+			chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), // browsers do not trust a name as they do loopback
+			chromedp.WSURLReadTimeout(patience))
 		// The browser outlives this test.
 		allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 		ctx, cancel := chromedp.NewContext(allocator)

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -33,4 +34,19 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 	if err != nil || where.Path != "/login" {
 		t.Errorf("the login is at %v, %v", where, err)
 	}
+}
+
+// Over HTTP and under a name a browser says less about where a form comes from than on loopback or over TLS.
+func TestLogin_OverHTTPUnderAName_LetsInAndOut(t *testing.T) {
+	const name, secret = "console.example", "a-token-of-the-operators"
+	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}, Hosts: []string{name}})
+	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
+	p := newTab(t)
+	p.bear(`401 \(Unauthorized\)|Cross-Origin-Opener-Policy`)
+	p.must(chromedp.Do(p.ctx, chromedp.Navigate(strings.Replace(s.url(""), "127.0.0.1", name, 1))))
+	p.until("the login", "document.querySelector('#token')")
+	p.press(secret + "\r")
+	p.shows("td.c-name", "order:42")
+	p.click("#logout button")
+	p.until("the login", "document.querySelector('#token')")
 }
