@@ -113,7 +113,8 @@ func (con *Console) Close() { con.poller.Close() }
 func (con *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { con.handler.ServeHTTP(w, r) }
 
 // Observer returns an Observer that shows losses of another client of the same program among the events, with their
-// reasons, if their names start with the prefix. Give it to that client by interlock.Options.Observer; see interlock.JoinObservers if it has one.
+// reasons, if their names start with the prefix. Give it to that client by interlock.Options.Observer; see
+// interlock.JoinObservers if it has one.
 func (con *Console) Observer() *interlock.Observer {
 	return &interlock.Observer{Lost: func(e interlock.Event) {
 		if !strings.HasPrefix(e.Name, con.opts.Prefix) {

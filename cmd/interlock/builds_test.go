@@ -37,7 +37,8 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
 	may := []string{
-		ours, ours + "/cmd/interlock", ours + "/cmd/interlock/internal/webpage", ours + "/console/board", ours + "/driver",
+		ours, ours + "/cmd/interlock", ours + "/cmd/interlock/internal/webpage", ours + "/console/board",
+		ours + "/driver",
 		ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix",
 	}

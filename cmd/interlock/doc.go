@@ -13,9 +13,9 @@
 //	go install -tags full github.com/interlock-go/interlock/cmd/interlock@latest
 //
 // The first is light: it has the engines that need no server, files and memory; it compiles in a third of the time and
-// starts in half the time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine, and the
-// console. Both are called interlock, and "interlock version" tells which it is. The light one refuses the URL of an
-// engine that it does not have, and the console, with exit code 64, and says how to get them.
+// starts in half the time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine, and
+// the console. Both are called interlock, and "interlock version" tells which it is. The light one refuses the URL of
+// an engine that it does not have, and the console, with exit code 64, and says how to get them.
 //
 // # Exit codes
 //

@@ -65,8 +65,8 @@ type findingObject struct {
 	Page   string       `json:"page,omitempty"`
 }
 
-// examination is a diagnosis that grows. What never returns must not keep the rest from being printed, so whoever prints
-// takes what is there.
+// examination is a diagnosis that grows. What never returns must not keep the rest from being printed, so whoever
+// prints takes what is there.
 type examination struct {
 	mu    sync.Mutex // guards found
 	found diagnosis
@@ -148,8 +148,8 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
 }
 
-// examine opens the engine and runs the checks: those that every engine gets, and the engine's own. It returns errors of
-// the URL.
+// examine opens the engine and runs the checks: those that every engine gets, and the engine's own. It returns errors
+// of the URL.
 func (a *app) examine(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) error {

@@ -69,7 +69,8 @@ func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline) / 2
-	return context.WithTimeoutCause(ctx, left, fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
+	return context.WithTimeoutCause(ctx, left,
+		fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
 }
 
 // checkLease is the arithmetic of run with its default grace.

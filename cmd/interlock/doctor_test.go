@@ -14,13 +14,15 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// doctorOf runs doctor with a second for it, and fails if it takes longer than that, the grace and what it needs to close.
+// doctorOf runs doctor with a second for it, and fails if it takes longer than that, the grace and what it needs to
+// close.
 func doctorOf(t *testing.T, url string, code int) (found diagnosis) {
 	t.Helper()
 	const timeout = time.Second
 	var out, errs bytes.Buffer
 	began := time.Now()
-	got := run(context.Background(), []string{"doctor", url, "-o", "json", "--timeout", timeout.String()}, strings.NewReader(""), &out, &errs,
+	args := []string{"doctor", url, "-o", "json", "--timeout", timeout.String()}
+	got := run(context.Background(), args, strings.NewReader(""), &out, &errs,
 		func(string) string { return "" })
 	if took := time.Since(began); took > 2*timeout+2*doctorGrace {
 		t.Errorf("it took %v with a timeout of %v", took, timeout)

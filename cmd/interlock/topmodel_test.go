@@ -57,7 +57,8 @@ func TestTop_BreaksWhatWasAsked_AfterItsNameAlone(t *testing.T) {
 	off := topBoard()
 	off.Knows.Break = board.Knowledge{Why: whyNoBreak}
 	m = pressed(off, 80, 24, find...)
-	if e := press(m, append(name, keyEnter)...); e != nil || !strings.Contains(pressed(off, 80, 24, "b").note, whyNoBreak) {
+	e = press(m, append(name, keyEnter)...)
+	if e != nil || !strings.Contains(pressed(off, 80, 24, "b").note, whyNoBreak) {
 		t.Errorf("without --allow-break it breaks %v", e)
 	}
 	m = pressed(topBoard(), 80, 24, "/", "c", "o", "n", "v", "e", "r", "t", keyEnter)

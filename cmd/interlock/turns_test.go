@@ -134,9 +134,9 @@ func (c *turns) bothAdvance() {
 	}
 }
 
-// judge looks at the whole log. Who stayed for longer than its lease is no concern of the lock, nor who met it. Nor is who
-// met a probe that was killed in that turn: the kernel closes the files of a process in no promised order, so a lock that
-// is a file may be free a moment before the oracle is.
+// judge looks at the whole log. Who stayed for longer than its lease is no concern of the lock, nor who met it. Nor is
+// who met a probe that was killed in that turn: the kernel closes the files of a process in no promised order, so a
+// lock that is a file may be free a moment before the oracle is.
 func (c *turns) judge() {
 	c.t.Helper()
 	late := map[uint64]bool{}

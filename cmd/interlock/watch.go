@@ -120,7 +120,9 @@ func (a *app) printEvents(events []board.Event) error {
 
 func (a *app) printEvent(e *board.Event, now time.Time) error {
 	if a.output == asJSON {
-		return a.printJSON(change{schemaVersion, now, e.Event, e.Kind, e.Name, e.Client, e.Owner, e.Label, e.Token, e.Why})
+		return a.printJSON(change{
+			schemaVersion, now, e.Event, e.Kind, e.Name, e.Client, e.Owner, e.Label, e.Token, e.Why,
+		})
 	}
 	line := fmt.Sprintf("%s  %-8s  %s (%s)  %s", now.Format(time.TimeOnly), e.Event, printable(e.Name), e.Kind,
 		who(e.Client, e.Owner, e.Label))

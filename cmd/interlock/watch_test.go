@@ -92,7 +92,8 @@ func TestWatch_OfALockThatRests_DoesNotSayThatItIsHeld(t *testing.T) {
 	if err := a.watch(ctx, "", time.Hour); err != nil {
 		t.Error(err)
 	}
-	if got := stdout.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "  held      b (mutex)  other:1") {
+	got := stdout.String()
+	if strings.Count(got, "\n") != 1 || !strings.Contains(got, "  held      b (mutex)  other:1") {
 		t.Errorf("got %q", got)
 	}
 	if err := held.Unlock(t.Context()); err != nil {

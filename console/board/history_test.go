@@ -1,10 +1,10 @@
 package board
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -69,11 +69,21 @@ func TestUpdates_BringEveryReaderToTheSameBoard(t *testing.T) {
 			} else {
 				has[reader] = u.Change.Apply(has[reader])
 			}
-			if !reflect.DeepEqual(has[reader], h.board) {
+			if inJSON(t, has[reader]) != inJSON(t, h.board) {
 				t.Fatalf("got  %+v\nwant %+v", has[reader], h.board)
 			}
 		}
 	}
+}
+
+// inJSON is what a browser gets of a board.
+func inJSON(t *testing.T, b *Board) string {
+	t.Helper()
+	text, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestHistory_ReaderThatIsTooFarBehind_GetsTheWholeBoard(t *testing.T) {

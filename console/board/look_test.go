@@ -85,7 +85,8 @@ func TestTake_SaysWhyTheEngineHasNotAnswered(t *testing.T) {
 		noRoute := errors.New("no route")
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: noRoute})
 		b := Take(w.Context(), w.client, nil)
-		if !errors.Is(b.Err, noRoute) || !strings.Contains(b.Error, "no route") || !b.Truncated || !b.Taken.IsZero() || b.Locks == nil {
+		if !errors.Is(b.Err, noRoute) || !strings.Contains(b.Error, "no route") || !b.Truncated ||
+			!b.Taken.IsZero() || b.Locks == nil {
 			t.Errorf("%+v", b)
 		}
 		w.faults.Pause()

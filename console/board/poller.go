@@ -68,9 +68,12 @@ func (p *Poller) Now(ctx context.Context) (*Board, error) {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if b := p.history.board; b != nil && time.Since(b.Tried) <= max(p.opts.Interval, rest*time.Duration(b.TookMs)*time.Millisecond) {
-		p.mu.Unlock()
-		return b, nil
+	if b := p.history.board; b != nil {
+		pause := max(p.opts.Interval, rest*time.Duration(b.TookMs)*time.Millisecond)
+		if time.Since(b.Tried) <= pause {
+			p.mu.Unlock()
+			return b, nil
+		}
 	}
 	l := p.look()
 	p.mu.Unlock()

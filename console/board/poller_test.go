@@ -98,14 +98,15 @@ func TestPoller_KeepsTheLastGoodLook_WhileTheEngineIsAway(t *testing.T) {
 		good := w.next(r).Board
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: errors.New("the engine is away")})
 		c := w.next(r).Change
-		if !c.Stale || c.Err == nil || c.Error != c.Err.Error() || !c.Taken.Equal(good.Taken) || c.Tried.Sub(c.Taken) != time.Second ||
+		if !c.Stale || c.Err == nil || c.Error != c.Err.Error() || !c.Taken.Equal(good.Taken) ||
+			c.Tried.Sub(c.Taken) != time.Second ||
 			len(c.Gone) > 0 {
 			t.Errorf("%+v", c)
 		}
 		other := w.poller.Reader(0)
 		b := w.next(other).Board
 		other.Close()
-		if !b.Stale || len(b.Locks) != 1 || b.Error != c.Error || b.Err != c.Err {
+		if !b.Stale || len(b.Locks) != 1 || b.Error != c.Error || !errors.Is(b.Err, c.Err) {
 			t.Errorf("a new reader gets %+v", b)
 		}
 		w.unlock(l)

@@ -45,8 +45,9 @@ func (h *history) update(revision uint64) Update {
 	b := h.board
 	c := &Change{
 		Taken: b.Taken, Tried: b.Tried, TookMs: b.TookMs, Truncated: b.Truncated, Error: b.Error, Err: b.Err,
-		Stale: b.Stale, Counts: b.Counts, Changed: []Lock{}, Gone: h.goneSince(revision), EdgesTruncated: b.EdgesTruncated,
-		Events: h.latest(revision),
+		Stale: b.Stale, Counts: b.Counts, Changed: []Lock{}, Gone: h.goneSince(revision),
+		EdgesTruncated: b.EdgesTruncated,
+		Events:         h.latest(revision),
 	}
 	for i, changed := range h.locks {
 		if changed > revision {

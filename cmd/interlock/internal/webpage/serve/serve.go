@@ -71,7 +71,8 @@ func listenError(address string, err error) error {
 // answer answers requests until a signal comes or ctx ends, and then ends in good order. A second signal ends it at
 // once. Without certificates it speaks HTTP.
 func answer(
-	ctx context.Context, o *webpage.Options, listener net.Listener, certificates []tls.Certificate, page *console.Console,
+	ctx context.Context, o *webpage.Options, listener net.Listener, certificates []tls.Certificate,
+	page *console.Console,
 ) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
