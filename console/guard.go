@@ -19,8 +19,8 @@ func (con *Console) guard(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		// Nothing for other sites. With no-referrer a form of the page would be sent with the origin null, and refused: over
-		// HTTP browsers do not say in another way that it comes from the same site.
+		// Nothing for other sites. With no-referrer a form of the page would be sent with the origin null, and
+		// refused: over HTTP browsers do not say in another way that it comes from the same site.
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
