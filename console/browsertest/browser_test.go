@@ -52,7 +52,7 @@ func browser(t *testing.T) context.Context {
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 			chromedp.Flag("lang", "en-US"),
-			chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), // browsers do not trust a name as they do loopback
+			chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), // a name is not trusted as loopback is
 			chromedp.WSURLReadTimeout(patience))
 		// The browser outlives this test.
 		allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
