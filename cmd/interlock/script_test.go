@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
+	drivertest.AtOnce(6) // they wait for processes and for leases, most of the time
 	defer func() {
 		if built != "" {
 			_ = os.RemoveAll(built)
