@@ -19,7 +19,7 @@ import (
 // Nobody may be inside with another, no token may come twice or fall, and both versions must come to their turn between
 // two kills.
 func takeTurns(t *testing.T, programs, url string) {
-	c := &turns{t: t, programs: programs, url: url, dir: t.TempDir(), killed: map[string]bool{}}
+	c := &turns{t: t, programs: programs, url: url, dir: t.TempDir()}
 	for range 2 {
 		c.start("old")
 		c.start("new")
@@ -33,7 +33,6 @@ func takeTurns(t *testing.T, programs, url string) {
 		killed := c.probes[i]
 		_ = killed.cmd.Process.Kill() // -9; an error is found by its Wait
 		_ = killed.cmd.Wait()
-		c.killed[killed.name] = true
 		c.probes = append(c.probes[:i], c.probes[i+1:]...)
 		c.start(killed.version)
 		c.bothAdvance()
@@ -52,13 +51,10 @@ type turns struct {
 	t                  *testing.T
 	programs, url, dir string
 	probes             []*probe
-	started            int
-	killed             map[string]bool // by the names of probes
 }
 
 type probe struct {
 	version string
-	name    string // VERSION-NUMBER
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  *strings.Builder
@@ -66,11 +62,10 @@ type probe struct {
 
 func (c *turns) start(version string) {
 	c.t.Helper()
-	c.started++
-	p := &probe{version: version, name: fmt.Sprintf("%s-%d", version, c.started), stderr: &strings.Builder{}}
+	p := &probe{version: version, stderr: &strings.Builder{}}
 	// Not the test's context, which has ended when its clean-up runs: they are killed there.
 	p.cmd = exec.CommandContext(context.WithoutCancel(c.t.Context()), filepath.Join(c.programs, version, "probe"),
-		"turns", "turns", c.dir, p.name)
+		"turns", "turns", c.dir, version)
 	p.cmd.Env = append(os.Environ(), "INTERLOCK_URL="+c.url)
 	p.cmd.Stderr = p.stderr
 	var err error
@@ -89,8 +84,8 @@ func (c *turns) start(version string) {
 
 // turn is a line of the log.
 type turn struct {
-	token                  uint64
-	name, version, verdict string
+	token            uint64
+	version, verdict string
 }
 
 func (c *turns) log() (all []turn) {
@@ -101,10 +96,9 @@ func (c *turns) log() (all []turn) {
 	}
 	for line := range strings.Lines(string(content)) {
 		var t turn
-		if _, err := fmt.Sscan(line, &t.token, &t.name, &t.verdict); err != nil {
+		if _, err := fmt.Sscan(line, &t.token, &t.version, &t.verdict); err != nil {
 			c.t.Fatalf("a line of the log is %q: %v", line, err)
 		}
-		t.version, _, _ = strings.Cut(t.name, "-")
 		all = append(all, t)
 	}
 	return all
@@ -134,9 +128,7 @@ func (c *turns) bothAdvance() {
 	}
 }
 
-// judge looks at the whole log. Who stayed for longer than its lease is no concern of the lock, nor who met it. Nor is
-// who met a probe that was killed in that turn: the kernel closes the files of a process in no promised order, so a
-// lock that is a file may be free a moment before the oracle is.
+// judge looks at the whole log. Who stayed for longer than its lease is no concern of the lock, nor who met it.
 func (c *turns) judge() {
 	c.t.Helper()
 	late := map[uint64]bool{}
@@ -148,21 +140,13 @@ func (c *turns) judge() {
 			all = append(all, t)
 		}
 	}
-	last := map[string]int{} // turns of those who were killed in them, as far as the log tells
-	for i, t := range all {
-		if c.killed[t.name] {
-			last[t.name] = i
-		}
-	}
 	handed := 0
 	for i, t := range all {
 		var before turn
 		if i > 0 {
 			before = all[i-1]
 		}
-		at, ok := last[before.name]
-		killed := ok && at == i-1
-		if t.verdict != "alone" && !killed && !late[before.token] && !late[t.token] {
+		if t.verdict != "alone" && !late[before.token] && !late[t.token] {
 			c.t.Errorf("turn %d, of the %s version with token %d: %s with token %d",
 				i, t.version, t.token, t.verdict, before.token)
 		}

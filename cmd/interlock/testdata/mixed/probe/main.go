@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,9 +89,10 @@ func run(ctx context.Context, args []string) (err error) {
 	return errors.Join(err, l.Unlock(ctx))
 }
 
-// turns holds the lock until stdin ends. Inside it takes the kernel's lock on DIR/oracle, which must be free: the
-// kernel gives it back at the instant of a kill, so nobody's death leaves it behind. Each turn is one line of DIR/log,
-// written inside.
+// turns holds the lock until stdin ends. Inside it takes the kernel's lock on DIR/oracle, which must be free. It is a
+// lock of fcntl: when a process is killed, Linux gives these back first, before its connections and its locks of flock
+// end. So nobody's death leaves one behind that the next owner could meet. Each turn is one line of DIR/log, written
+// inside.
 func turns(ctx context.Context, c *interlock.Client, name, dir, who string) error {
 	oracle, err := os.Create(filepath.Join(dir, "oracle"))
 	if err != nil {
@@ -129,7 +131,7 @@ func turns(ctx context.Context, c *interlock.Client, name, dir, who string) erro
 // no lock can help: it says so, in a line of its own.
 func inside(oracle, log *os.File, who string, l *interlock.Lease) error {
 	verdict := "alone"
-	if err := syscall.Flock(int(oracle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := setLock(oracle, syscall.F_WRLCK); err != nil {
 		verdict = "overlap"
 	}
 	if _, err := fmt.Fprintf(log, "%d %s %s\n", l.Token(), who, verdict); err != nil {
@@ -141,5 +143,10 @@ func inside(oracle, log *os.File, who string, l *interlock.Lease) error {
 			return err
 		}
 	}
-	return syscall.Flock(int(oracle.Fd()), syscall.LOCK_UN)
+	return setLock(oracle, syscall.F_UNLCK)
+}
+
+// setLock takes or gives back the lock on a whole file, and does not wait.
+func setLock(file *os.File, how int16) error {
+	return syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: how, Whence: io.SeekStart})
 }
