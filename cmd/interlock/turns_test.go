@@ -109,7 +109,7 @@ func (c *turns) bothAdvance() {
 	c.t.Helper()
 	const more = 20 // turns of each
 	from := len(c.log())
-	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * patience); ; <-time.After(5 * time.Millisecond) {
 		count := map[string]int{}
 		for _, t := range c.log()[from:] {
 			count[t.version]++
@@ -123,7 +123,7 @@ func (c *turns) bothAdvance() {
 				_ = p.cmd.Wait() // it has written all then
 				c.t.Logf("%s, process %d: %s", p.version, p.cmd.Process.Pid, p.stderr)
 			}
-			c.t.Fatalf("within %v the versions had only these turns: %v", patience, count)
+			c.t.Fatalf("within %v the versions had only these turns: %v", 3*patience, count)
 		}
 	}
 }
