@@ -24,17 +24,13 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	}
 	path := strings.Trim(u.Path, "/")
 	port := serverPort
+	if u.Scheme != "redis+sentinel" && (q.sentinelUser != "" || q.sentinelPassword != "") {
+		return errors.New("redis: sentinel-user and sentinel-password are for redis+sentinel:// only")
+	}
 	switch u.Scheme {
 	case "redis+sentinel":
-		if path == "" {
-			return errors.New(
-				"redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the Sentinels " +
-					"call it")
-		}
-		if strings.ContainsFunc(path, notInName) {
-			return errors.New(
-				"redis: the name of a primary has letters, digits, dots, dashes and underscores; a database is " +
-					"set by db")
+		if err := checkPrimary(path); err != nil {
+			return err
 		}
 		o.Sentinel = rueidis.SentinelOption{MasterSet: path, Username: q.sentinelUser, Password: q.sentinelPassword}
 		port, path = sentinelPort, ""
@@ -51,18 +47,8 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		}
 		o.ForceSingleClient = true
 	}
-	if u.Scheme != "redis+sentinel" && (q.sentinelUser != "" || q.sentinelPassword != "") {
-		return errors.New("redis: sentinel-user and sentinel-password are for redis+sentinel:// only")
-	}
-	if path != "" {
-		db, err := strconv.Atoi(path)
-		if err != nil || db < 0 {
-			return errors.New("redis: the path is the number of a database, as in redis://host/0")
-		}
-		if q.db != 0 && q.db != db {
-			return errors.New("redis: the path and db name different databases")
-		}
-		q.db = db
+	if err := q.setDatabase(path); err != nil {
+		return err
 	}
 	o.SelectDB = q.db
 	var err error
@@ -70,6 +56,35 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		return err
 	}
 	return encrypt(o, u, q)
+}
+
+// checkPrimary refuses what no Sentinel calls a primary.
+func checkPrimary(name string) error {
+	if name == "" {
+		return errors.New(
+			"redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the Sentinels call it")
+	}
+	if strings.ContainsFunc(name, notInName) {
+		return errors.New(
+			"redis: the name of a primary has letters, digits, dots, dashes and underscores; a database is set by db")
+	}
+	return nil
+}
+
+// setDatabase takes the number of the database from the URL's path, if it has one. The parameter db may say the same.
+func (q *query) setDatabase(path string) error {
+	if path == "" {
+		return nil
+	}
+	db, err := strconv.Atoi(path)
+	if err != nil || db < 0 {
+		return errors.New("redis: the path is the number of a database, as in redis://host/0")
+	}
+	if q.db != 0 && q.db != db {
+		return errors.New("redis: the path and db name different databases")
+	}
+	q.db = db
+	return nil
 }
 
 // notInName reports whether Sentinel refuses r in the name of a primary.

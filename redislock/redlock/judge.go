@@ -26,54 +26,76 @@ type tally struct {
 	gone     error // why, of a node that knows that the request is over; nil if none has said it
 }
 
-// count counts the votes. The caller holds claim.mu.
+// tally counts the votes. The caller holds claim.mu.
 func (rd *round) tally(now time.Time) (t tally) {
 	t.silent = now.Sub(rd.began) >= rd.c.d.opts.NodeTimeout
 	for i := range rd.votes {
 		v := &rd.votes[i]
-		switch v.state {
-		case asked:
-			if t.silent {
-				t.failed++
-				continue
-			}
-			t.asked++
-			if !rd.c.d.nodes[i].late.Load() {
-				t.pending++
-			}
-		case queued:
-			if t.silent && rd.isSilent(i) {
-				t.failed++
-				continue
-			}
-			t.queued++
-			if rd.waits && !rd.c.d.nodes[i].late.Load() { // else it has just said that it will take its time
-				t.pending++
-			}
-		case granted:
-			if !v.ends().After(now) {
-				t.expired = true
-				continue
-			}
-			t.granted++
-		case refused:
-			t.refused++
-		case failed:
+		if rd.isOverdue(i, t.silent) {
 			t.failed++
-			if t.definite == nil && driver.IsDefinite(v.err) {
-				t.definite = v.err
-			}
-		case ended:
-			t.ended++
-			if v.err != nil {
-				t.gone = v.err
-			}
-		case absent:
-			t.failed++
-		case yielded:
+			continue
+		}
+		t.add(v, now)
+		if rd.answersSoon(i) {
+			t.pending++
 		}
 	}
 	return t
+}
+
+// add counts a vote that is not overdue. One that is yielded counts for nothing.
+func (t *tally) add(v *vote, now time.Time) {
+	switch v.state {
+	case asked:
+		t.asked++
+	case queued:
+		t.queued++
+	case granted:
+		if v.ends().After(now) {
+			t.granted++
+		} else {
+			t.expired = true
+		}
+	case refused:
+		t.refused++
+	case absent:
+		t.failed++
+	case failed:
+		t.failed++
+		if t.definite == nil && driver.IsDefinite(v.err) {
+			t.definite = v.err
+		}
+	case ended:
+		t.ended++
+		if v.err != nil {
+			t.gone = v.err
+		}
+	case yielded:
+	}
+}
+
+// isOverdue reports whether a node should have answered by now. silent says that the time for answers is over.
+func (rd *round) isOverdue(i int, silent bool) bool {
+	switch rd.votes[i].state {
+	case asked:
+		return silent
+	case queued:
+		return silent && rd.isSilent(i)
+	default:
+		return false
+	}
+}
+
+// answersSoon reports whether it is worth a moment's wait for a node: one that was late before is not waited for again.
+func (rd *round) answersSoon(i int) bool {
+	switch rd.votes[i].state {
+	case asked:
+		return !rd.c.d.nodes[i].late.Load()
+	case queued: // before the round waits the node has just said that it will take its time
+		return rd.waits && !rd.c.d.nodes[i].late.Load()
+	default:
+		return false
+	}
 }
 
 // isSilent reports whether a node in whose queue we are has missed a heartbeat.
@@ -109,21 +131,26 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	case t.failed+t.ended > spare && !c.r.Try:
 		return 0, rd.unreachable("acquire")
 	case t.refused+t.failed+t.ended > spare && c.r.Try:
-		if wait := rd.patient(&rd.settled, now, t.pending, refusalGrace); wait > 0 {
-			return wait, nil
-		}
-		if t.granted+t.refused+t.ended < c.d.quorum {
-			return rd.whenSilent(now, t)
-		}
-		if _, named := rd.inTheWay(); named+t.failed < c.d.quorum && c.rounds < mostTries {
-			return 0, errSplit // several who try have taken votes from each other, and nobody has the lock
-		}
-		return 0, rd.refusal()
+		return rd.refuse(now, t)
 	case t.granted+t.queued+t.asked < c.d.quorum:
 		return 0, errSplit
 	}
 	rd.announce(t)
 	return rd.keep(now, t)
+}
+
+// refuse ends a try that can have no majority any more, after a moment for nodes that may still name the holder.
+func (rd *round) refuse(now time.Time, t tally) (time.Duration, error) {
+	if wait := rd.patient(&rd.settled, now, t.pending, refusalGrace); wait > 0 {
+		return wait, nil
+	}
+	if t.granted+t.refused+t.ended < rd.c.d.quorum {
+		return rd.whenSilent(now, t)
+	}
+	if _, named := rd.inTheWay(); named+t.failed < rd.c.d.quorum && rd.c.rounds < mostTries {
+		return 0, errSplit // several who try have taken votes from each other, and nobody has the lock
+	}
+	return 0, rd.refusal()
 }
 
 // whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known
