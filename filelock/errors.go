@@ -16,6 +16,9 @@ var errNotRegular = errors.New("it is not a regular file")
 // errRestless is a path that shows another file each time.
 var errRestless = errors.New("it is another file each time it is looked at")
 
+// errNoMarks is a lack of open file description locks. A mutex does without them.
+var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
+
 // pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as
 // after every error of this package. It unwraps to the system's error. All errors of the system come through here.
 func pathError(what, path string, err error) error {
@@ -30,7 +33,7 @@ func adviceFor(err error) string {
 	switch {
 	case errors.Is(err, errNotRegular):
 		return "remove it, or name another folder"
-	case errors.Is(err, errRestless):
+	case errors.Is(err, errRestless), errors.Is(err, errNoMarks):
 		return "name a folder on a local file system"
 	case errors.Is(err, errTokensUsedUp):
 		return "remove the file under its lock"

@@ -23,6 +23,8 @@ type lockFile struct {
 	last   uint64    // the last token that was written here
 	looked time.Time // when it was last found at its path
 
+	slot int // of its record, on locks that several hold at once; see slots_linux.go
+
 	// shared is set when a duplicate of the descriptor was handed out. Guarded by Driver.mu.
 	shared bool
 }

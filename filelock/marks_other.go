@@ -2,6 +2,12 @@
 
 package filelock
 
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
 // There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process. So there is no
 // line, and nobody can tell who holds a lock without trying it.
 
@@ -25,3 +31,12 @@ func (f *lockFile) dropMarks() {}
 func isHeld(int) bool { return true }
 
 func giveWay() {}
+
+// lockInside is never called: servable refuses read/write locks and semaphores here.
+func (d *Driver) lockInside(context.Context, *attempt, *driver.Request, *lockFile) (driver.Grant, error) {
+	return driver.Grant{}, driver.ErrUnsupported
+}
+
+func holders(int) []driver.Holder { return nil }
+
+func limitOf(int) int { return 0 }

@@ -11,9 +11,9 @@ import (
 // recordBuffers spare each acquisition two kilobytes of garbage.
 var recordBuffers = sync.Pool{New: func() any { return new([maxRecord]byte) }}
 
-// readRecord reads the record at the beginning of fd.
-func readRecord(fd int) (r record, err error) {
-	err = readInto(fd, func(p []byte) error {
+// readRecord reads the record of a slot of fd. That at the beginning, slot 0, is the lock's.
+func readRecord(fd, slot int) (r record, err error) {
+	err = readInto(fd, slot, func(p []byte) error {
 		r, err = decodeRecord(p)
 		return err
 	})
@@ -22,7 +22,7 @@ func readRecord(fd int) (r record, err error) {
 
 // readLastToken returns the last token that the record at the beginning of fd names.
 func readLastToken(fd int) (last uint64, err error) {
-	err = readInto(fd, func(p []byte) error {
+	err = readInto(fd, 0, func(p []byte) error {
 		if p, err = checkedRecord(p); err == nil {
 			last = lastToken(p)
 		}
@@ -31,12 +31,12 @@ func readLastToken(fd int) (last uint64, err error) {
 	return last, err
 }
 
-// readInto calls use with the beginning of fd, which is valid during the call.
-func readInto(fd int, use func(p []byte) error) error {
+// readInto calls use with what is at a slot's place in fd, which is valid during the call.
+func readInto(fd, slot int, use func(p []byte) error) error {
 	buf := recordBuffers.Get().(*[maxRecord]byte)
 	defer recordBuffers.Put(buf)
 	for {
-		n, err := syscall.Pread(fd, buf[:], 0)
+		n, err := syscall.Pread(fd, buf[:], int64(slot)*maxRecord)
 		if err == nil {
 			return use(buf[:n])
 		}
@@ -46,13 +46,13 @@ func readInto(fd int, use func(p []byte) error) error {
 	}
 }
 
-// writeRecord writes r in one call, so that a process that dies leaves the old record or the new one.
-func writeRecord(fd int, r *record) error {
+// writeRecord writes r to a slot's place in one call, so that a process that dies leaves the old record or the new one.
+func writeRecord(fd, slot int, r *record) error {
 	buf := recordBuffers.Get().(*[maxRecord]byte)
 	defer recordBuffers.Put(buf)
 	p := r.appendTo(buf[:0])
 	for {
-		n, err := syscall.Pwrite(fd, p, 0)
+		n, err := syscall.Pwrite(fd, p, int64(slot)*maxRecord)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
