@@ -193,6 +193,10 @@ func (d *Driver) lastToken(f *lockFile) (uint64, error) {
 	return last, nil
 }
 
+// Path returns the lock's file, which need not be there yet. On the file of a mutex flock(1) and flock(2) take part: a
+// shell holds the lock for as long as it has the file open and flocked.
+func (d *Driver) Path(key driver.Key) string { return d.path(key) }
+
 func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
 
 // open returns an open file for key that nobody else in this process uses.
