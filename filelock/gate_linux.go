@@ -109,8 +109,8 @@ func (d *Driver) queueInside(ctx context.Context, a *attempt, r *driver.Request,
 	}
 	news := d.newNews(r, f)
 	defer news.stop()
-	news.tell()
 	f.joinLine()
+	news.tell() // from now on nobody who tries gets ahead
 
 	w := d.newWaiter(ctx)
 	defer w.stop()
