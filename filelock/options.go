@@ -8,7 +8,7 @@ import (
 )
 
 // kinds are the locks that there are, each with its own ending of the file's name.
-var kinds = []driver.Kind{driver.KindMutex, driver.KindElection, driver.KindRWMutex, driver.KindSemaphore}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
 // several reports whether locks of kind k can have several holders at once. Only Linux has them.
 func several(k driver.Kind) bool { return k == driver.KindRWMutex || k == driver.KindSemaphore }
