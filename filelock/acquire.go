@@ -21,7 +21,8 @@ const maxRestarts = 1000
 // the context's.
 //
 // Requests of anonymous owners on mutexes and elections are served, and on Linux those on read/write locks, but for
-// upgradeable reads, and on semaphores; others get an error matching driver.ErrUnsupported. Lease and Lost of the request mean nothing to this engine.
+// upgradeable reads, and on semaphores; others get an error matching driver.ErrUnsupported. Lease and Lost of the
+// request mean nothing to this engine.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err

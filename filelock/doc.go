@@ -15,8 +15,8 @@
 //
 //	flock /var/lib/app/locks/nightly.mutex ./backup.sh
 //
-// On the file of a read/write lock "flock -s" reads and "flock" writes, but in no line: it may get ahead of a writer that
-// waits. On the file of a semaphore flock(1) keeps everybody out who comes later; it takes no permits.
+// On the file of a read/write lock "flock -s" reads and "flock" writes, but in no line: it may get ahead of a writer
+// that waits. On the file of a semaphore flock(1) keeps everybody out who comes later; it takes no permits.
 //
 // A name whose encoding is too long for a file name is cut, and completed by its SHA-256; the whole name is in the
 // file's record.
@@ -52,18 +52,19 @@
 //
 // # Readers, writers, permits
 //
-// Linux has read/write locks and semaphores too. A writer has the flock exclusively, readers share it. Permits are marks
-// of the open file (OFD locks), as long as the permits that they stand for; the limit is such a mark as well. So readers,
-// permits and the limit end with their process, also by kill -9, at once, and no record has to be right for that.
+// Linux has read/write locks and semaphores too. A writer has the flock exclusively, readers share it. Permits are
+// marks of the open file (OFD locks), as long as the permits that they stand for; the limit is such a mark as well. So
+// readers, permits and the limit end with their process, also by kill -9, at once, and no record has to be right for
+// that.
 //
-// Everybody comes in through one gate, alone. The first in the line keeps the gate while it waits for those inside: readers
-// who keep coming do not starve a writer, and small requests do not starve a big one. Nobody holds a part of
+// Everybody comes in through one gate, alone. The first in the line keeps the gate while it waits for those inside:
+// readers who keep coming do not starve a writer, and small requests do not starve a big one. Nobody holds a part of
 // the permits while it waits for the rest, so requests for several do not wait for each other. The gate ends with its
 // process too. A process that is stopped (SIGSTOP) in the microseconds in which it goes through keeps the gate closed.
 //
-// The first in the line of a semaphore polls every 1 to 25 milliseconds, because the kernel can wait for one mark, but not
-// for enough of many. All others sleep in the kernel. An acquisition looks at the holders one by one, with two system
-// calls for each. A Try that meets somebody on the way in waits for up to 10 milliseconds before it is refused.
+// The first in the line of a semaphore polls every 1 to 25 milliseconds, because the kernel can wait for one mark, but
+// not for enough of many. All others sleep in the kernel. An acquisition looks at the holders one by one, with two
+// system calls for each. A Try that meets somebody on the way in waits for up to 10 milliseconds before it is refused.
 //
 // # What it cannot do
 //

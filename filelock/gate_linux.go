@@ -51,8 +51,8 @@ func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, 
 	return g, nil
 }
 
-// tryInside gets f through the gate, the flock and the permits without waiting: nil, EWOULDBLOCK, or what is wrong. What
-// it has got it keeps.
+// tryInside gets f through the gate, the flock and the permits without waiting: nil, EWOULDBLOCK, or what is wrong.
+// What it has got it keeps.
 func (f *lockFile) tryInside(r *driver.Request) error {
 	if err := f.sameLimit(r); err != nil { // at once, whoever is at the gate
 		return err

@@ -290,7 +290,8 @@ func TestLook_AtLocksWithSeveralHolders_ShowsEachWithItsWeight(t *testing.T) {
 		t.Fatalf("got %+v, %v", info, err)
 	}
 	first, other := info.Holders[0], info.Holders[1]
-	if first.Owner != one.Owner || first.Token != g.Token || first.Weight != 4 || !first.Shared || first.Since.IsZero() {
+	if first.Owner != one.Owner || first.Token != g.Token || first.Weight != 4 || !first.Shared ||
+		first.Since.IsZero() {
 		t.Errorf("got %+v", first)
 	}
 	if other.Owner != "owner of 1" || other.Weight != 2 || other.Token <= g.Token {

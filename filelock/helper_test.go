@@ -80,7 +80,8 @@ func answer(d *Driver, words []string) string {
 		}
 		return fmt.Sprint("token ", g.Token)
 	case "enter":
-		g, err := d.Acquire(ctx, inside(words[1], driver.Mode(number(words[2])), number(words[3]), number(words[4]), last))
+		mode, limit, weight := driver.Mode(number(words[2])), number(words[3]), number(words[4])
+		g, err := d.Acquire(ctx, inside(words[1], mode, limit, weight, last))
 		if err != nil {
 			return "error " + err.Error()
 		}

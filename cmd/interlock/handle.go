@@ -62,8 +62,8 @@ func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 	return nil, usage("%s wants a handle, or INTERLOCK_HANDLE to be one", cmd.CommandPath())
 }
 
-// openForHandles opens an engine on which a hold outlives its process, or says why there is none, and what to use for the
-// lock name instead.
+// openForHandles opens an engine on which a hold outlives its process, or says why there is none, and what to use for
+// the lock name instead.
 func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.Renewer, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {

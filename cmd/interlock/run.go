@@ -79,7 +79,8 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands behind the command is the command's
-	flags.VarP(durationOf(&o.wait, 0), "wait", "w", "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
+		"how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
@@ -137,7 +138,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		}
 		argv = []string{"/bin/sh", "-c", o.shell}
 	}
-	if err := cmp.Or(o.checkModes(), o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes()); err != nil {
+	err := cmp.Or(o.checkModes(), o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes())
+	if err != nil {
 		return nil, err
 	}
 	if o.noWait {
