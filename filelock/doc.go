@@ -1,5 +1,5 @@
-// Package filelock is the engine for one machine: a lock is flock(2) on a file, so there is no server, and the kernel
-// frees it the instant its process dies. It is the command's default.
+// Package filelock is the engine for one machine: a lock is flock(2) on a file (LockFileEx on Windows), so there is no
+// server, and the kernel frees it the instant its process dies. It is the command's default.
 //
 //	locks, err := interlock.Open(ctx, "file:///var/lib/app/locks", nil)
 //
@@ -113,6 +113,20 @@
 //
 // # Servers
 //
-// None. A local file system with flock is needed: ext4, xfs, btrfs, tmpfs and overlayfs are. Windows is not supported:
-// New returns an error matching driver.ErrUnsupported.
+// None. A local file system with flock is needed: ext4, xfs, btrfs, tmpfs and overlayfs are. On systems that have
+// neither flock nor LockFileEx, New returns an error matching driver.ErrUnsupported.
+//
+// # Windows
+//
+// Windows has mutexes and elections, by LockFileEx on a byte far behind the record. It compiles in CI; the conformance
+// suite was run under Wine, not under Windows itself. The URL names a drive: file:///C:/locks. What differs:
+//
+//   - Waits poll (every 1 to 25 ms), in no line, and holders are not listed, as on all systems but Linux.
+//   - After the end of a process Windows frees its locks when it comes to it, mostly at once.
+//   - [Driver.File] returns an error matching driver.ErrUnsupported: a child that inherits a handle has no lock by it
+//     once its parent has ended. A job that must not outlive the lock belongs into a job object that is closed with the
+//     process; signals to process groups do not exist. The command does not run on Windows.
+//   - Nobody can remove, rename or replace a lock file while a driver has it open, and a driver keeps the 16 that it
+//     used last open until Close. So there is nothing to compare, and a folder is cleaned up when nobody uses it.
+//   - Rights are those that the folder passes on; permission bits mean nothing.
 package filelock

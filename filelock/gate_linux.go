@@ -20,7 +20,7 @@ import (
 
 // lockInside is lock for read/write locks and semaphores.
 func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
-	err := f.tryInside(r)
+	err := f.tryInside(r, d.pace.gate)
 	if err == syscall.EWOULDBLOCK {
 		if r.Try {
 			f.unlock()
@@ -53,11 +53,11 @@ func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, 
 
 // tryInside gets f through the gate, the flock and the permits without waiting: nil, EWOULDBLOCK, or what is wrong.
 // What it has got it keeps.
-func (f *lockFile) tryInside(r *driver.Request) error {
+func (f *lockFile) tryInside(r *driver.Request, patience time.Duration) error {
 	if err := f.sameLimit(r); err != nil { // at once, whoever is at the gate
 		return err
 	}
-	if err := f.tryGate(r); err != nil {
+	if err := f.tryGate(r, patience); err != nil {
 		return err
 	}
 	if err := flock(f.fd, flockMode(r)|syscall.LOCK_NB); err != nil {
@@ -66,25 +66,23 @@ func (f *lockFile) tryInside(r *driver.Request) error {
 	return f.tryPermits(r)
 }
 
-// A Try waits this long at most for somebody who is just going through the gate, which takes some microseconds.
-const (
-	firstGatePause = 20 * time.Microsecond
-	lastGatePause  = 4 * time.Millisecond
-)
+// gatePause is between two looks of a Try at a gate that somebody is just going through, which takes some microseconds.
+const gatePause = 20 * time.Microsecond
 
 // tryGate takes the gate, unless somebody waits there. A Try that nothing follows must not be refused because of others
-// who are on their way in, so it looks again a few times.
-func (f *lockFile) tryGate(r *driver.Request) error {
-	once := !r.Try || r.SkipHolder // a wait follows
-	for pause := firstGatePause; ; pause *= 2 {
+// who are on their way in, so it looks again for as long as patience says. Short and even pauses give it a chance among
+// many who come and go.
+func (f *lockFile) tryGate(r *driver.Request, patience time.Duration) error {
+	if !r.Try || r.SkipHolder { // a wait follows
+		patience = 0
+	}
+	for start := time.Now(); ; time.Sleep(gatePause) {
 		if marked(f.fd, waiting, 1) {
 			return syscall.EWOULDBLOCK
 		}
-		err := f.enterGate()
-		if err != syscall.EWOULDBLOCK || once || pause > lastGatePause {
+		if err := f.enterGate(); err != syscall.EWOULDBLOCK || time.Since(start) >= patience {
 			return err
 		}
-		time.Sleep(pause)
 	}
 }
 

@@ -243,6 +243,7 @@ func TestTry_BesideOthersOnTheirWayIn_IsGranted(t *testing.T) {
 	var all sync.WaitGroup
 	for range goroutines {
 		d := open(t, dir)
+		d.pace.gate = time.Minute // nobody is kept from the processor for that long
 		all.Go(func() {
 			for range rounds {
 				if err := tryInside(t, d, reader(newID())); err != nil {

@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -102,7 +102,7 @@ func (k *foreigners) client(id fileID) string {
 func foreignClient(pid int) string { return fmt.Sprintf("process %d", pid) }
 
 // stableRecord reads a record that its holder may be writing at this moment: reads are not atomic with writes.
-func stableRecord(fd, slot int) (r record, err error) {
+func stableRecord(fd descriptor, slot int) (r record, err error) {
 	for range holderReads {
 		if r, err = readRecord(fd, slot); !errors.Is(err, errBadRecord) {
 			return r, err

@@ -1,4 +1,4 @@
-//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -8,7 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process. So there is no
+// There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process; those of Windows
+// cannot be asked for. So there is no
 // line, and nobody can tell who holds a lock without trying it.
 
 const tellsHolders = false
@@ -28,7 +29,7 @@ func (f *lockFile) markHeld() {}
 func (f *lockFile) dropMarks() {}
 
 // isHeld is asked when the lock was found taken. The record then is the holder's, or that of the last one before it.
-func isHeld(int) bool { return true }
+func isHeld(descriptor) bool { return true }
 
 func giveWay() {}
 
@@ -37,6 +38,6 @@ func (d *Driver) lockInside(context.Context, *attempt, *driver.Request, *lockFil
 	return driver.Grant{}, driver.ErrUnsupported
 }
 
-func holders(int) []driver.Holder { return nil }
+func holders(descriptor) []driver.Holder { return nil }
 
-func limitOf(int) int { return 0 }
+func limitOf(descriptor) int { return 0 }
