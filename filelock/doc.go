@@ -98,7 +98,7 @@
 // was made less than 0.05 milliseconds ago. To clean up, remove each file under its own lock, which nobody can have
 // meanwhile; without the flock, a file that is in use loses its exclusion:
 //
-//	for f in /var/lib/app/locks/*.{mutex,rw,sem,election}; do flock -n "$f" rm "$f"; done
+//	cd /var/lib/app/locks && for f in *.mutex *.rw *.sem *.election; do [ -f "$f" ] && flock -n "$f" rm "$f"; done
 //
 // # Signals
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // Read/write locks and semaphores let several holders in at once. Everybody who comes in does so through a gate, alone:
-// it is the turnstile of the mutex, but also taken when nobody waits. Whoever is first in the line keeps it while he
+// it is the turnstile of the mutex, but also taken when nobody waits. Whoever is first in the line keeps it while it
 // waits for those inside, so that readers who keep coming cannot starve a writer, nor small requests a big one. Tokens
 // are minted and slots chosen under the gate as well. All that is held belongs to one open file: gate, place in the
 // line, flock and slot end together, by a release or with the process.
@@ -88,14 +88,23 @@ func (f *lockFile) tryGate(r *driver.Request, patience time.Duration) error {
 
 // enterGate takes the gate if it is free: nil, EWOULDBLOCK, or errNoMarks.
 func (f *lockFile) enterGate() error {
-	switch err := setMark(f.fd, syscall.F_WRLCK, turnstile, 1); err {
-	case nil:
-		return nil
+	return gateError(setMark(f.fd, syscall.F_WRLCK, turnstile, 1))
+}
+
+// awaitGate sleeps in the kernel until f has the gate; a signal ends it with EINTR.
+func (f *lockFile) awaitGate() error {
+	return gateError(mark(f.fd, ofdSetWait, syscall.F_WRLCK, turnstile, 1))
+}
+
+// gateError keeps out whoever cannot have the gate: unlike that of a mutex it is not for order alone.
+func gateError(err error) error {
+	switch err {
+	case nil, syscall.EINTR:
+		return err
 	case syscall.EAGAIN, syscall.EACCES:
 		return syscall.EWOULDBLOCK
-	default:
-		return fmt.Errorf("%w: %w", errNoMarks, err)
 	}
+	return fmt.Errorf("%w: %w", errNoMarks, err)
 }
 
 // queueInside waits for the gate, then for the flock, then for the permits. The caller leaves the line.
@@ -112,7 +121,7 @@ func (d *Driver) queueInside(ctx context.Context, a *attempt, r *driver.Request,
 
 	w := d.newWaiter(ctx)
 	defer w.stop()
-	if err := w.wait(ctx, stage{block: f.awaitTurnstile, try: f.tryTurnstile}); err != nil {
+	if err := w.wait(ctx, stage{block: f.awaitGate, try: f.enterGate}); err != nil {
 		return err
 	}
 	news.tell()
@@ -143,7 +152,11 @@ func (f *lockFile) sameLimit(r *driver.Request) error {
 	if r.Kind != driver.KindSemaphore {
 		return nil
 	}
-	if limit := limitOf(f.fd); limit != 0 && limit != r.Limit {
+	limit, err := limitOf(f.fd)
+	if err != nil {
+		return err
+	}
+	if limit != 0 && limit != r.Limit {
 		return fmt.Errorf("the limit is %d while it is in use, not %d: %w", limit, r.Limit, driver.ErrConflict)
 	}
 	return nil
@@ -158,8 +171,12 @@ func (f *lockFile) tryPermits(r *driver.Request) error {
 	if err := f.sameLimit(r); err != nil {
 		return err
 	}
+	marks, err := slotMarks(f.fd)
+	if err != nil {
+		return err
+	}
 	taken := 0
-	for _, m := range slotMarks(f.fd) {
+	for _, m := range marks {
 		taken += m.weight
 	}
 	if taken > r.Limit-r.Weight {

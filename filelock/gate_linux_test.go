@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -233,7 +234,11 @@ func slotMarksOf(t *testing.T, d *Driver, key driver.Key) []slotMark {
 		t.Fatal(err)
 	}
 	defer f.close()
-	return slotMarks(f.fd)
+	marks, err := slotMarks(f.fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marks
 }
 
 // A Try is refused for holders and for those who wait, and not for those who are just on their way in.
@@ -342,4 +347,31 @@ func TestSemaphore_ThatNobodyCouldHave_IsRefusedForGood(t *testing.T) {
 		}
 	}
 	enter(t, d, permits(newID(), maxLimit, maxLimit))
+}
+
+// The kernel shows marks in an order of its own, so each has to be found between others.
+func TestSlots_TakenInAnyOrder_AreAllFound(t *testing.T) {
+	d := open(t, t.TempDir())
+	key := permits("", 1, 1).Key
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	var want []slotMark
+	for _, n := range random.Perm(40) {
+		f, err := openLockFile(d.path(key), d.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close()
+		f.slot = 1 + 3*n + random.IntN(3)
+		r := permits("", maxLimit, 1+random.IntN(maxLimit))
+		if err := f.markSlot(r); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, slotMark{f.slot, r.Weight, false})
+	}
+	slices.SortFunc(want, func(a, b slotMark) int { return a.slot - b.slot })
+	if got := slotMarksOf(t, d, key); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }

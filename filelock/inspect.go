@@ -107,7 +107,8 @@ func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 
 // several says who is inside f, a lock that several may hold at once.
 func (l *lister) several(f *lockFile, name *parsedName) (driver.LockInfo, bool) {
-	info := driver.LockInfo{Kind: name.kind, Limit: limitOf(f.fd), Holders: holders(f.fd)}
+	limit, _ := limitOf(f.fd) // it is not known where there are no holders either
+	info := driver.LockInfo{Kind: name.kind, Limit: limit, Holders: holders(f.fd)}
 	if len(info.Holders) == 0 { // perhaps flock(1)
 		holder, held := l.holder(f, name)
 		info.Name, info.Holders = name.name, []driver.Holder{holder}

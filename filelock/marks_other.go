@@ -40,4 +40,4 @@ func (d *Driver) lockInside(context.Context, *attempt, *driver.Request, *lockFil
 
 func holders(descriptor) []driver.Holder { return nil }
 
-func limitOf(descriptor) int { return 0 }
+func limitOf(descriptor) (int, error) { return 0, nil }

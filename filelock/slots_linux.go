@@ -31,7 +31,7 @@ type slotMark struct {
 
 // slotMarks returns the slots that other open files than fd have, lowest first. The kernel shows one mark of a range at
 // a time, whichever it likes, so what is left on both sides is asked for again: two calls for each holder.
-func slotMarks(fd int) []slotMark {
+func slotMarks(fd int) ([]slotMark, error) {
 	type span struct{ from, to int64 }
 	var found []slotMark
 	open := []span{{slotMarks0, slotMarks0 + maxSlots*slotStride}}
@@ -39,7 +39,10 @@ func slotMarks(fd int) []slotMark {
 		s := open[len(open)-1]
 		open = open[:len(open)-1]
 		l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: s.from, Len: s.to - s.from}
-		if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil || l.Type == syscall.F_UNLCK {
+		if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil {
+			return nil, gateError(err)
+		}
+		if l.Type == syscall.F_UNLCK {
 			continue
 		}
 		slot := (l.Start - slotMarks0) / slotStride
@@ -52,13 +55,17 @@ func slotMarks(fd int) []slotMark {
 		}
 	}
 	slices.SortFunc(found, func(a, b slotMark) int { return a.slot - b.slot })
-	return found
+	return found, nil
 }
 
 // freeSlot returns the lowest slot that nobody has. The caller has the gate.
 func freeSlot(fd int) (int, error) {
+	marks, err := slotMarks(fd)
+	if err != nil {
+		return 0, err
+	}
 	free := 1
-	for _, m := range slotMarks(fd) {
+	for _, m := range marks {
 		if m.slot != free {
 			break
 		}
@@ -86,17 +93,21 @@ func (f *lockFile) markSlot(r *driver.Request) error {
 }
 
 // limitOf returns the limit that is in force, or 0.
-func limitOf(fd int) int {
+func limitOf(fd int) (int, error) {
 	l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: limitMark, Len: 1}
-	if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil || l.Type == syscall.F_UNLCK {
-		return 0
+	if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil {
+		return 0, gateError(err)
 	}
-	return int(l.Len)
+	if l.Type == syscall.F_UNLCK {
+		return 0, nil
+	}
+	return int(l.Len), nil
 }
 
 // holders says who is inside, by the slots' records.
 func holders(fd int) (all []driver.Holder) {
-	for _, m := range slotMarks(fd) {
+	marks, _ := slotMarks(fd) // where there can be none, nobody is inside
+	for _, m := range marks {
 		r, _ := stableRecord(fd, m.slot) // a record that cannot be read leaves a holder without a name
 		all = append(all, driver.Holder{
 			Owner: r.Owner, Client: r.Client, Label: r.Label, Token: r.First, Since: r.Since,
