@@ -63,8 +63,9 @@
 // process too. A process that is stopped (SIGSTOP) in the microseconds in which it goes through keeps the gate closed.
 //
 // The first in the line of a semaphore polls every 1 to 25 milliseconds, because the kernel can wait for one mark, but
-// not for enough of many. All others sleep in the kernel. An acquisition looks at the holders one by one, with two
-// system calls for each. A Try that meets somebody on the way in waits for up to 10 milliseconds before it is refused.
+// not for enough of many. All others sleep in the kernel. A grant of permits looks at all holders, with two system
+// calls for each: some 20 milliseconds beside a thousand. A Try that meets somebody on the way in waits for up to 10
+// milliseconds before it is refused.
 //
 // # What it cannot do
 //

@@ -370,8 +370,9 @@ func TestSlots_TakenInAnyOrder_AreAllFound(t *testing.T) {
 		}
 		want = append(want, slotMark{f.slot, r.Weight, false})
 	}
-	slices.SortFunc(want, func(a, b slotMark) int { return a.slot - b.slot })
-	if got := slotMarksOf(t, d, key); !slices.Equal(got, want) {
+	got, bySlot := slotMarksOf(t, d, key), func(a, b slotMark) int { return a.slot - b.slot }
+	slices.SortFunc(want, bySlot)
+	if slices.SortFunc(got, bySlot); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

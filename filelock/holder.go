@@ -50,7 +50,7 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 		return e, false
 	}
 	if several(key.Kind) {
-		for _, h := range holders(f.fd) { // any of them
+		for _, h := range holders(f.fd) { // the first of them
 			e.Owner, e.Client, e.Token, e.Since = h.Owner, h.Client, h.Token, h.Since
 			break
 		}

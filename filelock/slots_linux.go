@@ -1,7 +1,9 @@
 package filelock
 
 import (
+	"cmp"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"syscall"
 
@@ -29,7 +31,7 @@ type slotMark struct {
 	exclusive bool
 }
 
-// slotMarks returns the slots that other open files than fd have, lowest first. The kernel shows one mark of a range at
+// slotMarks returns the slots that other open files than fd have, in any order. The kernel shows one mark of a range at
 // a time, whichever it likes, so what is left on both sides is asked for again: two calls for each holder.
 func slotMarks(fd int) ([]slotMark, error) {
 	type span struct{ from, to int64 }
@@ -54,27 +56,23 @@ func slotMarks(fd int) ([]slotMark, error) {
 			open = append(open, span{after, s.to})
 		}
 	}
-	slices.SortFunc(found, func(a, b slotMark) int { return a.slot - b.slot })
 	return found, nil
 }
 
-// freeSlot returns the lowest slot that nobody has. The caller has the gate.
+// freeSlot returns a slot that nobody has. It guesses, among twice as many each time, because looking at all that are
+// taken costs the more the more there are. The caller has the gate.
 func freeSlot(fd int) (int, error) {
-	marks, err := slotMarks(fd)
-	if err != nil {
-		return 0, err
-	}
-	free := 1
-	for _, m := range marks {
-		if m.slot != free {
-			break
+	for among := 1; among < maxSlots; among *= 2 {
+		slot := 1 + rand.IntN(among)
+		l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: slotMarks0 + int64(slot)*slotStride, Len: slotStride}
+		if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil {
+			return 0, gateError(err)
 		}
-		free++
+		if l.Type == syscall.F_UNLCK {
+			return slot, nil
+		}
 	}
-	if free >= maxSlots {
-		return 0, errNoSlot
-	}
-	return free, nil
+	return 0, errNoSlot
 }
 
 // markSlot takes f's slot for r, and puts the limit in force. The caller has the gate.
@@ -104,7 +102,7 @@ func limitOf(fd int) (int, error) {
 	return int(l.Len), nil
 }
 
-// holders says who is inside, by the slots' records.
+// holders says who is inside, by the slots' records: first who came first.
 func holders(fd int) (all []driver.Holder) {
 	marks, _ := slotMarks(fd) // where there can be none, nobody is inside
 	for _, m := range marks {
@@ -114,5 +112,6 @@ func holders(fd int) (all []driver.Holder) {
 			Weight: m.weight, Shared: !m.exclusive,
 		})
 	}
+	slices.SortFunc(all, func(a, b driver.Holder) int { return cmp.Compare(a.Token, b.Token) })
 	return all
 }
