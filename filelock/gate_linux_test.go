@@ -338,8 +338,9 @@ func TestAcquire_WhileAnotherIsAtTheGate_WaitsUntilThatIsThrough(t *testing.T) {
 
 func TestSemaphore_ThatNobodyCouldHave_IsRefusedForGood(t *testing.T) {
 	d := open(t, t.TempDir())
+	tooMany := int64(maxLimit) + 1 // negative where an int has 32 bits
 	for _, r := range []*driver.Request{
-		permits(newID(), 3, 4), permits(newID(), 3, 0), permits(newID(), maxLimit+1, 1),
+		permits(newID(), 3, 4), permits(newID(), 3, 0), permits(newID(), int(tooMany), 1),
 		inside(newID(), driver.Exclusive, 3, 1, "x"), inside(newID(), driver.Upgradeable, 0, 1, "x"),
 	} {
 		if err := tryInside(t, d, r); err == nil || !driver.IsDefinite(err) || errors.Is(err, driver.ErrHeld) {
