@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -20,8 +20,9 @@ const maxRestarts = 1000
 // Acquire takes the flock of the lock's file. When ctx ends first, nothing is held and nothing waits, and the error is
 // the context's.
 //
-// Only exclusive requests of anonymous owners on mutexes are served; others get an error matching
-// driver.ErrUnsupported. Lease and Lost of the request mean nothing to this engine.
+// Requests of anonymous owners on mutexes and elections are served, and on Linux those on read/write locks, but for
+// upgradeable reads, and on semaphores; others get an error matching driver.ErrUnsupported. Lease and Lost of the
+// request mean nothing to this engine.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err
@@ -39,10 +40,17 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 
 func servable(r *driver.Request) error {
 	switch {
-	case !slices.Contains(kinds, r.Kind):
+	case !slices.Contains(kinds, r.Kind) || several(r.Kind) && !tellsHolders:
 		return fmt.Errorf("file: locks of kind %s: %w", r.Kind, driver.ErrUnsupported)
-	case r.Mode != driver.Exclusive:
+	case r.Mode == driver.Upgradeable:
+		return fmt.Errorf("file: upgradeable reads, as %s: %w", noConversion, driver.ErrUnsupported)
+	case (r.Kind == driver.KindMutex || r.Kind == driver.KindElection) && r.Mode != driver.Exclusive:
 		return fmt.Errorf("file: only exclusive holds: %w", driver.ErrUnsupported)
+	case r.Kind == driver.KindSemaphore && (r.Mode == driver.Exclusive || r.Limit > maxLimit):
+		return fmt.Errorf("file: a semaphore has shared holds and a limit of at most %d: %w", maxLimit,
+			driver.ErrUnsupported)
+	case r.Kind == driver.KindSemaphore && (r.Weight < 1 || r.Weight > r.Limit):
+		return fmt.Errorf("the weight %d is not from one to the limit %d: %w", r.Weight, r.Limit, driver.ErrConflict)
 	case r.Named:
 		return fmt.Errorf("file: named owners, as the kernel knows descriptors, not owners: %w", driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
@@ -79,6 +87,9 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 var errMoved = errors.New("the lock file was removed or replaced")
 
 func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
+	if several(r.Kind) {
+		return d.lockInside(ctx, a, r, f)
+	}
 	now := time.Now()
 	f.turn.ask(d.pace, now)
 	ours := f.takeOver(now)
@@ -152,10 +163,14 @@ func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) 
 	if err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
 	}
-	err = writeRecord(f.fd, &record{
+	rec := &record{
 		First: first, Last: first + uint64(n) - 1, Since: now, PID: d.pid,
 		Name: r.Name, Owner: r.Owner, Client: r.Client, Label: r.Label,
-	})
+	}
+	err = writeRecord(f.fd, 0, rec)
+	if err == nil && f.slot > 0 {
+		err = writeRecord(f.fd, f.slot, rec)
+	}
 	if err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
 	}
@@ -178,6 +193,10 @@ func (d *Driver) lastToken(f *lockFile) (uint64, error) {
 	}
 	return last, nil
 }
+
+// Path returns the lock's file, which need not be there yet. On the file of a mutex flock(1) and flock(2) take part: a
+// shell holds the lock for as long as it has the file open and flocked.
+func (d *Driver) Path(key driver.Key) string { return d.path(key) }
 
 func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
 

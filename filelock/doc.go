@@ -1,5 +1,5 @@
-// Package filelock is the engine for one machine: a lock is flock(2) on a file, so there is no server, and the kernel
-// frees it the instant its process dies. It is the command's default.
+// Package filelock is the engine for one machine: a lock is flock(2) on a file (LockFileEx on Windows), so there is no
+// server, and the kernel frees it the instant its process dies. It is the command's default.
 //
 //	locks, err := interlock.Open(ctx, "file:///var/lib/app/locks", nil)
 //
@@ -11,9 +11,12 @@
 // everybody who locks must be able to write.
 //
 // Each lock is one file: its name percent-encoded (a to z, 0 to 9, dot, dash and underscore stand for themselves) and
-// ".mutex". So flock(1) takes part, in both directions:
+// ".mutex", ".rw", ".sem" or ".election". So flock(1) takes part, in both directions:
 //
 //	flock /var/lib/app/locks/nightly.mutex ./backup.sh
+//
+// On the file of a read/write lock "flock -s" reads and "flock" writes, but in no line: it may get ahead of a writer
+// that waits. On the file of a semaphore flock(1) keeps everybody out who comes later; it takes no permits.
 //
 // A name whose encoding is too long for a file name is cut, and completed by its SHA-256; the whole name is in the
 // file's record.
@@ -47,6 +50,23 @@
 //
 // An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close (bench/README.md).
 //
+// # Readers, writers, permits
+//
+// Linux has read/write locks and semaphores too. A writer has the flock exclusively, readers share it. Permits are
+// marks of the open file (OFD locks), as long as the permits that they stand for; the limit is such a mark as well. So
+// readers, permits and the limit end with their process, also by kill -9, at once, and no record has to be right for
+// that.
+//
+// Everybody comes in through one gate, alone. The first in the line keeps the gate while it waits for those inside:
+// readers who keep coming do not starve a writer, and small requests do not starve a big one. Nobody holds a part of
+// the permits while it waits for the rest, so requests for several do not wait for each other. The gate ends with its
+// process too. A process that is stopped (SIGSTOP) in the microseconds in which it goes through keeps the gate closed.
+//
+// The first in the line of a semaphore polls every 1 to 25 milliseconds, because the kernel can wait for one mark, but
+// not for enough of many. All others sleep in the kernel. A grant of permits looks at all holders, with two system
+// calls for each: some 20 milliseconds beside a thousand. A Try that meets somebody on the way in waits for up to 10
+// milliseconds before it is refused.
+//
 // # What it cannot do
 //
 //   - Names of holders that are not of this package, such as flock(1), are found in /proc/locks (Linux). While it is
@@ -55,7 +75,8 @@
 //     getting the lock.
 //   - Machines. flock works between the processes of one machine; on network file systems it depends on the server and
 //     on mount options. Diagnose warns about them.
-//   - Modes. Only the mutex: flock knows shared locks, but no fair queue of them.
+//   - Upgrades and downgrades: flock gives a lock up while it changes its mode, so another could get in between.
+//   - Read/write locks and semaphores outside Linux, and on file systems and in sandboxes without OFD locks.
 //   - Named owners. The kernel knows descriptors, not owners.
 //   - Order. The line is only nearly first come, first served: the kernel wakes waiters in the order in which they
 //     came, but a running process can get ahead of one that is waking up, and a signal sends a waiter to the end.
@@ -78,7 +99,7 @@
 // was made less than 0.05 milliseconds ago. To clean up, remove each file under its own lock, which nobody can have
 // meanwhile; without the flock, a file that is in use loses its exclusion:
 //
-//	for f in /var/lib/app/locks/*.mutex; do flock -n "$f" rm "$f"; done
+//	cd /var/lib/app/locks && for f in *.mutex *.rw *.sem *.election; do [ -f "$f" ] && flock -n "$f" rm "$f"; done
 //
 // # Signals
 //
@@ -93,6 +114,20 @@
 //
 // # Servers
 //
-// None. A local file system with flock is needed: ext4, xfs, btrfs, tmpfs and overlayfs are. Windows is not supported:
-// New returns an error matching driver.ErrUnsupported.
+// None. A local file system with flock is needed: ext4, xfs, btrfs, tmpfs and overlayfs are. On systems that have
+// neither flock nor LockFileEx, New returns an error matching driver.ErrUnsupported.
+//
+// # Windows
+//
+// Windows has mutexes and elections, by LockFileEx on a byte far behind the record. It compiles in CI; the conformance
+// suite was run under Wine, not under Windows itself. The URL names a drive: file:///C:/locks. What differs:
+//
+//   - Waits poll (every 1 to 25 ms), in no line, and holders are not listed, as on all systems but Linux.
+//   - After the end of a process Windows frees its locks when it comes to it, mostly at once.
+//   - [Driver.File] returns an error matching driver.ErrUnsupported: a child that inherits a handle has no lock by it
+//     once its parent has ended. A job that must not outlive the lock belongs into a job object that is closed with the
+//     process; signals to process groups do not exist. The command does not run on Windows.
+//   - Nobody can remove, rename or replace a lock file while a driver has it open, and a driver keeps the 16 that it
+//     used last open until Close. So there is nothing to compare, and a folder is cleaned up when nobody uses it.
+//   - Rights are those that the folder passes on; permission bits mean nothing.
 package filelock

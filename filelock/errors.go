@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -16,6 +16,9 @@ var errNotRegular = errors.New("it is not a regular file")
 // errRestless is a path that shows another file each time.
 var errRestless = errors.New("it is another file each time it is looked at")
 
+// errNoMarks is a lack of open file description locks. A mutex does without them.
+var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
+
 // pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as
 // after every error of this package. It unwraps to the system's error. All errors of the system come through here.
 func pathError(what, path string, err error) error {
@@ -30,7 +33,7 @@ func adviceFor(err error) string {
 	switch {
 	case errors.Is(err, errNotRegular):
 		return "remove it, or name another folder"
-	case errors.Is(err, errRestless):
+	case errors.Is(err, errRestless), errors.Is(err, errNoMarks):
 		return "name a folder on a local file system"
 	case errors.Is(err, errTokensUsedUp):
 		return "remove the file under its lock"
@@ -40,34 +43,6 @@ func adviceFor(err error) string {
 		return ""
 	}
 	return adviceForErrno(errno)
-}
-
-func adviceForErrno(errno syscall.Errno) string {
-	switch errno {
-	case syscall.EACCES, syscall.EPERM:
-		return "give this user write access to the folder and its files, or name another folder"
-	case syscall.EROFS:
-		return "name a folder on a writable file system"
-	case syscall.ENOSPC, syscall.EDQUOT:
-		return "free space or inodes on its file system"
-	case syscall.EMFILE:
-		return "raise this process's limit of open files (ulimit -n)"
-	case syscall.ENFILE:
-		return "the whole system has too many open files"
-	case syscall.ENOTDIR, syscall.EEXIST:
-		return "a part of the path is a file; name a folder"
-	case syscall.EISDIR:
-		return "a folder stands where the lock file belongs; remove it, or name another folder"
-	case syscall.ENXIO, syscall.ENODEV:
-		return "remove what stands where the lock file belongs, or name another folder"
-	case syscall.ELOOP:
-		return "lock files must not be symbolic links; remove it"
-	case syscall.ENAMETOOLONG:
-		return "the path is too long; name a folder with a shorter path"
-	case syscall.ENOLCK, syscall.EOPNOTSUPP, syscall.ENOSYS:
-		return "the file system does not support flock; name a folder on a local one"
-	}
-	return ""
 }
 
 // isOfOneFile reports whether an error is about the file that was opened and no other.

@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // folderMode is for folders that this package creates: nobody else sees who locks what. An operator who wants to share
@@ -42,11 +41,4 @@ func reason(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// writable asks the kernel, which also knows of read-only mounts. What it says holds for the moment; Acquire reports
-// what comes later.
-func writable(dir string) error {
-	const write, search = 2, 1
-	return syscall.Access(dir, write|search)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -48,7 +49,8 @@ func helper(mode string) int {
 }
 
 // serve opens a driver and answers each line of standard input with one line: "try ID NAME" and "lock ID NAME" with
-// "token N" or "error ...", "release ID NAME" and "spawn NAME" with "ok" or "error ...".
+// "token N" or "error ...", "release ID NAME" and "spawn NAME" with "ok" or "error ...". "enter ID MODE LIMIT
+// WEIGHT NAME" is "lock" of a semaphore, or with limit 0 of a read/write lock.
 func serve(dir string) int {
 	d, err := New(dir, nil)
 	if err != nil {
@@ -73,6 +75,13 @@ func answer(d *Driver, words []string) string {
 		r := request(words[1], last)
 		r.Try = verb == "try"
 		g, err := d.Acquire(ctx, r)
+		if err != nil {
+			return "error " + err.Error()
+		}
+		return fmt.Sprint("token ", g.Token)
+	case "enter":
+		mode, limit, weight := driver.Mode(number(words[2])), number(words[3]), number(words[4])
+		g, err := d.Acquire(ctx, inside(words[1], mode, limit, weight, last))
 		if err != nil {
 			return "error " + err.Error()
 		}
@@ -199,6 +208,24 @@ func request(id, name string) *driver.Request {
 		Key: mutex(name), ID: id, Tokens: 1, Weight: 1,
 		Owner: "owner of " + id, Client: "client of " + id, Label: "label of " + id,
 	}
+}
+
+// inside asks for permits of the semaphore name, or with limit 0 for the read/write lock.
+func inside(id string, mode driver.Mode, limit, weight int, name string) *driver.Request {
+	r := request(id, name)
+	r.Kind, r.Mode, r.Limit, r.Weight = driver.KindSemaphore, mode, limit, weight
+	if limit == 0 {
+		r.Kind = driver.KindRWMutex
+	}
+	return r
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
 
 var lastID atomic.Int64

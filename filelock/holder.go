@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -49,7 +49,14 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	if !isHeld(f.fd) {
 		return e, false
 	}
-	if r, err := stableRecord(f.fd); err == nil {
+	if several(key.Kind) {
+		for _, h := range holders(f.fd) { // the first of them
+			e.Owner, e.Client, e.Token, e.Since = h.Owner, h.Client, h.Token, h.Since
+			break
+		}
+		return e, true
+	}
+	if r, err := stableRecord(f.fd, 0); err == nil {
 		e.Owner, e.Client, e.Token, e.Since = r.Owner, r.Client, r.First, r.Since
 	}
 	return e, true
@@ -95,9 +102,9 @@ func (k *foreigners) client(id fileID) string {
 func foreignClient(pid int) string { return fmt.Sprintf("process %d", pid) }
 
 // stableRecord reads a record that its holder may be writing at this moment: reads are not atomic with writes.
-func stableRecord(fd int) (r record, err error) {
+func stableRecord(fd descriptor, slot int) (r record, err error) {
 	for range holderReads {
-		if r, err = readRecord(fd); !errors.Is(err, errBadRecord) {
+		if r, err = readRecord(fd, slot); !errors.Is(err, errBadRecord) {
 			return r, err
 		}
 	}

@@ -161,7 +161,7 @@ func TestNews_WhileTheListIsRead_ALaterHolderIsTold(t *testing.T) {
 	n := &news{d: d, key: mutex("x"), f: f, waiting: func(h *driver.HeldError) { told = append(told, h.Client) }}
 	n.lookFurther()
 	n.stop()
-	r, err := stableRecord(f.fd)
+	r, err := stableRecord(f.fd, 0)
 	if err != nil || r.Client == "" || !slices.Equal(told, []string{r.Client}) {
 		t.Errorf("told %q; the record is of %q, %v", told, r.Client, err)
 	}

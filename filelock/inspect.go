@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -94,6 +94,10 @@ func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 	}
 	f := &lockFile{fd: fd, path: path}
 	defer func() { _ = syscall.Close(fd) }() // only read
+	if several(name.kind) {
+		info, held := l.several(f, &name)
+		return info, held && strings.HasPrefix(info.Name, l.prefix), nil
+	}
 	holder, held := l.holder(f, &name)
 	if !held || !strings.HasPrefix(name.name, l.prefix) {
 		return driver.LockInfo{}, false, nil
@@ -101,10 +105,28 @@ func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 	return driver.LockInfo{Kind: name.kind, Name: name.name, Limit: 1, Holders: []driver.Holder{holder}}, true, nil
 }
 
+// several says who is inside f, a lock that several may hold at once.
+func (l *lister) several(f *lockFile, name *parsedName) (driver.LockInfo, bool) {
+	limit, _ := limitOf(f.fd) // it is not known where there are no holders either
+	info := driver.LockInfo{Kind: name.kind, Limit: limit, Holders: holders(f.fd)}
+	if len(info.Holders) == 0 { // perhaps flock(1)
+		holder, held := l.holder(f, name)
+		info.Name, info.Holders = name.name, []driver.Holder{holder}
+		return info, held
+	}
+	if name.hashed {
+		if r, err := stableRecord(f.fd, 0); err == nil {
+			name.name = r.Name
+		}
+	}
+	info.Name = name.name
+	return info, true
+}
+
 // holder says who holds f, and completes the name from the record.
 func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
 	marked := isHeld(f.fd)
-	r, err := stableRecord(f.fd)
+	r, err := stableRecord(f.fd, 0)
 	if name.hashed && err == nil {
 		name.name = r.Name
 	}

@@ -26,7 +26,7 @@ func TestLinger_TakenOver_GivesALargerTokenAndTellsTheNewOwner(t *testing.T) {
 		if l.free() {
 			t.Fatal("another gets in beside the hold")
 		}
-		r, err := readRecord(l.wait.fd)
+		r, err := readRecord(l.wait.fd, 0)
 		if err != nil || r.First != l.last.Token || r.Owner != "owner of "+l.id {
 			t.Fatalf("the record is %+v, %v", r, err)
 		}

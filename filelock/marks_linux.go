@@ -6,8 +6,9 @@ import "syscall"
 // flock(2) does not see on local Linux file systems, nor the other way round. Like the flock they belong to the open
 // file and end with it. The bytes lie far behind every record; the file does not grow by them.
 //
-// The marks serve order and inspection. Exclusion never rests on them: where a file system or sandbox knows no OFD
-// locks, their errors are ignored and waiters stand at the flock itself, in no line.
+// On a mutex the marks serve order and inspection, and exclusion does not rest on them: where a file system or sandbox
+// knows no OFD locks, their errors are ignored and waiters stand at the flock itself, in no line. Read/write locks and
+// semaphores need them, see gate_linux.go.
 const (
 	firstMark = 1 << 62
 
@@ -24,7 +25,7 @@ const (
 	// microseconds young. Asking for it disturbs nobody, unlike trying the flock.
 	held = firstMark + 2
 
-	marks = 3
+	toTheEnd = 0 // all bytes from a mark on, those of slots_linux.go too
 )
 
 // Open file description locks, which package syscall does not name.
@@ -81,7 +82,7 @@ func orUnmarked(err error) error {
 
 func (f *lockFile) markHeld() { _ = setMark(f.fd, syscall.F_RDLCK, held, 1) }
 
-func (f *lockFile) dropMarks() { _ = setMark(f.fd, syscall.F_UNLCK, firstMark, marks) }
+func (f *lockFile) dropMarks() { _ = setMark(f.fd, syscall.F_UNLCK, firstMark, toTheEnd) }
 
 // isHeld reports whether another open file than fd has the lock with a record of ours.
 func isHeld(fd int) bool { return marked(fd, held, 1) }

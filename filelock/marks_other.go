@@ -1,8 +1,15 @@
-//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
-// There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process. So there is no
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process; those of Windows
+// cannot be asked for. So there is no
 // line, and nobody can tell who holds a lock without trying it.
 
 const tellsHolders = false
@@ -22,6 +29,15 @@ func (f *lockFile) markHeld() {}
 func (f *lockFile) dropMarks() {}
 
 // isHeld is asked when the lock was found taken. The record then is the holder's, or that of the last one before it.
-func isHeld(int) bool { return true }
+func isHeld(descriptor) bool { return true }
 
 func giveWay() {}
+
+// lockInside is never called: servable refuses read/write locks and semaphores here.
+func (d *Driver) lockInside(context.Context, *attempt, *driver.Request, *lockFile) (driver.Grant, error) {
+	return driver.Grant{}, driver.ErrUnsupported
+}
+
+func holders(descriptor) []driver.Holder { return nil }
+
+func limitOf(descriptor) (int, error) { return 0, nil }

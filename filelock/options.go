@@ -8,7 +8,15 @@ import (
 )
 
 // kinds are the locks that there are, each with its own ending of the file's name.
-var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
+
+// several reports whether locks of kind k can have several holders at once. Only Linux has them.
+func several(k driver.Kind) bool { return k == driver.KindRWMutex || k == driver.KindSemaphore }
+
+// maxLimit is the largest limit of a semaphore.
+const maxLimit = 1<<31 - 1
+
+const noConversion = "flock gives a lock up while it changes its mode"
 
 // checksPage explains the checks of Diagnose.
 const checksPage = "docs/operations.md#findings-on-files"
@@ -41,11 +49,7 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Breaking, Reason: "the kernel cannot take a lock from a process; kill the process"},
 			{Ability: driver.Waiters, Reason: "the kernel knows that somebody waits, not who"},
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
-			{
-				Ability: driver.Ability(driver.KindRWMutex),
-				Reason:  "flock knows shared locks, but no fair queue of them and no tokens",
-			},
-			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
+			{Ability: driver.Conversion, Reason: noConversion},
 			{Ability: driver.Recalls, Reason: "the kernel tells nobody that another process waits in flock"},
 			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others " +
 				"out after that"},
@@ -60,9 +64,14 @@ func traits(tellsHolders bool) driver.Traits {
 		},
 	}
 	if !tellsHolders {
-		t.Unsupported = append(t.Unsupported, driver.Unsupported{
-			Ability: driver.Holders, Reason: "only Linux tells whether a file is locked without taking the lock",
-		})
+		const reason = "only Linux has byte locks that belong to an open file"
+		t.Kinds = slices.DeleteFunc(t.Kinds, several)
+		t.Unsupported = append(t.Unsupported,
+			driver.Unsupported{Ability: driver.Ability(driver.KindRWMutex), Reason: reason},
+			driver.Unsupported{Ability: driver.Ability(driver.KindSemaphore), Reason: reason},
+			driver.Unsupported{
+				Ability: driver.Holders, Reason: "only Linux tells whether a file is locked without taking the lock",
+			})
 	}
 	return t
 }

@@ -1,19 +1,18 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
 import (
 	"io"
 	"sync"
-	"syscall"
 )
 
 // recordBuffers spare each acquisition two kilobytes of garbage.
 var recordBuffers = sync.Pool{New: func() any { return new([maxRecord]byte) }}
 
-// readRecord reads the record at the beginning of fd.
-func readRecord(fd int) (r record, err error) {
-	err = readInto(fd, func(p []byte) error {
+// readRecord reads the record of a slot of fd. That at the beginning, slot 0, is the lock's.
+func readRecord(fd descriptor, slot int) (r record, err error) {
+	err = readInto(fd, slot, func(p []byte) error {
 		r, err = decodeRecord(p)
 		return err
 	})
@@ -21,8 +20,8 @@ func readRecord(fd int) (r record, err error) {
 }
 
 // readLastToken returns the last token that the record at the beginning of fd names.
-func readLastToken(fd int) (last uint64, err error) {
-	err = readInto(fd, func(p []byte) error {
+func readLastToken(fd descriptor) (last uint64, err error) {
+	err = readInto(fd, 0, func(p []byte) error {
 		if p, err = checkedRecord(p); err == nil {
 			last = lastToken(p)
 		}
@@ -31,36 +30,25 @@ func readLastToken(fd int) (last uint64, err error) {
 	return last, err
 }
 
-// readInto calls use with the beginning of fd, which is valid during the call.
-func readInto(fd int, use func(p []byte) error) error {
+// readInto calls use with what is at a slot's place in fd, which is valid during the call.
+func readInto(fd descriptor, slot int, use func(p []byte) error) error {
 	buf := recordBuffers.Get().(*[maxRecord]byte)
 	defer recordBuffers.Put(buf)
-	for {
-		n, err := syscall.Pread(fd, buf[:], 0)
-		if err == nil {
-			return use(buf[:n])
-		}
-		if err != syscall.EINTR {
-			return err
-		}
+	n, err := pread(fd, buf[:], int64(slot)*maxRecord)
+	if err != nil {
+		return err
 	}
+	return use(buf[:n])
 }
 
-// writeRecord writes r in one call, so that a process that dies leaves the old record or the new one.
-func writeRecord(fd int, r *record) error {
+// writeRecord writes r to a slot's place in one call, so that a process that dies leaves the old record or the new one.
+func writeRecord(fd descriptor, slot int, r *record) error {
 	buf := recordBuffers.Get().(*[maxRecord]byte)
 	defer recordBuffers.Put(buf)
 	p := r.appendTo(buf[:0])
-	for {
-		n, err := syscall.Pwrite(fd, p, 0)
-		switch {
-		case err == syscall.EINTR:
-		case err != nil:
-			return err
-		case n < len(p):
-			return io.ErrShortWrite
-		default:
-			return nil
-		}
+	n, err := pwrite(fd, p, int64(slot)*maxRecord)
+	if err == nil && n < len(p) {
+		return io.ErrShortWrite
 	}
+	return err
 }

@@ -1,4 +1,4 @@
-//go:build (linux && !amd64 && !arm64) || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build (linux && !amd64 && !arm64) || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 

@@ -141,7 +141,7 @@ func TestTokens_AfterTheRecordIsLost_GrowWithTheClock(t *testing.T) {
 func TestAcquire_WhenTokensAreUsedUp_HoldsNothing(t *testing.T) {
 	d := open(t, t.TempDir())
 	f := openFile(t, d, "x")
-	if err := writeRecord(f.fd, &record{First: maxToken, Last: maxToken, Since: time.Now()}); err != nil {
+	if err := writeRecord(f.fd, 0, &record{First: maxToken, Last: maxToken, Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := try(d, newID(), "x"); !errors.Is(err, errTokensUsedUp) || !strings.Contains(err.Error(), f.path) {

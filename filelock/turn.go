@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || windows
 
 package filelock
 
@@ -16,9 +16,13 @@ type pace struct {
 	turn time.Duration // how long a turn lasts
 	// comeback is how soon who gave back has to ask again. It is about what a waiter needs to wake up.
 	comeback time.Duration
+	// gate is how long a Try may look whether the gate becomes free, on locks that several hold at once.
+	gate time.Duration
 }
 
-func usualPace() pace { return pace{turn: time.Millisecond, comeback: 100 * time.Microsecond} }
+func usualPace() pace {
+	return pace{turn: time.Millisecond, comeback: 100 * time.Microsecond, gate: 10 * time.Millisecond}
+}
 
 // forgets is for how long it counts that somebody had come back, if it cannot do so because it is not its turn.
 const forgets = 20 * time.Millisecond

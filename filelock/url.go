@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -43,6 +45,9 @@ func folderOf(u *driver.URL) (string, error) {
 	}
 	if u.Path == "" || u.Path == "/" {
 		return "", errors.New("file: the URL names no folder; write an absolute path, as in file:///var/lib/app/locks")
+	}
+	if runtime.GOOS == "windows" { // file:///C:/locks
+		return strings.TrimPrefix(u.Path, "/"), nil
 	}
 	return u.Path, nil
 }

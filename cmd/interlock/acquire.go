@@ -19,7 +19,8 @@ const acquireLong = `Take the lock NAME and keep it after this command has ended
 
 Nothing renews the lock: it ends after --lease unless the script calls "interlock renew HANDLE" before, or
 "interlock release HANDLE" when it is done. Works on engines whose holds end by a lease, such as Redis; on the others
-(files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run".`
+(files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files the refusal also says how a shell itself holds
+the lock, with flock.`
 
 // acquireOptions are the flags of acquire.
 type acquireOptions struct {
@@ -86,7 +87,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	signals := catchSignals()
 	defer signals.stop()
 	a.tellsChecks = true
-	e, renewer, err := a.openForHandles(ctx)
+	e, renewer, err := a.openForHandles(ctx, name)
 	if err != nil {
 		return err
 	}

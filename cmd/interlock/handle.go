@@ -62,8 +62,9 @@ func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 	return nil, usage("%s wants a handle, or INTERLOCK_HANDLE to be one", cmd.CommandPath())
 }
 
-// openForHandles opens an engine on which a hold outlives its process, or says why there is none.
-func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, error) {
+// openForHandles opens an engine on which a hold outlives its process, or says why there is none, and what to use for
+// the lock name instead.
+func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.Renewer, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {
 		return nil, nil, err
@@ -75,8 +76,18 @@ func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, erro
 	}
 	_ = e.close() // nothing was taken
 	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use "+
-		"\"interlock run\"",
-		interlock.ErrUnsupported, e.url, traits.Lifetime)
+		"\"interlock run\"%s",
+		interlock.ErrUnsupported, e.url, traits.Lifetime, e.shellInstead(name))
+}
+
+// shellInstead says how a shell itself holds a mutex in files, or nothing on other engines.
+func (e *engine) shellInstead(name string) string {
+	files, ok := e.driver.(interface{ Path(key driver.Key) string })
+	if !ok {
+		return ""
+	}
+	path := files.Path(driver.Key{Kind: driver.KindMutex, Name: name})
+	return ", or let the shell hold it until it ends or closes the file: exec 9<>" + quote(path) + " && flock 9"
 }
 
 // renewHandle asks for lease more time for h.

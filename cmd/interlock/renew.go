@@ -40,7 +40,7 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 }
 
 func (a *app) renew(ctx context.Context, h *handle) error {
-	e, renewer, err := a.openForHandles(ctx)
+	e, renewer, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ type releaseObject struct {
 const rememberRelease = time.Hour
 
 func (a *app) release(ctx context.Context, h *handle) error {
-	e, _, err := a.openForHandles(ctx)
+	e, _, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
 		return err
 	}

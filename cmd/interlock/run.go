@@ -31,11 +31,16 @@ the time is over, or until INT or TERM.
 If the lock cannot be kept, the group gets TERM early enough to have --kill-grace, and is killed before anybody else can
 get the lock; the exit code is 79. This needs 2 x renewal + kill-grace + drift + margin <= lease, or run refuses to start.
 Locks in files cannot be lost, so there none of this applies; there the command also inherits the lock, so that the lock
-stays held if only interlock itself is killed.`
+stays held if only interlock itself is killed, unless --close is given.
+
+With --shared the command reads the read/write lock NAME, beside other readers; with --exclusive it writes, alone. A writer
+that waits keeps new readers out. Without either the lock is a mutex: it has nothing to do with the read/write lock of the
+same name, so commands that are to keep readers out need --exclusive.`
 
 const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
-  interlock run deploy --wait 5m -c 'make build && make push'`
+  interlock run deploy --wait 5m -c 'make build && make push'
+  interlock run data --shared -- ./report.sh              # many of these, or one "run data --exclusive"`
 
 // runOptions are the flags of run, and of sem.
 type runOptions struct {
@@ -45,6 +50,7 @@ type runOptions struct {
 	minHold, lockDelay         time.Duration
 	waitGiven, graceGiven      bool
 	noWait, verbose, strict    bool
+	shared, exclusive, close   bool // of run, but for close
 	label, owner, shell        string
 	onLost                     string
 	conflictExit, lostExitCode int
@@ -62,6 +68,9 @@ func (a *app) runCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeFirstName,
 	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.shared, "shared", "s", false, "read: beside other readers of the read/write lock NAME")
+	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "write: alone with the read/write lock NAME")
 	a.addJob(cmd, &o)
 	return cmd
 }
@@ -70,7 +79,8 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands behind the command is the command's
-	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
+		"how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
@@ -84,6 +94,7 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
+	flags.BoolVar(&o.close, "close", false, "do not let the command inherit the lock (files only)")
 	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the lock could not be given back")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say whom it waits for and how long it took")
 	completeFlag(cmd, "on-lost", "kill", "ignore")
@@ -127,7 +138,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		}
 		argv = []string{"/bin/sh", "-c", o.shell}
 	}
-	if err := cmp.Or(o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes()); err != nil {
+	err := cmp.Or(o.checkModes(), o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes())
+	if err != nil {
 		return nil, err
 	}
 	if o.noWait {
@@ -207,6 +219,9 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
 	j := s.job(lease, driver.Key{Kind: o.kind(), Name: name}, argv)
 	j.ignoreLoss = o.onLost == "ignore"
+	if o.close {
+		j.lends = nil
+	}
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
 	if err == nil && !end.lost && s.e.driver.Traits().Lifetime != driver.Leases {

@@ -17,11 +17,10 @@ that want few. The permits of a machine that vanishes come back when its lease h
 the same time must give it the same limit: another one is refused.
 
 Everything else is as with "interlock run": waiting, signals, what happens when the permits cannot be kept, exit codes.
-Semaphores have names of their own: sem NAME and run NAME are different locks. Redis and etcd have semaphores; the default
-engine, files, has none, so give --url or set INTERLOCK_URL ("interlock help engines" tells which builds have them).`
+Semaphores have names of their own: sem NAME and run NAME are different locks. Files (on Linux), Redis and etcd have
+semaphores. Those in files are of one machine, and the permits of a command come back as soon as it has ended.`
 
-const semExample = `  export INTERLOCK_URL=redis://localhost:6379
-  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
+const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
   find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`
 
@@ -67,6 +66,9 @@ func (o *runOptions) kind() driver.Kind {
 	case "elect":
 		return driver.KindElection
 	}
+	if o.shared || o.exclusive {
+		return driver.KindRWMutex
+	}
 	return driver.KindMutex
 }
 
@@ -79,7 +81,7 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	}
 	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
 	if kind == driver.KindSemaphore {
-		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url "+
+		err = fmt.Errorf("%w; Redis, etcd and, on Linux, files have semaphores: --url redis://localhost:6379 or --url "+
 			"etcd://localhost:2379, or INTERLOCK_URL", err)
 	}
 	return err
@@ -94,11 +96,33 @@ type locker interface {
 // locker is the lock that the flags mean.
 func (o *runOptions) locker(c *interlock.Client, name string) locker {
 	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LockDelay: o.lockDelay}
-	if o.command == "sem" {
+	switch {
+	case o.command == "sem":
 		return permits{c.Semaphore(name, o.limit, opts), o.permits}
+	case o.shared:
+		return reads{c.RWMutex(name, opts)}
+	case o.exclusive:
+		return c.RWMutex(name, opts)
 	}
 	return c.Mutex(name, opts)
 }
+
+// checkModes checks the flags of a read/write lock.
+func (o *runOptions) checkModes() error {
+	if o.shared && o.exclusive {
+		return usage("--shared and --exclusive contradict each other")
+	}
+	return nil
+}
+
+// reads is the reading side of a read/write lock, as a lock.
+type reads struct{ of *interlock.RWMutex }
+
+// Lock waits until the lock can be read.
+func (r reads) Lock(ctx context.Context) (*interlock.Lease, error) { return r.of.RLock(ctx) }
+
+// TryLock reads if nobody writes or waits.
+func (r reads) TryLock(ctx context.Context) (*interlock.Lease, error) { return r.of.TryRLock(ctx) }
 
 // permits are so many of a semaphore, as a lock.
 type permits struct {

@@ -183,7 +183,7 @@ func TestScreen_IsGivenBackByAPanic(t *testing.T) {
 func TestTopScreen_BreaksAHold_AfterItsNameWasTyped(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + servers.Redis(t) + "?check=none&prefix=top:"
-	c := openClient(t, url)
+	c := openClient(t, url, nil)
 	lease, err := c.Lock(t.Context(), "nightly")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestTopScreen_GoesOnWithoutTheEngine(t *testing.T) {
 	t.Parallel()
 	n := servers.RedisServer(t, nil)
 	url := fmt.Sprintf("redis://%s?check=none", n.Addr())
-	c := openClient(t, url)
+	c := openClient(t, url, nil)
 	lease, err := c.Lock(t.Context(), "nightly")
 	if err != nil {
 		t.Fatal(err)
