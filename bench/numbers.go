@@ -57,8 +57,11 @@ func times(q float64) string {
 	}
 }
 
-// thousands writes a number with its groups apart.
+// thousands writes a number with its groups apart. It may be negative: a server gives memory back meanwhile.
 func thousands(x float64) string {
+	if x < 0 {
+		return "-" + thousands(-x)
+	}
 	digits := fmt.Sprintf("%.0f", x)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

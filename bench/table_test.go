@@ -173,7 +173,8 @@ func TestWrapped_KeepsTheWidth_AndEveryWord(t *testing.T) {
 func TestNumbers_AreWrittenForPeople(t *testing.T) {
 	for got, want := range map[string]string{
 		thousands(7): "7", thousands(999): "999", thousands(1000): "1,000", thousands(35853161): "35,853,161",
-		times(229.4): "229", times(2.518): "2.52", times(0.8): "0.80", times(0.0044): "0.0044",
+		thousands(-500264): "-500,264",
+		times(229.4):       "229", times(2.518): "2.52", times(0.8): "0.80", times(0.0044): "0.0044",
 		duration(4.65): "4.65 ns", duration(9350): "9.35 µs", duration(2.42e6): "2.42 ms", duration(1.5e9): "1.5 s",
 	} {
 		if got != want {
