@@ -16,6 +16,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
+	urlOfFile      func() (string, error) // what the file says that INTERLOCK_URL_FILE names; it is read once
 
 	url     string
 	output  format
@@ -36,6 +37,7 @@ func run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
 ) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, output: text}
+	a.urlOfFile = sync.OnceValues(func() (string, error) { return readURL(getenv(urlFileVariable)) })
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
 	root.SetIn(stdin)
@@ -69,7 +71,7 @@ user's state folder: no server is needed.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
-		"$INTERLOCK_URL, else files in the user's state folder)")
+		"$INTERLOCK_URL or $INTERLOCK_URL_FILE, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
 	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout",
 		"how long the engine may take for one answer; not the wait for a lock")

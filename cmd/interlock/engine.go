@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -72,7 +73,7 @@ type urlFlag string
 func (f *urlFlag) Set(s string) error {
 	if s == "" {
 		return errors.New("the URL is empty; name an engine, such as file:///var/lib/app/locks, or leave it away: " +
-			"then INTERLOCK_URL counts, and without that files in the user's state folder")
+			"then INTERLOCK_URL or INTERLOCK_URL_FILE counts, and without them files in the user's state folder")
 	}
 	*f = urlFlag(s)
 	return nil
@@ -84,15 +85,45 @@ func (f *urlFlag) String() string { return string(*f) }
 // Type names the value in help texts.
 func (f *urlFlag) Type() string { return "string" }
 
-// engineURL returns the flag, else INTERLOCK_URL, else the default. An empty variable is as none.
+// engineURL returns the flag, else what the environment says, else the default. An empty variable is as none.
 func (a *app) engineURL() (string, error) {
-	if a.url != "" {
+	raw, file := a.getenv(urlVariable), a.getenv(urlFileVariable)
+	switch {
+	case a.url != "":
 		return a.url, nil
-	}
-	if raw := a.getenv("INTERLOCK_URL"); raw != "" {
+	case raw != "" && file != "":
+		return "", usage("%s and %s are both set; unset one of them, or give --url", urlVariable, urlFileVariable)
+	case raw != "":
 		return raw, nil
+	case file != "":
+		return a.urlOfFile()
 	}
 	return a.defaultURL()
+}
+
+// maxURLFile is more than any URL has; a path such as /dev/zero has no end.
+const maxURLFile = 64 << 10
+
+// readURL reads the URL of an engine from a file, which is for passwords: it can be kept from others, and from jobs.
+// It may be a pipe.
+func readURL(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", usage("%s: %v", urlFileVariable, err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxURLFile+1))
+	raw := strings.TrimSpace(string(content))
+	switch {
+	case err != nil:
+		return "", usage("%s: %v", urlFileVariable, err)
+	case raw == "":
+		return "", usage("%s: %s is empty; it should have one line, the URL of an engine", urlFileVariable, path)
+	case len(content) > maxURLFile, strings.ContainsAny(raw, "\r\n"):
+		return "", usage(
+			"%s: %s has more than one line; it should have one, the URL of an engine", urlFileVariable, path)
+	}
+	return raw, nil
 }
 
 // defaultURL is the file engine in the user's state folder, which makes the folder if it is not there.
@@ -101,7 +132,8 @@ func (a *app) defaultURL() (string, error) {
 	if !filepath.IsAbs(state) { // the XDG specification wants relative ones ignored
 		home := a.getenv("HOME")
 		if home == "" {
-			return "", usage("where are the locks? There is no --url, no INTERLOCK_URL and no HOME")
+			return "", usage(
+				"where are the locks? There is no --url, no INTERLOCK_URL, no INTERLOCK_URL_FILE and no HOME")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}

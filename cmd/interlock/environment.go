@@ -9,24 +9,44 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-const urlVariable = "INTERLOCK_URL"
+// The variables that name the engine, and the file that has the engine's URL.
+const (
+	urlVariable     = "INTERLOCK_URL"
+	urlFileVariable = "INTERLOCK_URL_FILE"
+)
 
 // jobEnvironment is ours without passwords, and what the job should know of its lock.
-func jobEnvironment(l *interlock.Lease) []string {
-	return append(withoutPasswords(os.Environ()),
+func (a *app) jobEnvironment(l *interlock.Lease) []string {
+	return append(withoutPasswords(os.Environ(), a.urlOfFile),
 		"INTERLOCK_NAME="+l.Name(),
 		"INTERLOCK_TOKEN="+utoa(l.Token()),
 		"INTERLOCK_OWNER="+l.Owner())
 }
 
 // withoutPasswords returns the environment for a job: a job that uses no locks needs no password for them. An
-// INTERLOCK_URL that has none stays as it is, to the letter.
-func withoutPasswords(environment []string) []string {
-	theirs := slices.Clone(environment)
-	for i, entry := range theirs { // all of them: an environment may name a variable twice
-		if raw, ok := strings.CutPrefix(entry, urlVariable+"="); ok && raw != "" {
-			theirs[i] = urlVariable + "=" + withoutPassword(raw)
+// INTERLOCK_URL that has none stays as it is, to the letter. In place of the file's name the job gets the URL in it.
+func withoutPasswords(environment []string, urlOfFile func() (string, error)) []string {
+	var theirs []string
+	named, fromFile := false, false
+	for _, entry := range environment { // all of them: an environment may name a variable twice
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case name == urlVariable && value != "":
+			named = true
+			theirs = append(theirs, urlVariable+"="+withoutPassword(value))
+		case name == urlFileVariable:
+			fromFile = fromFile || value != ""
+		default:
+			theirs = append(theirs, entry)
 		}
+	}
+	if fromFile && !named {
+		raw, err := urlOfFile()
+		if err != nil {
+			raw = unreadable
+		}
+		theirs = slices.DeleteFunc(theirs, func(entry string) bool { return entry == urlVariable+"=" })
+		theirs = append(theirs, urlVariable+"="+withoutPassword(raw))
 	}
 	return theirs
 }

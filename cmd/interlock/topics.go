@@ -37,6 +37,10 @@ const environmentText = `Environment that interlock reads:
   INTERLOCK_URL      the engine, unless --url is given; empty is as unset.
                      Passwords belong here rather than into arguments,
                      which everybody on the machine can list.
+  INTERLOCK_URL_FILE a file with the engine's URL and nothing else, instead
+                     of INTERLOCK_URL. A password in a file stands in no
+                     environment. The file is read once; make it readable
+                     for its owner alone.
   INTERLOCK_HANDLE   what renew and release take without an argument
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
@@ -46,7 +50,8 @@ const environmentText = `Environment that interlock reads:
 Environment that a job started by "interlock run", "interlock sem" or
 "interlock elect" gets, beside all that interlock was given:
 
-  INTERLOCK_URL      as it was given, but without its password. A job that
+  INTERLOCK_URL      as it was given, or as its file says, but without its
+                     password; INTERLOCK_URL_FILE is left out. A job that
                      calls interlock needs the password again, for instance
                      from a file. A job of the same user can still find it
                      in the environment of interlock itself.
