@@ -2,15 +2,8 @@ package redislock
 
 import (
 	"context"
-	_ "embed" // guard.lua
-	"errors"
-	"fmt"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/interlock-go/interlock/fence"
-	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -47,29 +40,25 @@ func NewGuard(client rueidis.Client) *Guard {
 	return &Guard{client: client}
 }
 
-//go:embed guard.lua
-var guardPrelude string
-
-var (
-	guardTouch = rueidis.NewLuaScript(guardPrelude)
-	guardGet   = rueidis.NewLuaScript(guardPrelude + `return redis.call('GET', KEYS[1])`)
-	guardSet   = rueidis.NewLuaScript(guardPrelude + `return redis.call('SET', KEYS[1], ARGV[1])`)
-)
-
-// errReaderWrites is for what can only be a mistake.
-var errReaderWrites = errors.New("the stamp is a reader's, which must not write")
-
 // Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of what
 // is not read by this guard.
 func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error {
-	_, err := g.run(ctx, guardTouch, resource, s, nil, nil)
+	call, err := GuardCheck(resource, s)
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, call)
 	return err
 }
 
 // Get returns the string at key, and whether there is one, if s may touch it. The resource is the key. Use it for the
 // first touch, too: reading without it is what a fence cannot make good.
 func (g *Guard) Get(ctx context.Context, key string, s fence.Stamp) (value string, found bool, err error) {
-	reply, err := g.run(ctx, guardGet, key, s, []string{key}, nil)
+	call, err := GuardGet(key, s)
+	if err != nil {
+		return "", false, err
+	}
+	reply, err := g.run(ctx, call)
 	if err != nil || reply.IsNil() {
 		return "", false, err
 	}
@@ -79,10 +68,11 @@ func (g *Guard) Get(ctx context.Context, key string, s fence.Stamp) (value strin
 
 // Set writes the string at key, without a time to live, if s may touch it. The resource is the key.
 func (g *Guard) Set(ctx context.Context, key, value string, s fence.Stamp) error {
-	if s.Shared {
-		return fmt.Errorf("redislock: guard %q: %w", key, errReaderWrites)
+	call, err := GuardSet(key, value, s)
+	if err != nil {
+		return err
 	}
-	_, err := g.run(ctx, guardSet, key, s, []string{key}, []string{value})
+	_, err = g.run(ctx, call)
 	return err
 }
 
@@ -94,74 +84,34 @@ func (g *Guard) Set(ctx context.Context, key, value string, s fence.Stamp) error
 func (g *Guard) Eval(
 	ctx context.Context, script, resource string, s fence.Stamp, keys, args []string,
 ) (rueidis.RedisMessage, error) {
-	return g.run(ctx, rueidis.NewLuaScript(guardPrelude+script), resource, s, keys, args)
+	call, err := GuardEval(script, resource, s, keys, args)
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	return g.run(ctx, call)
 }
 
 // Forget removes what is known of a resource that is gone for good. Were it used again, an old holder could pass.
 func (g *Guard) Forget(ctx context.Context, resource string) error {
-	return g.client.Do(ctx, g.client.B().Del().Key(guardKey(resource)).Build()).Error()
+	return g.client.Do(ctx, g.client.B().Del().Key(GuardKey(resource)).Build()).Error()
 }
 
-// run runs a script that begins with the prelude.
-func (g *Guard) run(
-	ctx context.Context, script *rueidis.Lua, resource string, s fence.Stamp, keys, args []string,
-) (rueidis.RedisMessage, error) {
-	if err := g.check(resource, s, keys); err != nil {
-		return rueidis.RedisMessage{}, err
+// run runs a call by its name, and by its source when the server does not know it.
+func (g *Guard) run(ctx context.Context, call *GuardCall) (rueidis.RedisMessage, error) {
+	if g.client.Mode() == rueidis.ClientModeCluster {
+		if err := call.InOneSlot(); err != nil {
+			return rueidis.RedisMessage{}, err
+		}
 	}
-	role := "w"
-	if s.Shared {
-		role = "r"
+	numbered := int64(len(call.Keys))
+	reply, err := g.client.Do(ctx, g.client.B().Evalsha().Sha1(call.Script.SHA()).Numkeys(numbered).
+		Key(call.Keys...).Arg(call.Args...).Build()).ToMessage()
+	if refused, is := rueidis.IsRedisErr(err); is && refused.IsNoScript() {
+		reply, err = g.client.Do(ctx, g.client.B().Eval().Script(call.Script.Source()).Numkeys(numbered).
+			Key(call.Keys...).Arg(call.Args...).Build()).ToMessage()
 	}
-	reply, err := script.Exec(ctx, g.client, append([]string{guardKey(resource)}, keys...),
-		append([]string{fmt.Sprintf("%020d", s.Token), url.QueryEscape(s.Nonce), role}, args...)).ToMessage()
 	if rueidis.IsRedisNil(err) {
 		return reply, nil
 	}
-	if refused, is := rueidis.IsRedisErr(err); is {
-		if seen, is := guardRefusal(refused.Error()); is {
-			return rueidis.RedisMessage{}, &fence.StaleError{Resource: resource, Have: s, Seen: seen}
-		}
-	}
-	if err != nil {
-		err = fmt.Errorf("redislock: guard %q: %w", resource, err)
-	}
-	return reply, err
-}
-
-// check refuses what makes no sense. A guard in memory says what is wrong with a name or a stamp.
-func (g *Guard) check(resource string, s fence.Stamp, keys []string) error {
-	if err := new(fence.MemoryGuard).Check(resource, s); err != nil {
-		return err
-	}
-	if g.client.Mode() != rueidis.ClientModeCluster {
-		return nil
-	}
-	for _, key := range keys {
-		if conn.SlotOf(key) != conn.SlotOf(resource) {
-			return fmt.Errorf(
-				"redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
-				resource, key)
-		}
-	}
-	return nil
-}
-
-// guardKey is where the marks of a resource are: in its slot.
-func guardKey(resource string) string {
-	return defaultPrefix + "fence:{" + conn.Tag(conn.SlotOf(resource)) + "}:" + resource
-}
-
-// guardRefusal reads the error by which guard.lua refuses.
-func guardRefusal(message string) (seen fence.Stamp, is bool) {
-	words := strings.Split(message, " ")
-	if len(words) != 4 || words[0] != "FENCED" {
-		return fence.Stamp{}, false
-	}
-	token, err := strconv.ParseUint(words[2], 10, 64)
-	if err != nil {
-		return fence.Stamp{}, false
-	}
-	nonce, err := url.QueryUnescape(words[3])
-	return fence.Stamp{Token: token, Nonce: nonce, Shared: words[1] == "r"}, err == nil
+	return reply, call.Explain(err)
 }

@@ -188,8 +188,8 @@ func TestGuard_InACluster_KeepsMarksInTheSlotOfTheData(t *testing.T) {
 	g, _ := newGuard(t, c.Addrs()...)
 	s := fence.Stamp{Token: 2, Nonce: "b"}
 	for _, key := range []string{"stock", "stock:{42}", "a}b", "{}", "{a", "stock:{42}:x"} {
-		if conn.SlotOf(key) != conn.SlotOf(guardKey(key)) {
-			t.Errorf("%s has its marks in another slot, at %s", key, guardKey(key))
+		if conn.SlotOf(key) != conn.SlotOf(GuardKey(key)) {
+			t.Errorf("%s has its marks in another slot, at %s", key, GuardKey(key))
 		}
 		if err := g.Set(t.Context(), key, "1", s); err != nil {
 			t.Errorf("%s: %v", key, err)
