@@ -128,29 +128,71 @@ func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Sta
 	if err := validate(resource, s); err != nil {
 		return err
 	}
-	err := g.touch(ctx, tx, resource, s)
+	if g.dialect == MySQL {
+		return g.explain(resource, g.raiseAndLook(ctx, tx, resource, s))
+	}
+	return g.explain(resource, g.touch(ctx, queryRowOf(tx), resource, s))
+}
+
+// Row is one row of an answer: *sql.Row and pgx.Row are ones. An answer without a row makes Scan return an error that
+// matches sql.ErrNoRows.
+type Row interface {
+	Scan(dest ...any) error
+}
+
+// QueryRow runs a statement within one transaction and returns its first row.
+type QueryRow func(ctx context.Context, query string, args ...any) Row
+
+// CheckBy is [SQLGuard.Check] in a transaction of another library than database/sql, such as pgx. All that Check says
+// holds, and both are one fence. It is for PostgreSQL and SQLite: on MySQL one statement cannot do it. With pgx:
+//
+//	err := guard.CheckBy(ctx, func(ctx context.Context, query string, args ...any) fence.Row {
+//		return tx.QueryRow(ctx, query, args...)
+//	}, "stock:42", stamp)
+func (g *SQLGuard) CheckBy(ctx context.Context, queryRow QueryRow, resource string, s Stamp) error {
+	if err := g.usable(); err != nil {
+		return err
+	}
+	if queryRow == nil {
+		return errors.New("fence: CheckBy needs the transaction that reads or writes the resource, and queryRow is nil")
+	}
+	if g.dialect == MySQL {
+		return errors.New("fence: CheckBy cannot check on MySQL; use Check with a transaction of database/sql")
+	}
+	if err := validate(resource, s); err != nil {
+		return err
+	}
+	return g.explain(resource, g.touch(ctx, queryRow, resource, s))
+}
+
+// queryRowOf is QueryRow of a transaction of database/sql.
+func queryRowOf(tx *sql.Tx) QueryRow {
+	return func(ctx context.Context, query string, args ...any) Row {
+		return tx.QueryRowContext(ctx, query, args...)
+	}
+}
+
+// explain says of an error that is no refusal where it comes from.
+func (g *SQLGuard) explain(resource string, err error) error {
 	if err != nil && !errors.Is(err, ErrStale) {
 		return fmt.Errorf("fence: check %q in table %s: %w", resource, g.table, err)
 	}
 	return err
 }
 
-// touch raises the mark of s, or says who is in the way.
-func (g *SQLGuard) touch(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
-	if g.dialect == MySQL {
-		return g.raiseAndLook(ctx, tx, resource, s)
-	}
+// touch raises the mark of s, or says who is in the way, where a statement returns the row that it changed.
+func (g *SQLGuard) touch(ctx context.Context, queryRow QueryRow, resource string, s Stamp) error {
 	raise := g.text.raiseWriter
 	if s.Shared {
 		raise = g.text.raiseReader
 	}
 	var passed int
-	err := tx.QueryRowContext(ctx, raise, resource, int64(s.Token), s.Nonce).Scan(&passed)
+	err := queryRow(ctx, raise, resource, int64(s.Token), s.Nonce).Scan(&passed)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	// The row is locked although it was not changed, so what is read now is what refused s.
-	k, err := g.look(ctx, tx, resource)
+	k, err := g.look(ctx, queryRow, resource)
 	if err != nil {
 		return err
 	}
@@ -175,7 +217,7 @@ func (g *SQLGuard) raiseAndLook(ctx context.Context, tx *sql.Tx, resource string
 	if err != nil {
 		return err
 	}
-	k, err := g.look(ctx, tx, resource)
+	k, err := g.look(ctx, queryRowOf(tx), resource)
 	if err != nil {
 		return err
 	}
@@ -183,11 +225,11 @@ func (g *SQLGuard) raiseAndLook(ctx context.Context, tx *sql.Tx, resource string
 	return err
 }
 
-// look reads the marks of a resource whose row tx has locked.
-func (g *SQLGuard) look(ctx context.Context, tx *sql.Tx, resource string) (marks, error) {
+// look reads the marks of a resource whose row the transaction has locked.
+func (g *SQLGuard) look(ctx context.Context, queryRow QueryRow, resource string) (marks, error) {
 	var k marks
 	var writer, reader int64
-	err := tx.QueryRowContext(ctx, g.text.look, resource).Scan(&writer, &k.writer.nonce, &reader, &k.reader.nonce)
+	err := queryRow(ctx, g.text.look, resource).Scan(&writer, &k.writer.nonce, &reader, &k.reader.nonce)
 	k.writer.token, k.reader.token = uint64(writer), uint64(reader)
 	return k, err
 }

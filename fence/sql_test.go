@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"context"
 	"database/sql"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func TestSQLGuard_OfWhatMakesNoSense_SaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, err := range map[string]error{
 				"Check":       test.g.Check(t.Context(), new(sql.Tx), "r", writer(1, "a")),
+				"CheckBy":     test.g.CheckBy(t.Context(), noRow, "r", writer(1, "a")),
 				"CreateTable": test.g.CreateTable(t.Context(), new(sql.DB)),
 			} {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -50,6 +52,21 @@ func TestSQLGuard_OfWhatMakesNoSense_SaysSo(t *testing.T) {
 	for resource, s := range map[string]Stamp{"": writer(1, "a"), "r": {}} {
 		if err := g.Check(t.Context(), new(sql.Tx), resource, s); err == nil {
 			t.Errorf("%q with %v is not refused", resource, s)
+		}
+	}
+}
+
+// noRow is never asked.
+func noRow(context.Context, string, ...any) Row { panic("the database was asked") }
+
+func TestSQLGuard_CheckBy_OfWhatMakesNoSense_SaysSo(t *testing.T) {
+	for want, err := range map[string]error{
+		"queryRow is nil": NewSQLGuard(PostgreSQL, "fence").CheckBy(t.Context(), nil, "r", writer(1, "a")),
+		"use Check":       NewSQLGuard(MySQL, "fence").CheckBy(t.Context(), noRow, "r", writer(1, "a")),
+		"resource":        NewSQLGuard(PostgreSQL, "fence").CheckBy(t.Context(), noRow, "", writer(1, "a")),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error about %q", err, want)
 		}
 	}
 }
