@@ -83,6 +83,50 @@ func ExampleMiddleware() {
 	// 412 Precondition Failed
 }
 
+// A client with this transport sends each request under its lease, and none when the lease has ended.
+func ExampleTransport() {
+	ctx := context.Background()
+	locks, err := interlock.Open(ctx, "mem://transport", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	var guard fence.MemoryGuard
+	byPath := func(r *http.Request) string { return r.URL.Path }
+	server := httptest.NewServer(fence.Middleware(guard.Check, byPath)(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Println("written") })))
+	defer server.Close()
+
+	lease, err := locks.Lock(ctx, "stock:42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := &http.Client{Transport: &fence.Transport{Stamp: lease.Stamp}}
+	put := func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL+"/stock/42", nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if errors.Is(err, fence.ErrEnded) {
+			fmt.Println("not sent")
+			return
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer.Body.Close()
+		fmt.Println(answer.Status)
+	}
+	put()
+	lease.Unlock(ctx)
+	put()
+	// Output:
+	// written
+	// 200 OK
+	// not sent
+}
+
 // In a SQL database the check is part of the transaction. Package locktx does this, and the lock, in one call.
 func ExampleSQLGuard_Check() { //nolint:testableexamples // it needs a database
 	ctx := context.Background()
