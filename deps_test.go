@@ -31,6 +31,7 @@ var direction = []struct {
 		[]string{".", "driver", "fence", "internal/childproc"},
 		"engines of third parties run it, without any engine of ours",
 	},
+	{"interlocktest", []string{".", "driver", "fence", "memlock"}, "it is memlock with faults, for the tests of users"},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},

@@ -1,0 +1,220 @@
+package interlocktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/interlocktest"
+)
+
+// recorder is a test whose errors are looked at.
+type recorder struct {
+	testing.TB
+	cleanup []func()
+	errors  []string
+}
+
+func (r *recorder) Helper()          {}
+func (r *recorder) Cleanup(f func()) { r.cleanup = append(r.cleanup, f) }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+
+// end runs what the test has registered, as the testing package does.
+func (r *recorder) end() {
+	for i := len(r.cleanup) - 1; i >= 0; i-- {
+		r.cleanup[i]()
+	}
+}
+
+func TestStore_ALockThatIsNotGivenBack_IsAnErrorOfTheTest(t *testing.T) {
+	for name, opts := range map[string]*interlocktest.Options{"": nil, "allowed": {MayStayHeld: true}} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{TB: t}
+			locks := interlocktest.New(r, opts).Client(&interlock.Options{ClientName: "web"})
+			given, err := locks.Lock(t.Context(), "given back")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := given.Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			kept, err := locks.Mutex("kept", &interlock.LockOptions{Label: "import"}).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.end()
+			if kept.Err() == nil {
+				t.Error("the client was not closed")
+			}
+			said := strings.Join(r.errors, "\n")
+			if opts != nil && said != "" {
+				t.Errorf("got %s", said)
+			}
+			if opts == nil && (len(r.errors) != 1 || !strings.Contains(said, `mutex "kept"`) ||
+				!strings.Contains(said, "client web") || !strings.Contains(said, `label "import"`)) {
+				t.Errorf("got %s", said)
+			}
+		})
+	}
+}
+
+// What works under a lock that is taken away must stop.
+func TestStore_Lose_EndsTheWorkInside_AndLetsTheNextIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := interlocktest.New(t, nil)
+		worker, other := store.Client(nil), store.Client(nil)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- worker.Do(t.Context(), "import", func(ctx context.Context) error {
+				<-ctx.Done() // as work that lasts
+				return context.Cause(ctx)
+			})
+		}()
+		synctest.Wait()
+		store.Lose(interlock.KindMutex, "import")
+		var lost *interlock.LostError
+		if err := <-ended; !errors.As(err, &lost) || lost.Reason != interlock.LostBroken {
+			t.Errorf("got %v", err)
+		}
+		lease, err := other.TryLock(t.Context(), "import")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A program that skips its work when another has the lock.
+func TestStore_ClientsExcludeEachOther(t *testing.T) {
+	store := interlocktest.New(t, nil)
+	first, second := store.Client(nil), store.Client(nil)
+	lease, err := first.Lock(t.Context(), "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran, err := second.Mutex("nightly", nil).TryDo(t.Context(), func(context.Context) error { return nil })
+	if ran || err != nil {
+		t.Errorf("got %v, %v", ran, err)
+	}
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStore_SetDown_FailsRequests_UntilTheEngineIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := interlocktest.New(t, nil)
+		locks := store.Client(nil)
+		store.SetDown(true)
+		if _, err := locks.TryLock(t.Context(), "x"); !errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("while it is down: got %v", err)
+		}
+		store.SetDown(false)
+		time.Sleep(time.Minute) // until what was asked has been taken back
+		lease, err := locks.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A grant that came while nobody could hear of it is taken back when the engine can be reached again.
+func TestStore_SetDown_LosesTheAnswerOfAWait_AndLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := interlocktest.New(t, nil)
+		holder, waiter := store.Client(nil), store.Client(nil)
+		lease, err := holder.Lock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		got := make(chan error, 1)
+		go func() {
+			_, err := waiter.Lock(ctx, "x")
+			got <- err
+		}()
+		synctest.Wait()
+		store.SetDown(true)
+		store.Lose(interlock.KindMutex, "x") // which passes it on
+		synctest.Wait()
+		cancel()
+		if err := <-got; err == nil {
+			t.Error("a grant came from an engine that is down")
+		}
+		if err := lease.Unlock(t.Context()); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("got %v", err)
+		}
+		store.SetDown(false)
+		time.Sleep(time.Minute)
+		again, err := holder.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An hour of renewals takes no time; when they fail the holder is told before its lease ends.
+func TestStore_FailRenewals_LosesTheHoldInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := interlocktest.New(t, nil)
+		lease, err := store.Client(&interlock.Options{Lease: 30 * time.Second}).Lock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if lease.Err() != nil {
+			t.Fatal(lease.Err())
+		}
+		store.FailRenewals(true)
+		began := time.Now()
+		<-lease.Lost()
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("told after %v", took)
+		}
+		var lost *interlock.LostError
+		if !errors.As(lease.Err(), &lost) || lost.Reason != interlock.LostUnconfirmed {
+			t.Errorf("got %v", lease.Err())
+		}
+	})
+}
+
+func TestStore_SetDelay_TakesItsTime_ButNotLongerThanTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := interlocktest.New(t, nil)
+		locks := store.Client(nil)
+		store.SetDelay(time.Second)
+		began := time.Now()
+		lease, err := locks.Lock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Lock took %v", took)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := locks.Lock(ctx, "y"); !errors.Is(err, context.DeadlineExceeded) ||
+			!errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
