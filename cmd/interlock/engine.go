@@ -87,10 +87,11 @@ func (f *urlFlag) Type() string { return "string" }
 
 // engineURL returns the flag, else what the environment says, else the default. An empty variable is as none.
 func (a *app) engineURL() (string, error) {
+	if a.url != "" {
+		return a.url, nil
+	}
 	raw, file := a.getenv(urlVariable), a.getenv(urlFileVariable)
 	switch {
-	case a.url != "":
-		return a.url, nil
 	case raw != "" && file != "":
 		return "", usage("%s and %s are both set; unset one of them, or give --url", urlVariable, urlFileVariable)
 	case raw != "":
