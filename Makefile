@@ -1,5 +1,5 @@
 # Every target is a line of shell or a script of scripts/, so all of it can be run without make.
-# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), SEED= (faults, torture), ROW= (simulate), BENCHTIME= COUNT= (bench-check), TABLES= (bench),
+# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), SEED= (faults, torture), ROW= (simulate), VERSION= OFFLINE= (release), BENCHTIME= COUNT= (bench-check), TABLES= (bench),
 # ARGS= (more for go test).
 
 SHELL := /bin/sh
@@ -97,6 +97,10 @@ simulate: #~ simulate with many seeds and search all states of the models, witho
 .PHONY: mutants
 mutants: #~ put known bugs into copies of interlock, see which check notices, and write torture/mutants.md (some minutes)
 	go run ./torture/cmd/interlock-torture mutants -o torture/mutants.md
+
+.PHONY: release
+release: #~ make a version in dist/ and prove it, without publishing: VERSION=v0.1.0; OFFLINE=1 does not ask for vulnerabilities
+	cd tools && GOWORK=off go run ./release -from .. -to ../dist $(if $(OFFLINE),-offline) $(VERSION)
 
 .PHONY: isolate
 isolate: #~ show that each engine brings only its own dependencies (testdata/deps)

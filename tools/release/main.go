@@ -1,0 +1,100 @@
+// Command release makes everything that a version of interlock is published as, and proves it before anybody can see it.
+//
+// It never touches the working tree: it clones the repository into the folder of the release, writes the version into each
+// go.mod there, tags every module in that clone, and from then on uses only what these tags say. What comes out is a folder:
+//
+//	repository/  the clone with the tags: git push --tags from here is the publication
+//	proxy/       a GOPROXY of these versions, which the proof installs from
+//	*.tar.gz …   the binaries, SHA256SUMS, one SBOM for each binary, NOTES.md
+//
+// usage: release [-offline] -from REPOSITORY -to FOLDER VERSION
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
+	}
+}
+
+// release is one run.
+type release struct {
+	from    string // the repository
+	to      string // the folder that it makes
+	version string
+	offline bool // the database of vulnerabilities cannot be reached
+	modules []*published
+	commit  string // of the repository
+	when    time.Time // that commit was made: the only time that appears in what is made
+}
+
+// run makes a release, step by step; the first that fails ends it, and nothing is published by any of them.
+func run(ctx context.Context, args []string) error {
+	r := &release{}
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.StringVar(&r.from, "from", ".", "the repository")
+	flags.StringVar(&r.to, "to", "dist", "the folder to make; what is in it is deleted")
+	flags.BoolVar(&r.offline, "offline", false, "do not look for known vulnerabilities, and say so")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("please name one version, as in v0.1.0")
+	}
+	r.version = flags.Arg(0)
+	if err := r.absolute(); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"check the repository", r.checkRepository},
+		{"notes", r.writeNotes},
+		{"modules, in the order of what they require", r.stage},
+		{"compare with the version before", r.compareAPI},
+		{"known vulnerabilities", r.checkVulnerabilities},
+		{"binaries", r.buildAll},
+		{"the same binary once more, from empty caches", r.buildAgain},
+		{"packages", r.packAll},
+		{"install and import as users do", r.prove},
+		{"checksums", r.writeSums},
+	} {
+		began := time.Now()
+		fmt.Printf("== %s\n", step.name)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Printf("   %v\n", time.Since(began).Round(100*time.Millisecond))
+	}
+	fmt.Printf("%s is in %s. Nothing is published: that is git push origin --tags in %s\n",
+		r.version, r.to, r.repository())
+	return nil
+}
+
+// absolute makes both folders absolute, because the steps run commands in others.
+func (r *release) absolute() (err error) {
+	if r.from, err = filepath.Abs(r.from); err != nil {
+		return err
+	}
+	r.to, err = filepath.Abs(r.to)
+	return err
+}
+
+func (r *release) repository() string { return filepath.Join(r.to, "repository") }
+func (r *release) proxy() string      { return filepath.Join(r.to, "proxy") }
+func (r *release) work() string       { return filepath.Join(r.to, "work") }
