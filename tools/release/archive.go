@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// archive puts a binary and the license into a .tar.gz whose bytes depend on nothing else: no owner, and the time of the commit.
+// archive puts a binary and the license into a .tar.gz whose bytes depend on nothing else: no owner, and the time of
+// the commit.
 func (r *release) archive(name, binary string) error {
 	out, err := os.Create(filepath.Join(r.to, name))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// The command is built with every engine: who takes a binary has nothing to compile, so the light build (ADR 0042) would
-// save them nothing that they notice.
+// The command is built with every engine: who takes a binary has nothing to compile, so the light build (ADR 0042)
+// would save them nothing that they notice.
 var (
 	buildArgs = []string{"install", "-tags=full", "-trimpath", "-ldflags=-s -w -buildid="}
 	platforms = []platform{
@@ -21,8 +21,9 @@ var (
 	}
 )
 
-// platform is a system and a processor that binaries are made for. Windows is not among them: the command has no way there to
-// end a job with all that it has started. The library is built for Windows, and its file locks are tested there.
+// platform is a system and a processor that binaries are made for. Windows is not among them: the command has no way
+// there to end a job with all that it has started. The library is built for Windows, and its file locks are tested
+// there.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }

@@ -18,8 +18,8 @@ const (
 	govulncheck = "golang.org/x/vuln/cmd/govulncheck@v1.9.0"
 )
 
-// checkRepository refuses what cannot become a release, before anything is made: a version that Go would not take, changes
-// that are in no commit, a tag that exists.
+// checkRepository refuses what cannot become a release, before anything is made: a version that Go would not take,
+// changes that are in no commit, a tag that exists.
 func (r *release) checkRepository(ctx context.Context) error {
 	if !semver.IsValid(r.version) || semver.Canonical(r.version) != r.version || semver.Major(r.version) > "v1" {
 		return fmt.Errorf("%s is no version of a module: write v0.1.0, or v0.2.0-rc.1", r.version)
@@ -55,8 +55,8 @@ func (r *release) checkRepository(ctx context.Context) error {
 	return os.MkdirAll(r.work(), 0o755)
 }
 
-// writeNotes makes the notes of the release: the section of CHANGELOG.md that has its version as the title, or, for who tries a
-// release out, what is unreleased.
+// writeNotes makes the notes of the release: the section of CHANGELOG.md that has its version as the title, or, for
+// who tries a release out, what is unreleased.
 func (r *release) writeNotes(context.Context) error {
 	text, err := os.ReadFile(filepath.Join(r.from, "CHANGELOG.md"))
 	if err != nil {
@@ -100,8 +100,8 @@ func (r *release) checkVulnerabilities(ctx context.Context) error {
 		run(ctx, "go", "run", govulncheck, "-tags", "full", "./...")
 }
 
-// compareAPI has what each module promises compared with the version before. That fails if the new one says less: a break
-// needs a version that says so.
+// compareAPI has what each module promises compared with the version before. That fails if the new one says less: a
+// break needs a version that says so.
 func (r *release) compareAPI(ctx context.Context) error {
 	before, err := r.before(ctx)
 	if err != nil {

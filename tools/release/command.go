@@ -40,8 +40,9 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// user is a machine on which nobody has used Go before: its caches are empty, and it has the modules of this release from the
-// proxy that was made. Those of others come from where this machine has them: first from its cache, to download nothing twice.
+// user is a machine on which nobody has used Go before: its caches are empty, and it has the modules of this release
+// from the proxy that was made. Those of others come from where this machine has them: first from its cache, to
+// download nothing twice.
 func (r *release) user(ctx context.Context, name string) (command, error) {
 	known, err := command{}.output(ctx, "go", "env", "GOMODCACHE", "GOPROXY", "GONOSUMDB")
 	if err != nil {

@@ -1,7 +1,9 @@
-// Command release makes everything that a version of interlock is published as, and proves it before anybody can see it.
+// Command release makes everything that a version of interlock is published as, and proves it before anybody can see
+// it.
 //
-// It never touches the working tree: it clones the repository into the folder of the release, writes the version into each
-// go.mod there, tags every module in that clone, and from then on uses only what these tags say. What comes out is a folder:
+// It never touches the working tree: it clones the repository into the folder of the release, writes the version into
+// each go.mod there, tags every module in that clone, and from then on uses only what these tags say. What comes out
+// is a folder:
 //
 //	repository/  the clone with the tags: git push --tags from here is the publication
 //	proxy/       a GOPROXY of these versions, which the proof installs from
@@ -38,7 +40,7 @@ type release struct {
 	version string
 	offline bool // the database of vulnerabilities cannot be reached
 	modules []*published
-	commit  string // of the repository
+	commit  string    // of the repository
 	when    time.Time // that commit was made: the only time that appears in what is made
 }
 

@@ -28,8 +28,8 @@ func (m *published) tag(version string) string { return path.Join(m.dir, version
 // command reports whether the module is a program, which is installed and not imported.
 func (m *published) command() bool { return strings.HasPrefix(m.dir, "cmd/") }
 
-// stage clones the repository, gives each module the version of those that it requires, and tags all at one commit, which is a
-// child of the one that is released: the working tree keeps its replace directives.
+// stage clones the repository, gives each module the version of those that it requires, and tags all at one commit,
+// which is a child of the one that is released: the working tree keeps its replace directives.
 func (r *release) stage(ctx context.Context) error {
 	if err := (command{}).run(ctx, "git", "clone", "--quiet", r.from, r.repository()); err != nil {
 		return err
@@ -62,7 +62,8 @@ func (r *release) stage(ctx context.Context) error {
 	return nil
 }
 
-// commitAs commits what has changed in the clone, at a time and by a name that make the same commit when it is made again.
+// commitAs commits what has changed in the clone, at a time and by a name that make the same commit when it is made
+// again.
 func (r *release) commitAs(ctx context.Context, more ...string) error {
 	when := r.when.Format(time.RFC3339)
 	by := []string{"GIT_AUTHOR_DATE=" + when, "GIT_COMMITTER_DATE=" + when}
@@ -117,8 +118,8 @@ func (m *published) requires(path string) bool {
 	return slices.ContainsFunc(m.file.Require, func(q *modfile.Require) bool { return q.Mod.Path == path })
 }
 
-// require writes the version into the go.mod of m, and the sums of what it requires into its go.sum: those modules are in the
-// proxy by then, and m is afterwards.
+// require writes the version into the go.mod of m, and the sums of what it requires into its go.sum: those modules
+// are in the proxy by then, and m is afterwards.
 func (r *release) require(ctx context.Context, m *published) error {
 	if err := m.rewrite(r.version, r.modules); err != nil {
 		return err
