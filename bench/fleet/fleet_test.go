@@ -33,7 +33,8 @@ func start(t *testing.T, o order) *childproc.Child {
 // perMember is how many turns a member takes that is not killed.
 const perMember = 200
 
-// Old and new programs take turns while some of each are killed and started again, as in a rolling deploy that goes wrong.
+// Old and new programs take turns while some of each are killed and started again, as in a rolling deploy that goes
+// wrong.
 func TestMixedFleet_UnderKills_IsNeverInsideTogether(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -44,7 +45,8 @@ func TestMixedFleet_UnderKills_IsNeverInsideTogether(t *testing.T) {
 	var fleet []*childproc.Child
 	for library := range lockers {
 		for n := range 2 {
-			fleet = append(fleet, start(t, order{Library: library, Addr: addr, ID: fmt.Sprint(library, "-", n), Turns: perMember}))
+			id := fmt.Sprint(library, "-", n)
+			fleet = append(fleet, start(t, order{Library: library, Addr: addr, ID: id, Turns: perMember}))
 		}
 	}
 	for library := range lockers {
@@ -69,7 +71,8 @@ func TestMixedFleet_UnderKills_IsNeverInsideTogether(t *testing.T) {
 	wait(t, "the other libraries' key to go", func() bool { return list.Exists(t.Context(), lockName).Val() == 0 })
 }
 
-// A program of ours that stood still for longer than its lease finds that it was overtaken, by whichever library, and writes nothing.
+// A program of ours that stood still for longer than its lease finds that it was overtaken, by whichever library, and
+// writes nothing.
 func TestMixedFleet_AfterAStop_WritesNothing(t *testing.T) {
 	for other := range lockers {
 		t.Run(other, func(t *testing.T) {

@@ -25,7 +25,8 @@ const ttl = 2 * time.Second
 // unlocked is what a lock of any library is given back by.
 type unlocked func() error
 
-// locker takes the lock of a name, and waits for it for as long as it takes. mayWrite says whether the library still says so.
+// locker takes the lock of a name, and waits for it for as long as it takes. mayWrite says whether the library still
+// says so.
 type locker func(ctx context.Context, name string) (mayWrite func() bool, unlock unlocked, err error)
 
 // lockers makes each library's way to the lock, over a server.
@@ -38,7 +39,8 @@ var lockers = map[string]func(addr string) (locker, error){
 func openRedsync(addr string) (locker, error) {
 	maker := redsync.New(goredis.NewPool(redis.NewClient(&redis.Options{Addr: addr})))
 	return func(ctx context.Context, name string) (func() bool, unlocked, error) {
-		m := maker.NewMutex(name, redsync.WithExpiry(ttl), redsync.WithTries(1<<30), redsync.WithRetryDelay(10*time.Millisecond))
+		m := maker.NewMutex(name,
+			redsync.WithExpiry(ttl), redsync.WithTries(1<<30), redsync.WithRetryDelay(10*time.Millisecond))
 		if err := m.LockContext(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -99,8 +101,8 @@ type news struct {
 	Wrote  int
 }
 
-// The names of what the fleet shares: the lock, and a list of who wrote. Each turn writes its own name three times, so that two
-// turns at once leave a trace which the server itself has put in order.
+// The names of what the fleet shares: the lock, and a list of who wrote. Each turn writes its own name three times,
+// so that two turns at once leave a trace which the server itself has put in order.
 const (
 	lockName = "stock"
 	written  = "written"

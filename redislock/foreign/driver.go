@@ -23,14 +23,15 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-// How often the other library's key is looked at while it is held: between half of these and all of them, longer each time. What
-// its own waiters do is of the same order (redsync 50 to 250 ms, bsm/redislock what it is told).
+// How often the other library's key is looked at while it is held: between half of these and all of them, longer each
+// time. What its own waiters do is of the same order (redsync 50 to 250 ms, bsm/redislock what it is told).
 const (
 	firstPause = 20 * time.Millisecond
 	mostPause  = 250 * time.Millisecond
 )
 
-// Driver is a redislock.Driver whose mutexes exclude another library's too. It is safe for concurrent use and must not be copied.
+// Driver is a redislock.Driver whose mutexes exclude another library's too. It is safe for concurrent use and must
+// not be copied.
 type Driver struct {
 	ours   *redislock.Driver
 	theirs Format
@@ -39,8 +40,8 @@ type Driver struct {
 	unclear map[string]bool // by request ID: whether the key may have been given back without an answer
 }
 
-// New returns a driver over ours, which it closes when it is closed itself. Every program that takes the locks with interlock
-// needs the same format for as long as a program of the other library runs.
+// New returns a driver over ours, which it closes when it is closed itself. Every program that takes the locks with
+// interlock needs the same format for as long as a program of the other library runs.
 func New(ours *redislock.Driver, theirs Format) *Driver {
 	if ours == nil {
 		panic("foreign: New needs a driver: see redislock.New")
@@ -69,13 +70,13 @@ func (d *Driver) Traits() driver.Traits {
 		t.Unsupported = append(t.Unsupported, driver.Unsupported{Ability: a, Reason: alone})
 	}
 	t.Unsupported = append(t.Unsupported, driver.Unsupported{
-		Ability: driver.Order, Reason: "programs of the other library take the lock when they find it free, whoever waits",
+		Ability: driver.Order, Reason: "programs of the other library take the lock when they find it free",
 	})
 	return t
 }
 
-// Acquire takes our lock first, so that of all our programs only the first in the queue looks at the other key, and takes that
-// when it is free.
+// Acquire takes our lock first, so that of all our programs only the first in the queue looks at the other key, and
+// takes that when it is free.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case !d.Traits().Supports(r.Kind):
@@ -96,8 +97,8 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return w.grant, nil
 }
 
-// without gives our lock back because the other was not to be had. An error that is definite must mean that nothing is taken: if
-// that is not certain, it is said to be open, and the portable layer undoes the request.
+// without gives our lock back because the other was not to be had. An error that is definite must mean that nothing
+// is taken: if that is not certain, it is said to be open, and the portable layer undoes the request.
 func (d *Driver) without(ctx context.Context, r *driver.Request, why error) error {
 	if !driver.IsDefinite(why) {
 		return why
@@ -164,7 +165,8 @@ func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
 	}
 }
 
-// renew renews our lock when a third of its lease has passed; a grant that was pushed lasts for less than that at first.
+// renew renews our lock when a third of its lease has passed; a grant that was pushed lasts for less than that at
+// first.
 func (w *waiter) renew(ctx context.Context) error {
 	sent := time.Now()
 	if w.grant.Lease >= w.r.Lease && sent.Sub(w.renewed) < w.r.Lease/3 {
@@ -183,8 +185,8 @@ func (w *waiter) renew(ctx context.Context) error {
 	return nil // the server does not answer: our lock lasts for a while yet, and is asked for again with the next look
 }
 
-// Renew has both last longer, ours first: what ours says has ended must not have the other library's key go on. A hold is
-// renewed only if both are.
+// Renew has both last longer, ours first: what ours says has ended must not have the other library's key go on. A
+// hold is renewed only if both are.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var mu sync.Mutex // answers come from any goroutine
 	var rest []int
@@ -217,7 +219,8 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 // errGone is the cause of a loss.
 var errGone = errors.New("the other library's key is gone or has another value")
 
-// Release gives the other library's key back first: who is next of ours gets our lock by a message, and would find the key held.
+// Release gives the other library's key back first: who is next of ours gets our lock by a message, and would find
+// the key held.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	before := d.mayBeGiven(r.ID)
 	answer, err := d.ask(ctx, "release", r.Name,
@@ -265,7 +268,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	return d.ours.Locks(ctx, prefix)
 }
 
-// Break ends our hold. The other library's key stays until its time has run out, or until the next of our programs takes it.
+// Break ends our hold. The other library's key stays until its time has run out, or until the next of our programs
+// takes it.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	return d.ours.Break(ctx, key, token)
 }

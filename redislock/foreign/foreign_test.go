@@ -14,8 +14,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// formats says what each library keeps for the lock "job" when "me" holds it: the key, and the commands with which its own documentation
-// or source says that it takes it and gives it back.
+// formats says what each library keeps for the lock "job" when "me" holds it: the key, and the commands with which
+// its own documentation or source says that it takes it and gives it back.
 var formats = map[string]struct {
 	format     foreign.Format
 	key        string
@@ -24,12 +24,15 @@ var formats = map[string]struct {
 	"redsync":   {foreign.Redsync(), "job", "SET job me NX PX 30000", "DEL job"},
 	"redislock": {foreign.Redislock(), "job", "SET job me NX PX 30000", "DEL job"},
 	"spring":    {foreign.Spring("orders"), "orders:job", "SET orders:job me NX PX 60000", "DEL orders:job"},
-	"shedlock":  {foreign.ShedLock("prod"), "job-lock:prod:job", "SET job-lock:prod:job me NX PX 60000", "DEL job-lock:prod:job"},
-	"redisson":  {foreign.Redisson(), "job", "HSET job 3f0c:41 1", "DEL job"},
+	"shedlock": {
+		foreign.ShedLock("prod"), "job-lock:prod:job",
+		"SET job-lock:prod:job me NX PX 60000", "DEL job-lock:prod:job",
+	},
+	"redisson": {foreign.Redisson(), "job", "HSET job 3f0c:41 1", "DEL job"},
 }
 
-// A holder of the other library is in the way, a Lock waits for it, and while one of ours holds the lock the other library's own
-// command takes nothing.
+// A holder of the other library is in the way, a Lock waits for it, and while one of ours holds the lock the other
+// library's own command takes nothing.
 func TestLock_InEachFormat_ExcludesTheOtherLibrary(t *testing.T) {
 	for name, f := range formats {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +46,8 @@ func TestLock_InEachFormat_ExcludesTheOtherLibrary(t *testing.T) {
 			}
 			soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			if _, err := locks.Lock(soon, "job"); !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			_, err := locks.Lock(soon, "job")
+			if !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a wait that its context ends: %v", err)
 			}
 			got := make(chan *interlock.Lease, 1)
@@ -139,7 +143,8 @@ func TestKey_OfAnotherForm_IsRefused(t *testing.T) {
 	redis, locks := dial(t, addr), client(t, addr, foreign.Redsync())
 	do(t, redis, "HSET job field 1")
 	var refused *interlock.RefusedError
-	if _, err := locks.Lock(t.Context(), "job"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "foreign.New") {
+	_, err := locks.Lock(t.Context(), "job")
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "foreign.New") {
 		t.Fatalf("Lock: %v", err)
 	}
 	do(t, redis, "DEL job")

@@ -6,26 +6,28 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// Format is how another library keeps a lock in Redis: under which key, and in which form. The zero Format is that of [Redsync].
+// Format is how another library keeps a lock in Redis: under which key, and in which form. The zero Format is that of
+// [Redsync].
 type Format struct {
 	key     func(name string) string // nil if the name is the key
 	form    *form                    // nil for strings
 	channel string                   // that its waiters listen on, with %s for the key; empty if they poll
 }
 
-// Redsync is the format of github.com/go-redsync/redsync with one server: a string under the lock's name, with a random value.
+// Redsync is the format of github.com/go-redsync/redsync with one server: a string under the lock's name, with a
+// random value.
 func Redsync() Format { return Format{} }
 
 // Redislock is the format of github.com/bsm/redislock: a string under the lock's name, with a random value.
 func Redislock() Format { return Format{} }
 
-// Strings is the format of every program that takes a lock by SET NX PX and gives it back if the value is still its own: a
-// string under a key that is made of the lock's name.
+// Strings is the format of every program that takes a lock by SET NX PX and gives it back if the value is still its
+// own: a string under a key that is made of the lock's name.
 func Strings(key func(name string) string) Format { return Format{key: key} }
 
-// Spring is the format of Spring Integration's RedisLockRegistry: a string under "REGISTRY:NAME". Its waiters poll unless they
-// were told to subscribe (RedisLockType.PUB_SUB_LOCK): then they also see that our programs have left by polling, at the latest
-// when the lease ends.
+// Spring is the format of Spring Integration's RedisLockRegistry: a string under "REGISTRY:NAME". Its waiters poll
+// unless they were told to subscribe (RedisLockType.PUB_SUB_LOCK): then they also see that our programs have left by
+// polling, at the latest when the lease ends.
 func Spring(registry string) Format {
 	return Strings(func(name string) string { return registry + ":" + name })
 }
@@ -35,18 +37,19 @@ func ShedLock(environment string) Format {
 	return Strings(func(name string) string { return "job-lock:" + environment + ":" + name })
 }
 
-// Redisson is the format of Redisson's RLock: a hash under the lock's name with one field for its holder, "UUID:THREAD", and
-// a channel on which those who wait hear that it was given back.
+// Redisson is the format of Redisson's RLock: a hash under the lock's name with one field for its holder,
+// "UUID:THREAD", and a channel on which those who wait hear that it was given back.
 func Redisson() Format {
 	return Format{form: hashForm, channel: "redisson_lock__channel:{%s}"}
 }
 
-// form is how a lock is written. Each of its scripts has the other library's key, and as arguments the ID of the hold, milliseconds,
-// the channel of those who wait, and the hold's token. It returns words, and may be run again: it then finds what it has done.
+// form is how a lock is written. Each of its scripts has the other library's key, and as arguments the ID of the
+// hold, milliseconds, the channel of those who wait, and the hold's token. It returns words, and may be run again: it
+// then finds what it has done.
 //
-// What we write in the place of the other library's random value is "interlock:TOKEN:ID". Who takes the key has our lock, so a
-// smaller token in it is that of a hold that has ended, whatever became of its client, and is replaced. A larger one says
-// that the request itself is late.
+// What we write in the place of the other library's random value is "interlock:TOKEN:ID". Who takes the key has our
+// lock, so a smaller token in it is that of a hold that has ended, whatever became of its client, and is replaced. A
+// larger one says that the request itself is late.
 type form struct {
 	// take answers "taken", "held" and who holds it, or "wrong" and what the key is instead.
 	take *conn.Script
@@ -64,7 +67,8 @@ var (
 		`redis.call('PUBLISH', ARGV[3], '0')`)
 )
 
-// newForm makes the scripts for a type of key, from how its holder is read, how one is written, and what tells those who wait.
+// newForm makes the scripts for a type of key, from how its holder is read, how one is written, and what tells those
+// who wait.
 func newForm(kind, read, write, tell string) *form {
 	begin := `
 local type = redis.call('TYPE', KEYS[1]).ok
