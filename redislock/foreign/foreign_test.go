@@ -173,7 +173,9 @@ func TestKey_OfAHoldThatHasEnded_IsTakenOver(t *testing.T) {
 
 func client(t *testing.T, addr string, f foreign.Format) *interlock.Client {
 	t.Helper()
-	locks, err := interlock.New(over(t, addr, f), nil)
+	engine := over(t, addr, f)
+	t.Cleanup(func() { _ = engine.Close() })
+	locks, err := interlock.New(engine, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
