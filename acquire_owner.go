@@ -139,29 +139,41 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 		return nil, err
 	}
 	c.lock()
-	if o != nil && o.named || m.p.single {
-		if try {
-			lease, err := m.tryOnce(ctx, o, false, at)
-			if wouldRecall(err) {
-				return m.recall(ctx, o, at, err)
-			}
-			return lease, err
-		}
-		return c.joinAlone(ctx, m.newWaiter(o, at))
-	}
 	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
-	case busy && try:
-		if l := m.newLease(o); c.takeOver(l, at.start) {
-			c.unlock()
-			return l, nil
+	case o != nil && o.named || m.p.single: // which go to the engine, past the queue of this client
+		if !try {
+			return c.joinAlone(ctx, m.newWaiter(o, at))
 		}
-		err := c.inTheWay(m)
-		c.unlock()
-		return m.tryBeside(o, at, err)
+		lease, err := m.tryOnce(ctx, o, false, at)
+		if wouldRecall(err) {
+			return m.recall(ctx, o, at, err)
+		}
+		return lease, err
+	case busy && try:
+		return m.tryBusy(o, at)
 	case busy || !try && !c.traits.Local:
 		return c.join(ctx, m.newWaiter(o, at))
 	}
+	return m.takeFree(ctx, o, try, at)
+}
+
+// tryBusy takes what another goroutine of this client retains or is about to pass on, or says who is in the way. The caller
+// holds Client.mu, which tryBusy gives up.
+func (m *Mutex) tryBusy(o *owner, at call) (*Lease, error) {
+	c := m.c
+	if l := m.newLease(o); c.takeOver(l, at.start) {
+		c.unlock()
+		return l, nil
+	}
+	err := c.inTheWay(m)
+	c.unlock()
+	return m.tryBeside(o, at, err)
+}
+
+// takeFree asks the engine first, because nobody of this client is before; if that refuses it waits, or says who holds. The
+// caller holds Client.mu, which takeFree gives up.
+func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	lease, err := m.tryOnce(ctx, o, !try, at)
 	switch {
 	case !errors.Is(err, ErrHeld):
@@ -171,8 +183,8 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 	case try:
 		return m.tryBeside(o, at, err)
 	}
-	c.lock()
-	return c.join(ctx, m.newWaiter(o, at))
+	m.c.lock()
+	return m.c.join(ctx, m.newWaiter(o, at))
 }
 
 // tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to

@@ -182,8 +182,20 @@ func (a *attempt) heartbeat(ctx context.Context) error {
 	}
 }
 
-// ask sends the request once.
+// ask sends the request once, and with give the release of another hold in the same run.
 func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
+	a.write(give)
+	sent := time.Now() // before the request, so not later than the server's own instant
+	answer := a.d.conn.Call(ctx, &a.call)
+	a.ran = a.ran || !isRefusal(answer.Err)
+	if answer.Err != nil {
+		return a.failed(answer.Err)
+	}
+	return a.heard(give, answer, sent)
+}
+
+// write makes the call: one script, whose keys and arguments are those of a plain request and then those of what comes with it.
+func (a *attempt) write(give *driver.Release) {
 	call := &a.call
 	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}
 	if give == nil && a.cond == nil && a.args[4] == plainRequest {
@@ -203,12 +215,10 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	}
 	a.d.mayBeWatched(call, a.r.Key, telling)
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
-	sent := time.Now() // before the request, so not later than the server's own instant
-	answer := a.d.conn.Call(ctx, call)
-	a.ran = a.ran || !isRefusal(answer.Err)
-	if answer.Err != nil {
-		return a.failed(answer.Err)
-	}
+}
+
+// heard takes in what the server said to a request that began at sent.
+func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) error {
 	if give != nil {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
 			return lostError(give.Key, reason)
@@ -222,10 +232,10 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	a.sent, a.answer = sent, parseReply(answer)
 	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
-		a.d.over(give.ID)
+		a.d.over(give.ID) // the server has done that part too, so nothing is left to confirm
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
-		a.unknown = true
+		a.unknown = true // a failover may forget this grant, so it is none
 		return a.d.tooFewReplicas(answer.Acked)
 	}
 	return nil

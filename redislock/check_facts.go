@@ -31,6 +31,8 @@ type nodeFacts struct {
 	lacks   string            // commands that the user may not run, see rightsScript
 	asked   bool              // lacks is known
 	refused []refusedCommand
+
+	strangers *strangers // nil if the user may not look
 }
 
 // refusedCommand is a command that brought no answer, with why.
@@ -76,7 +78,7 @@ func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) 
 		if thorough {
 			rights = d.rightsQuestion()
 		}
-		all.Go(func() { n.ask(ctx, node, rights) })
+		all.Go(func() { n.ask(ctx, node, rights, d.opts.Prefix) })
 	}
 	all.Wait()
 	return found, nil
@@ -91,7 +93,7 @@ func (d *Driver) askLink(ctx context.Context) linkFact {
 
 // ask sends what is asked of one server together, so that it costs one round trip, and then takes times. Without
 // rights, the question about these, it asks only what the start needs.
-func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string) {
+func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string, prefix string) {
 	thorough := rights != nil
 	var mu sync.Mutex // guards n while the commands run
 	var all sync.WaitGroup
@@ -128,6 +130,7 @@ func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string) {
 	}
 	if thorough {
 		n.takeTimes(ctx, node)
+		n.strangers = lookForStrangers(ctx, node, prefix) // last, because it may take longest
 	}
 }
 

@@ -43,6 +43,7 @@ func (d *Driver) judgeAll(f *facts) []driver.Finding {
 		merge("coverage", f.nodes, func(n *nodeFacts) *opinion { return checkCoverage(n, len(f.nodes)) }),
 		merge("failover", f.nodes, checkFailover),
 		merge("latency", f.nodes, checkLatency),
+		merge("strangers", f.nodes, checkStrangers),
 		checkClocks(f.nodes),
 		checkPushes(f.links),
 		checkSkipped(f.nodes),

@@ -55,13 +55,13 @@ func TestDiagnose_OfAServerAlone_ChecksEverything(t *testing.T) {
 		"role": driver.LevelOK, "version": driver.LevelOK, "eviction": driver.LevelOK,
 		"writes": driver.LevelOK, "replicas": driver.LevelOK, "persistence": driver.LevelWarn,
 		"buffers": driver.LevelOK, "latency": driver.LevelOK, "clock": driver.LevelOK,
-		"pushes": driver.LevelOK, "rights": driver.LevelOK, "memory": driver.LevelOK,
+		"pushes": driver.LevelOK, "rights": driver.LevelOK, "memory": driver.LevelOK, "strangers": driver.LevelOK,
 	} {
 		wantFinding(t, found, check, level, "")
 	}
 	wantFinding(t, found, "persistence", driver.LevelWarn, "nothing is written to disk")
 	wantFinding(t, found, "pushes", driver.LevelOK, "RESP3")
-	if len(found) != 12 {
+	if len(found) != 13 {
 		t.Errorf("got %v", slices.Sorted(maps.Keys(found)))
 	}
 }

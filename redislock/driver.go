@@ -75,6 +75,10 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 	return start(ctx, rueidisconn.New(client, false), opts)
 }
 
+// Conn is the driver's way to the servers, for packages that keep something of their own beside its locks. It is
+// closed with the driver. Its Start has been called.
+func (d *Driver) Conn() Conn { return d.conn }
+
 // ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back
 // before ctx knows of that.
 func ended(ctx context.Context) error {

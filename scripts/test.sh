@@ -22,7 +22,7 @@ judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interloc
 
 # untimed matches those of their tests that judge no real time: beside runs them, and long the others. One expression serves both,
 # so that no test is in neither.
-untimed='^Test(Conformance|Rules_.*_AreNecessary$)'
+untimed='^Test(Conformance|Rules_.*Necessary$|Scripts_|Rights_|Diagnose_|Open_OfWhat|New_OverAServer|Run_|Made_)'
 
 # packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
@@ -68,7 +68,6 @@ beside)
 	;;
 long)
 	names=$(packages long) || exit
-	at_once=1
 	export INTERLOCK_LONG=1
 	;;
 esac
@@ -78,35 +77,39 @@ export GORACE="${GORACE:-atexit_sleep_ms=0}"
 go_test() {
 	GOWORK='' go test -timeout=30m -vet=off -ldflags=-w "$@"
 }
+# What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
+# detector, which would not see that what was read comes after what was written. So whatever drives the sockets runs once without
+# it: the client, the links over it, and of redislock what opens it by its URL (over) and has it work hard or fail (hard).
+over=Conformance_URL
+hard='Reset_EveryFewMilliseconds ManyGoroutines_ Goroutines_OnOneLock BlackHole_ Hung_'
+for test in $over $hard; do
+	if ! grep -qr "^func Test$test" redislock/*_test.go; then
+		echo "test: redislock has no test Test$test... any more: name another one here" >&2
+		exit 1
+	fi
+done
+
 # $names and $others are lists, so they are split here on purpose.
 # shellcheck disable=SC2086
 case $what in
 all) go_test -p "$at_once" ${race:+"$race"} "$@" $names ;;
-long) go_test -p "$at_once" ${race:+"$race"} "$@" -skip "$untimed" $names ;;
 beside)
-	go_test ${race:+"$race"} "$@" -run "$untimed" $others &
+	{
+		go_test ${race:+"$race"} "$@" -run "$untimed" $others
+		[ -z "$race" ] || INTERLOCK_LONG='' go_test "$@" -run "^Test$over" ./redislock
+	} &
 	rc=0
 	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
 	wait "$!" || rc=$?
 	exit "$rc"
 	;;
-esac
-if [ "$what" != long ] || [ -z "$race" ]; then
-	exit
-fi
-# What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
-# detector, which would not see that what was read comes after what was written. So whatever drives the sockets runs once without
-# it: the client, the links over it, and of redislock what opens it by its URL and has it work hard or fail.
-# Nor does the race detector bear the goroutines of 10,000 simulated clients.
-go_test "$@" -run Crowd ./internal/sim
-unset INTERLOCK_LONG
-go_test "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn
-hard=''
-for test in Conformance_URL Reset_EveryFewMilliseconds ManyGoroutines_ Goroutines_OnOneLock BlackHole_ Hung_; do
-	if ! grep -qr "^func Test$test" redislock/*_test.go; then
-		echo "test: redislock has no test Test$test... any more: name another one here" >&2
-		exit 1
+long)
+	go_test -p 1 ${race:+"$race"} "$@" -skip "$untimed" $names
+	if [ -n "$race" ]; then
+		go_test "$@" -run Crowd ./internal/sim # the race detector does not bear the goroutines of 10,000 simulated clients
+		unset INTERLOCK_LONG
+		go_test "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn
+		go_test "$@" -run "^Test($(echo "$hard" | tr ' ' '|'))" ./redislock
 	fi
-	hard="$hard|$test"
-done
-go_test -run "^Test(${hard#|})" "$@" ./redislock
+	;;
+esac

@@ -43,11 +43,14 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 	}
 }
 
-// By themselves, one after the other: several servers would take the processor from the others.
+// A run of several servers is beside those of the others: nothing here is judged by time.
 func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
 	engines := []string{"redis-cluster", "etcd-3", "redis-sentinel-acked"}
 	for _, engine := range engines[:longrun.Of(1, len(engines))] {
-		t.Run(engine, func(t *testing.T) { runs(t, engine, "lose-replies,reset", "") })
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			runs(t, engine, "lose-replies,reset", "")
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ func runT1(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("t1", flag.ContinueOnError)
 	each := flags.Duration("each", 25*time.Second, "how long each run's faults go on")
 	seed := flags.Uint64("seed", 0, "0 draws one")
-	beside := flags.Int("beside", 6, "how many runs at once: they wait for most of the time")
+	beside := flags.Int("beside", 8, "how many runs at once: they wait for most of the time")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}

@@ -1,0 +1,281 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
+)
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+// How often the other library's key is looked at while it is held: between half of these and all of them, longer each
+// time. What its own waiters do is of the same order (redsync 50 to 250 ms, bsm/redislock what it is told).
+const (
+	firstPause = 20 * time.Millisecond
+	mostPause  = 250 * time.Millisecond
+)
+
+// Driver is a redislock.Driver whose mutexes exclude another library's too. It is safe for concurrent use and must
+// not be copied.
+type Driver struct {
+	ours   *redislock.Driver
+	theirs Format
+
+	mu      sync.Mutex
+	unclear map[string]bool // by request ID: whether the key may have been given back without an answer
+}
+
+// New returns a driver over ours, which it closes when it is closed itself. Every program that takes the locks with
+// interlock needs the same format for as long as a program of the other library runs.
+func New(ours *redislock.Driver, theirs Format) *Driver {
+	if ours == nil {
+		panic("foreign: New needs a driver: see redislock.New")
+	}
+	return &Driver{ours: ours, theirs: theirs, unclear: map[string]bool{}}
+}
+
+// alone is why much is missing.
+const alone = "the other library's lock has one holder and nothing else"
+
+func unsupported(what, why string) error {
+	return fmt.Errorf("redis with another library's locks: %s: %s: %w", what, why, driver.ErrUnsupported)
+}
+
+// Traits are those of redislock, without what the other library's lock cannot do.
+func (d *Driver) Traits() driver.Traits {
+	t := d.ours.Traits()
+	t.Kinds = []driver.Kind{driver.KindMutex}
+	t.Resumes = false // a place in the queue is worth nothing without the other key
+	t.Unsupported = nil
+	for _, a := range []driver.Ability{
+		driver.NamedOwners, driver.Conversion, driver.Recalls, driver.LockDelays,
+		driver.Ability(driver.KindRWMutex), driver.Ability(driver.KindSemaphore), driver.Ability(driver.KindElection),
+		driver.Ability(driver.KindLatch), driver.Ability(driver.KindCond),
+	} {
+		t.Unsupported = append(t.Unsupported, driver.Unsupported{Ability: a, Reason: alone})
+	}
+	t.Unsupported = append(t.Unsupported, driver.Unsupported{
+		Ability: driver.Order, Reason: "programs of the other library take the lock when they find it free",
+	})
+	return t
+}
+
+// Acquire takes our lock first, so that of all our programs only the first in the queue looks at the other key, and
+// takes that when it is free.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	switch {
+	case !d.Traits().Supports(r.Kind):
+		return driver.Grant{}, unsupported(string(r.Kind), alone)
+	case r.Named:
+		return driver.Grant{}, unsupported("named owners", alone)
+	case r.LockDelay > 0:
+		return driver.Grant{}, unsupported("lock delay", alone)
+	}
+	grant, err := d.ours.Acquire(ctx, r)
+	if err != nil {
+		return grant, err
+	}
+	w := &waiter{d: d, r: r, grant: grant, renewed: time.Now()}
+	if err := w.wait(ctx); err != nil {
+		return driver.Grant{}, d.without(ctx, r, err)
+	}
+	return w.grant, nil
+}
+
+// without gives our lock back because the other was not to be had. An error that is definite must mean that nothing
+// is taken: if that is not certain, it is said to be open, and the portable layer undoes the request.
+func (d *Driver) without(ctx context.Context, r *driver.Request, why error) error {
+	if !driver.IsDefinite(why) {
+		return why
+	}
+	if err := d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true}); err != nil {
+		return errors.Join(why, &driver.UnavailableError{Op: "acquire", Name: r.Name, Err: err})
+	}
+	return why
+}
+
+// waiter is a request that has our lock and wants the other.
+type waiter struct {
+	d       *Driver
+	r       *driver.Request
+	grant   driver.Grant
+	renewed time.Time // when our lock was renewed last
+}
+
+// wait takes the other library's key, or looks at it again and again. Meanwhile it renews our lock.
+func (w *waiter) wait(ctx context.Context) error {
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		held, err := w.take(ctx)
+		if err == nil || held == nil {
+			return err
+		}
+		if w.r.Try {
+			return held
+		}
+		if w.r.Waiting != nil {
+			w.r.Waiting(held)
+		}
+		if err := w.renew(ctx); err != nil {
+			return err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// take tries to take the key once. It returns who holds it, beside an error.
+func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
+	answer, err := w.d.ask(ctx, "acquire", w.r.Name, w.d.theirs.call(
+		w.d.theirs.scripts().take, w.r.Name, w.r.ID, w.r.Lease.Milliseconds(), w.grant.Token))
+	if err != nil {
+		return nil, err
+	}
+	word, rest, _ := strings.Cut(answer, " ")
+	switch word {
+	case "taken":
+		return nil, nil //nolint:nilnil // nobody is in the way
+	case "held":
+		held := &driver.HeldError{Kind: w.r.Kind, Name: w.r.Name, Client: "another library", Owner: rest}
+		return held, held
+	}
+	return nil, &driver.RefusedError{
+		Op: "acquire", Name: w.r.Name,
+		Err:  fmt.Errorf("key %q is of type %s", w.d.theirs.keyOf(w.r.Name), rest),
+		Hint: "this key is not a lock of the format that was given to foreign.New",
+	}
+}
+
+// renew renews our lock when a third of its lease has passed; a grant that was pushed lasts for less than that at
+// first.
+func (w *waiter) renew(ctx context.Context) error {
+	sent := time.Now()
+	if w.grant.Lease >= w.r.Lease && sent.Sub(w.renewed) < w.r.Lease/3 {
+		return nil
+	}
+	var err error
+	w.d.ours.Renew(ctx, []driver.Renewal{{
+		Key: w.r.Key, ID: w.r.ID, Lease: w.r.Lease, Owner: w.r.Owner, Label: w.r.Label,
+	}}, func(_ int, answer error) { err = answer })
+	if err == nil {
+		w.renewed, w.grant.Sent, w.grant.Lease = sent, sent, w.r.Lease
+	}
+	if errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
+		return err
+	}
+	return nil // the server does not answer: our lock lasts for a while yet, and is asked for again with the next look
+}
+
+// Renew has both last longer, ours first: what ours says has ended must not have the other library's key go on. A
+// hold is renewed only if both are.
+func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
+	var mu sync.Mutex // answers come from any goroutine
+	var rest []int
+	d.ours.Renew(ctx, batch, func(i int, err error) {
+		if err != nil {
+			done(i, err)
+			return
+		}
+		mu.Lock()
+		rest = append(rest, i)
+		mu.Unlock()
+	})
+	calls := make([]conn.Call, len(rest))
+	for n, i := range rest {
+		calls[n] = *d.theirs.call(d.theirs.scripts().keep, batch[i].Name, batch[i].ID, batch[i].Lease.Milliseconds(), 0)
+	}
+	d.ours.Conn().Batch(ctx, calls, func(n int, r conn.Reply) {
+		b := &batch[rest[n]]
+		switch {
+		case r.Err != nil:
+			done(rest[n], &driver.UnavailableError{Op: "renew", Name: b.Name, Err: r.Err})
+		case r.Text != "kept":
+			done(rest[n], &driver.LostError{Kind: b.Kind, Name: b.Name, Reason: driver.LostTaken, Cause: errGone})
+		default:
+			done(rest[n], nil)
+		}
+	})
+}
+
+// errGone is the cause of a loss.
+var errGone = errors.New("the other library's key is gone or has another value")
+
+// Release gives the other library's key back first: who is next of ours gets our lock by a message, and would find
+// the key held.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	before := d.mayBeGiven(r.ID)
+	answer, err := d.ask(ctx, "release", r.Name,
+		d.theirs.call(d.theirs.scripts().give, r.Name, r.ID, r.Keep.Milliseconds(), 0))
+	if err != nil {
+		return err
+	}
+	err = d.ours.Release(ctx, r)
+	if err != nil && !errors.Is(err, driver.ErrLost) {
+		return err // and asked again
+	}
+	d.forget(r.ID)
+	if err == nil && answer == "gone" && !before && !r.Undo {
+		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostTaken, Cause: errGone}
+	}
+	return err
+}
+
+// mayBeGiven notes that the key of a hold is about to be given back, and reports whether it was before.
+func (d *Driver) mayBeGiven(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.unclear[id]
+	d.unclear[id] = true
+	return before
+}
+
+func (d *Driver) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.unclear, id)
+}
+
+// ask makes a call. An error says that its outcome is unknown.
+func (d *Driver) ask(ctx context.Context, op, name string, call *conn.Call) (string, error) {
+	reply := d.ours.Conn().Call(ctx, call)
+	if reply.Err != nil {
+		return "", &driver.UnavailableError{Op: op, Name: name, Err: reply.Err}
+	}
+	return reply.Text, nil
+}
+
+// Locks lists our locks. Those of programs of the other library are not among them.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return d.ours.Locks(ctx, prefix)
+}
+
+// Break ends our hold. The other library's key stays until its time has run out, or until the next of our programs
+// takes it.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	return d.ours.Break(ctx, key, token)
+}
+
+// Diagnose judges the server.
+func (d *Driver) Diagnose(ctx context.Context) []driver.Finding { return d.ours.Diagnose(ctx) }
+
+// Close closes the driver below.
+func (d *Driver) Close() error { return d.ours.Close() }

@@ -1,0 +1,198 @@
+package foreign_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/foreign"
+	"github.com/redis/rueidis"
+)
+
+// formats says what each library keeps for the lock "job" when "me" holds it: the key, and the commands with which
+// its own documentation or source says that it takes it and gives it back.
+var formats = map[string]struct {
+	format     foreign.Format
+	key        string
+	take, give string
+}{
+	"redsync":   {foreign.Redsync(), "job", "SET job me NX PX 30000", "DEL job"},
+	"redislock": {foreign.Redislock(), "job", "SET job me NX PX 30000", "DEL job"},
+	"spring":    {foreign.Spring("orders"), "orders:job", "SET orders:job me NX PX 60000", "DEL orders:job"},
+	"shedlock": {
+		foreign.ShedLock("prod"), "job-lock:prod:job",
+		"SET job-lock:prod:job me NX PX 60000", "DEL job-lock:prod:job",
+	},
+	"redisson": {foreign.Redisson(), "job", "HSET job 3f0c:41 1", "DEL job"},
+}
+
+// A holder of the other library is in the way, a Lock waits for it, and while one of ours holds the lock the other
+// library's own command takes nothing.
+func TestLock_InEachFormat_ExcludesTheOtherLibrary(t *testing.T) {
+	for name, f := range formats {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := servers.Redis(t)
+			redis, locks := dial(t, addr), client(t, addr, f.format)
+			do(t, redis, f.take)
+			var held *interlock.HeldError
+			if _, err := locks.TryLock(t.Context(), "job"); !errors.As(err, &held) || held.Client != "another library" {
+				t.Fatalf("a try beside a holder of the other library: %v", err)
+			}
+			soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := locks.Lock(soon, "job")
+			if !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a wait that its context ends: %v", err)
+			}
+			got := make(chan *interlock.Lease, 1)
+			go func() {
+				l, err := locks.Lock(t.Context(), "job")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			do(t, redis, f.give)
+			l := <-got
+			if t.Failed() {
+				return
+			}
+			if left := do(t, redis, "PTTL "+f.key); left == "-1" || left == "-2" {
+				t.Errorf("the other library's key has a time to live of %s", left)
+			}
+			if strings.HasPrefix(f.take, "SET") {
+				if answer := do(t, redis, f.take); answer != "" {
+					t.Errorf("the other library takes it beside us: %s", answer)
+				}
+			} else if kind := do(t, redis, "TYPE "+f.key); kind != "hash" {
+				t.Errorf("the key is a %s", kind)
+			}
+			if err := l.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := do(t, redis, "EXISTS "+f.key); left != "0" {
+				t.Error("the other library's key is still there after Unlock")
+			}
+		})
+	}
+}
+
+// Redisson's waiters listen on a channel.
+func TestUnlock_InTheFormatOfRedisson_TellsItsWaiters(t *testing.T) {
+	addr := servers.Redis(t)
+	redis, locks := dial(t, addr), client(t, addr, foreign.Redisson())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	heard := make(chan string, 1)
+	listens := make(chan struct{})
+	sub, release := redis.Dedicate()
+	defer release()
+	sub.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { heard <- m.Message },
+		OnSubscription: func(rueidis.PubSubSubscription) { close(listens) },
+	})
+	sub.Do(ctx, sub.B().Subscribe().Channel("redisson_lock__channel:{job}").Build())
+	<-listens
+	l, err := locks.Lock(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if message := <-heard; message != "0" {
+		t.Errorf("its waiters heard %q", message)
+	}
+}
+
+// Whoever deletes the key, or takes it, has ended the hold.
+func TestKey_ThatIsGone_IsALoss(t *testing.T) {
+	for _, does := range []string{"DEL job", "SET job somebody"} {
+		addr := servers.Redis(t)
+		redis, locks := dial(t, addr), client(t, addr, foreign.Redsync())
+		renewed, err := locks.Mutex("job", &interlock.LockOptions{Lease: time.Second}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, redis, does)
+		<-renewed.Lost()
+		if err := renewed.Err(); !errors.Is(err, interlock.ErrLost) || !strings.Contains(err.Error(), "other library") {
+			t.Errorf("after %s the lease ended with %v", does, err)
+		}
+		do(t, redis, "DEL job")
+		l, err := locks.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, redis, does)
+		if err := l.Unlock(t.Context()); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("after %s, Unlock: %v", does, err)
+		}
+	}
+}
+
+// A key of another form is no lock of that library: who waited for it would wait for ever.
+func TestKey_OfAnotherForm_IsRefused(t *testing.T) {
+	addr := servers.Redis(t)
+	redis, locks := dial(t, addr), client(t, addr, foreign.Redsync())
+	do(t, redis, "HSET job field 1")
+	var refused *interlock.RefusedError
+	_, err := locks.Lock(t.Context(), "job")
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "foreign.New") {
+		t.Fatalf("Lock: %v", err)
+	}
+	do(t, redis, "DEL job")
+	l, err := locks.TryLock(t.Context(), "job")
+	if err != nil {
+		t.Fatalf("our own lock was not given back: %v", err)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a process of ours left behind is in the way of the other library until its time has run out, and not in ours.
+func TestKey_OfAHoldThatHasEnded_IsTakenOver(t *testing.T) {
+	addr := servers.Redis(t)
+	redis, locks := dial(t, addr), client(t, addr, foreign.Redsync())
+	do(t, redis, "SET job interlock:00000000000000000000:gone PX 60000")
+	l, err := locks.TryLock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func client(t *testing.T, addr string, f foreign.Format) *interlock.Client {
+	t.Helper()
+	engine := over(t, addr, f)
+	t.Cleanup(func() { _ = engine.Close() })
+	locks, err := interlock.New(engine, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+// do runs a command, as a person would write it, and returns what it answers.
+func do(t *testing.T, redis rueidis.Client, command string) string {
+	t.Helper()
+	words := strings.Fields(command)
+	answer, err := redis.Do(t.Context(), redis.B().Arbitrary(words...).Build()).ToAny()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return fmt.Sprint(answer)
+}
