@@ -16,7 +16,6 @@ absent() {
 }
 
 for dir in $(scripts/modules.sh all); do
-	if [ "$dir" = tools ]; then continue; fi # has no packages
 	gowork=''
 	if scripts/modules.sh outside | grep -qx "$dir"; then gowork=off; fi
 	echo "lint: $dir"

@@ -1,5 +1,5 @@
-// The programs that check this repository, pinned apart so that their requirements reach nobody.
-// Not in go.work: make lint builds them with GOWORK=off.
+// The programs that check and release this repository, pinned apart so that their requirements reach nobody.
+// Not in go.work: make lint and make release build them with GOWORK=off.
 module github.com/interlock-go/interlock/tools
 
 go 1.26.0

@@ -40,7 +40,8 @@ func (r *release) archive(name, binary string) error {
 			return err
 		}
 		head := &tar.Header{
-			Name: f.name, Mode: f.mode, Size: int64(len(text)), ModTime: r.when, Format: tar.FormatPAX, Typeflag: tar.TypeReg,
+			Name: f.name, Mode: f.mode, Size: int64(len(text)), ModTime: r.when,
+			Format: tar.FormatPAX, Typeflag: tar.TypeReg,
 		}
 		if err := files.WriteHeader(head); err != nil {
 			return err

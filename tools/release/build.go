@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -105,7 +106,7 @@ func (r *release) binary(p platform) string {
 // packAll makes packages of systems (deb), completions and manual pages, which have a script of their own.
 func (r *release) packAll(ctx context.Context) error {
 	script := filepath.Join(r.repository(), "scripts", "package.sh")
-	if _, err := os.Stat(script); err != nil {
+	if _, err := os.Stat(script); errors.Is(err, fs.ErrNotExist) {
 		fmt.Println("   none: there is no scripts/package.sh")
 		return nil
 	}

@@ -79,7 +79,8 @@ func section(changelog, name string) string {
 	inside := false
 	for line := range strings.Lines(changelog) {
 		if title, is := strings.CutPrefix(line, "## "); is {
-			inside = strings.HasPrefix(strings.Trim(title, "[]v\n")+" ", name+" ") || strings.HasPrefix(title, "["+name+"]")
+			word, _, _ := strings.Cut(strings.TrimSpace(title), " ")
+			inside = strings.TrimPrefix(strings.Trim(word, "[]"), "v") == name
 			continue
 		}
 		if inside {
@@ -145,7 +146,8 @@ func (r *release) before(ctx context.Context) (string, error) {
 	tags, err := r.git(ctx, "tag", "--list", "v*")
 	newest := ""
 	for _, tag := range strings.Fields(tags) {
-		if semver.IsValid(tag) && semver.Compare(tag, r.version) < 0 && (newest == "" || semver.Compare(tag, newest) > 0) {
+		// what is no version is less than every version, and so is ""
+		if semver.Compare(tag, r.version) < 0 && semver.Compare(tag, newest) > 0 {
 			newest = tag
 		}
 	}

@@ -54,6 +54,7 @@ func (r *release) user(ctx context.Context, name string) (command, error) {
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return command{}, err
 	}
+	own := r.modules[0].path
 	return command{dir: home, env: []string{
 		"GOPATH=" + filepath.Join(home, "go"),
 		"GOMODCACHE=" + filepath.Join(home, "go", "pkg", "mod"),
@@ -61,7 +62,9 @@ func (r *release) user(ctx context.Context, name string) (command, error) {
 		"GOBIN=",
 		"GOFLAGS=-modcacherw", // so that it can be deleted
 		"GOWORK=off",
-		"GOPROXY=file://" + r.proxy() + ",file://" + filepath.Join(cache, "cache", "download") + "," + strings.TrimSpace(proxy),
-		"GONOSUMDB=" + strings.TrimLeft(strings.TrimSpace(without)+","+r.modules[0].path+","+r.modules[0].path+"/*", ","),
+		"GOPROXY=" + strings.Join([]string{
+			"file://" + r.proxy(), "file://" + filepath.Join(cache, "cache", "download"), strings.TrimSpace(proxy),
+		}, ","),
+		"GONOSUMDB=" + strings.TrimLeft(strings.TrimSpace(without)+","+own+","+own+"/*", ","),
 	}}, nil
 }

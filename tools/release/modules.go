@@ -67,8 +67,10 @@ func (r *release) stage(ctx context.Context) error {
 func (r *release) commitAs(ctx context.Context, more ...string) error {
 	when := r.when.Format(time.RFC3339)
 	by := []string{"GIT_AUTHOR_DATE=" + when, "GIT_COMMITTER_DATE=" + when}
-	args := append([]string{"-c", "user.name=interlock", "-c", "user.email=release@interlock.invalid",
-		"commit", "--quiet", "--all", "--message", "release: " + r.version}, more...)
+	args := append([]string{
+		"-c", "user.name=interlock", "-c", "user.email=release@interlock.invalid",
+		"commit", "--quiet", "--all", "--message", "release: " + r.version,
+	}, more...)
 	return command{dir: r.repository(), env: by}.run(ctx, "git", args...)
 }
 

@@ -52,7 +52,8 @@ func (r *release) install(ctx context.Context, user command, args, env []string,
 	if !strings.Contains(said, r.version) || !strings.Contains(said, says) {
 		return fmt.Errorf("the program that go %s made says of itself\n%s", strings.Join(args, " "), said)
 	}
-	said, err = user.output(ctx, program, "run", "--url", "file://"+filepath.Join(user.dir, "locks"), "job", "--", "echo", "ran")
+	url := "file://" + filepath.Join(user.dir, "locks")
+	said, err = user.output(ctx, program, "run", "--url", url, "job", "--", "echo", "ran")
 	if err != nil || strings.TrimSpace(said) != "ran" {
 		return fmt.Errorf("a job under a lock said %q: %w", said, err)
 	}
