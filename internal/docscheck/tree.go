@@ -31,7 +31,7 @@ func (t *tree) paths() []string {
 }
 
 // skipped are folders whose content is not ours to check: git's, and what is built or measured.
-var skipped = map[string]bool{".git": true, "bin": true, "bench/results": true}
+var skipped = map[string]bool{".git": true, "bin": true, "dist": true, "bench/results": true}
 
 func readTree(fsys fs.FS) (*tree, error) {
 	t := &tree{texts: map[string]string{}, folders: map[string]bool{}, others: map[string]bool{}}

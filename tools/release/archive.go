@@ -118,8 +118,5 @@ func (r *release) writeSums(context.Context) error {
 		lines = append(lines, fmt.Sprintf("%x  %s\n", sha256.Sum256(text), e.Name()))
 	}
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
-	if err := os.WriteFile(filepath.Join(r.to, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644); err != nil {
-		return err
-	}
-	return os.RemoveAll(r.work())
+	return os.WriteFile(filepath.Join(r.to, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }

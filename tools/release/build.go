@@ -96,7 +96,7 @@ func (r *release) buildAgain(ctx context.Context) error {
 
 // binary returns where buildAll left the binary of a platform.
 func (r *release) binary(p platform) string {
-	bin := filepath.Join(r.work(), "build", "go", "bin")
+	bin := filepath.Join(r.work, "build", "go", "bin")
 	if p.os != runtime.GOOS || p.arch != runtime.GOARCH {
 		bin = filepath.Join(bin, p.String())
 	}

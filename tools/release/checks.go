@@ -52,7 +52,7 @@ func (r *release) checkRepository(ctx context.Context) error {
 	if err := os.RemoveAll(r.to); err != nil {
 		return err
 	}
-	return os.MkdirAll(r.work(), 0o755)
+	return os.MkdirAll(r.to, 0o755)
 }
 
 // writeNotes makes the notes of the release: the section of CHANGELOG.md that has its version as the title, or, for

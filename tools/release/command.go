@@ -50,7 +50,7 @@ func (r *release) user(ctx context.Context, name string) (command, error) {
 	}
 	cache, rest, _ := strings.Cut(known, "\n")
 	proxy, without, _ := strings.Cut(rest, "\n")
-	home := filepath.Join(r.work(), name)
+	home := filepath.Join(r.work, name)
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return command{}, err
 	}

@@ -1,13 +1,13 @@
 // Command release makes everything that a version of interlock is published as, and proves it before anybody can see
 // it.
 //
-// It never touches the working tree: it clones the repository into the folder of the release, writes the version into
-// each go.mod there, tags every module in that clone, and from then on uses only what these tags say. What comes out
-// is a folder:
+// It never touches the working tree: it clones the repository into a temporary folder, writes the version into each
+// go.mod there, tags every module in that clone, and from then on uses only what these tags say. What comes out is a
+// folder:
 //
-//	repository/  the clone with the tags: git push --tags from here is the publication
-//	proxy/       a GOPROXY of these versions, which the proof installs from
-//	*.tar.gz …   the binaries, SHA256SUMS, one SBOM for each binary, NOTES.md
+//	repository.git  the repository with the tags: to push them is to publish
+//	proxy/          a GOPROXY of these versions, which the proof installs from
+//	*.tar.gz …      the binaries, SHA256SUMS, one SBOM for each binary, NOTES.md
 //
 // usage: release [-offline] -from REPOSITORY -to FOLDER VERSION
 package main
@@ -37,6 +37,7 @@ func main() {
 type release struct {
 	from    string // the repository
 	to      string // the folder that it makes
+	work    string // a temporary one
 	version string
 	offline bool // the database of vulnerabilities cannot be reached
 	modules []*published
@@ -61,6 +62,17 @@ func run(ctx context.Context, args []string) error {
 	if err := r.absolute(); err != nil {
 		return err
 	}
+	work, err := os.MkdirTemp("", "interlock-release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	r.work = work
+	return r.make(ctx)
+}
+
+// make takes the steps.
+func (r *release) make(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -75,6 +87,7 @@ func run(ctx context.Context, args []string) error {
 		{"packages", r.packAll},
 		{"install and import as users do", r.prove},
 		{"checksums", r.writeSums},
+		{"tags", r.keepTags},
 	} {
 		began := time.Now()
 		fmt.Printf("== %s\n", step.name)
@@ -83,8 +96,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		fmt.Printf("   %v\n", time.Since(began).Round(100*time.Millisecond))
 	}
-	fmt.Printf("%s is in %s. Nothing is published: that is git push origin --tags in %s\n",
-		r.version, r.to, r.repository())
+	fmt.Printf("%s is in %s. Nothing is published: see docs/releasing.md\n", r.version, r.to)
 	return nil
 }
 
@@ -97,6 +109,12 @@ func (r *release) absolute() (err error) {
 	return err
 }
 
-func (r *release) repository() string { return filepath.Join(r.to, "repository") }
+// keepTags leaves the repository with the tags, without a working tree: tools that walk through this one must not
+// find it twice.
+func (r *release) keepTags(ctx context.Context) error {
+	to := filepath.Join(r.to, "repository.git")
+	return command{}.run(ctx, "git", "clone", "--quiet", "--bare", r.repository(), to)
+}
+
+func (r *release) repository() string { return filepath.Join(r.work, "repository") }
 func (r *release) proxy() string      { return filepath.Join(r.to, "proxy") }
-func (r *release) work() string       { return filepath.Join(r.to, "work") }

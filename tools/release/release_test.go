@@ -141,7 +141,7 @@ func TestRepository_ThatCannotBecomeARelease_IsRefused(t *testing.T) {
 func TestArchive_DependsOnNothingButItsFiles(t *testing.T) {
 	var made [][]byte
 	for n := range 2 {
-		r := &release{to: t.TempDir(), when: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)}
+		r := &release{to: t.TempDir(), work: t.TempDir(), when: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)}
 		if err := os.MkdirAll(r.repository(), 0o755); err != nil {
 			t.Fatal(err)
 		}
