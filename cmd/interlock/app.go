@@ -77,6 +77,9 @@ user's state folder: no server is needed.`,
 		"how long the engine may take for one answer; not the wait for a lock")
 
 	completeFlag(root, "output", string(text), string(asJSON))
+	if err := root.RegisterFlagCompletionFunc("url", completeURL); err != nil {
+		panic(err) // as in completeFlag
+	}
 
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
 		&cobra.Group{ID: "look", Title: "Looking and repairing:"},
@@ -86,7 +89,7 @@ user's state folder: no server is needed.`,
 		a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.topCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
 		a.doctorCommand(), a.consoleCommand())
-	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
+	root.AddCommand(a.versionCommand(), a.manCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
 	root.SetHelpCommand(helpCommand())
 	return root

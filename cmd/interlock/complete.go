@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/spf13/cobra"
 )
 
@@ -43,6 +44,15 @@ func (a *app) lockNames(ctx context.Context, prefix string) []string {
 		}
 	}
 	return names
+}
+
+// completeURL offers the beginnings of the URLs that this build knows; the rest is the user's to type.
+func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var schemes []string
+	for _, scheme := range driver.DefaultMux.Schemes() {
+		schemes = append(schemes, scheme+"://")
+	}
+	return schemes, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeFlag offers the values of a flag. It panics if there is no such flag, as every start of the command would
