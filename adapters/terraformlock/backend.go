@@ -58,10 +58,12 @@ type run struct {
 }
 
 // New returns a Backend that keeps states in dir, which it makes, and locks them by locks. Several servers with the
-// same dir need the same locks.
-func New(locks *interlock.Client, dir string, o *Options) (*Backend, error) {
-	if locks == nil {
-		return nil, errors.New("terraformlock: New needs a client: see interlock.Open")
+// same dir need the same locks. The locks of files are held while a state is written, and must end with their process:
+// they are those of package filelock, for instance interlock.Open(ctx, "file://"+dir+"/.gates", nil). Both clients stay
+// the caller's.
+func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, error) {
+	if locks == nil || files == nil {
+		return nil, errors.New("terraformlock: New needs two clients: see interlock.Open")
 	}
 	b := &Backend{locks: locks, held: map[string]*run{}}
 	if o != nil {
@@ -74,7 +76,7 @@ func New(locks *interlock.Client, dir string, o *Options) (*Backend, error) {
 		return nil, errors.New("terraformlock: MaxHold and MaxState must not be negative")
 	}
 	var err error
-	b.states, err = openFolder(dir)
+	b.states, err = openFolder(files, dir)
 	return b, err
 }
 
@@ -91,7 +93,7 @@ func (b *Backend) Close(ctx context.Context) error {
 			all = append(all, fmt.Errorf("terraformlock: state %s: %w", state, err))
 		}
 	}
-	return errors.Join(append(all, b.states.close())...)
+	return errors.Join(all...)
 }
 
 // names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
@@ -101,7 +103,8 @@ var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-
 func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	state := strings.Trim(r.URL.Path, "/")
 	if len(state) > 200 || !names.MatchString(state) {
-		http.Error(w, "the path must name a state: words of letters, digits, -, _ and . with / between them", http.StatusBadRequest)
+		http.Error(w, "the path must name a state: words of letters, digits, -, _ and . with / between them",
+			http.StatusBadRequest)
 		return
 	}
 	b.mu.Lock()
@@ -245,7 +248,9 @@ func (b *Backend) refuse(w http.ResponseWriter, state string, err error) {
 			info = now.info
 		}
 		if info == nil {
-			info, _ = json.Marshal(map[string]string{"ID": "", "Who": held.Client, "Info": "locked by another server or program"})
+			info, _ = json.Marshal(map[string]string{
+				"ID": "", "Who": held.Client, "Info": "locked by another server or program",
+			})
 		}
 		answerInfo(w, http.StatusLocked, info)
 	case errors.Is(err, interlock.ErrLost), errors.Is(err, interlock.ErrReleased):

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/fence/stamp"
+	_ "github.com/interlock-go/interlock/filelock"
 	"github.com/interlock-go/interlock/interlocktest"
 )
 
@@ -26,7 +26,7 @@ type server struct {
 // serve starts a server with a client of its own, as another process would have one.
 func serve(t *testing.T, store *interlocktest.Store, dir string, o *Options) *server {
 	t.Helper()
-	b, err := New(store.Client(nil), dir, o)
+	b, err := New(store.Client(nil), gates(t, dir), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,17 @@ func serve(t *testing.T, store *interlocktest.Store, dir string, o *Options) *se
 		_ = b.Close(t.Context()) // the store reports what it left locked
 	})
 	return &server{t, b, s.URL + "/"}
+}
+
+// gates are the locks of a folder.
+func gates(t *testing.T, dir string) *interlock.Client {
+	t.Helper()
+	files, err := interlock.Open(t.Context(), "file://"+filepath.Join(dir, ".gates"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = files.Close() })
+	return files
 }
 
 // ask sends a request, and fails unless the answer has the status. It returns the body.
@@ -87,7 +98,8 @@ func TestRuns_TakeTurns(t *testing.T) {
 	if got := s.ask(200, http.MethodGet, "net", ""); got != `{"serial":2}` {
 		t.Errorf("the state: %q", got)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "net.tfstate.backup")); err != nil || string(text) != `{"serial":1}` {
+	text, err := os.ReadFile(filepath.Join(dir, "net.tfstate.backup"))
+	if err != nil || string(text) != `{"serial":1}` {
 		t.Errorf("the state before: %q, %v", text, err)
 	}
 	s.ask(200, MethodLock, "net", two)
@@ -153,7 +165,7 @@ func TestServer_ThatWasOvertaken_WritesNothing(t *testing.T) {
 	b.ask(200, http.MethodPost, "net?ID=2", `{"serial":2}`)
 	a.ask(409, http.MethodPost, "net?ID=1", `{"serial":9}`)
 	var stale *staleError
-	if err := a.b.states.write(t.Context(), "net", old, []byte(`{"serial":9}`)); !errors.As(err, &stale) {
+	if err := a.b.states.write(t.Context(), "net", old.Token, []byte(`{"serial":9}`)); !errors.As(err, &stale) {
 		t.Errorf("a write with the token of before: %v", err)
 	}
 	if got := b.ask(200, http.MethodGet, "net", ""); got != `{"serial":2}` {
@@ -187,7 +199,9 @@ func TestClose_GivesLocksBack(t *testing.T) {
 
 func TestBadRequests_SayWhatIsWrong(t *testing.T) {
 	s := serve(t, interlocktest.New(t, nil), t.TempDir(), &Options{MaxState: 10})
-	for _, path := range []string{"", "%2e%2e/net", "a/%2e%2e/%2e%2e/b", ".gates/net", "a%00b", "a//b", strings.Repeat("n", 201)} {
+	for _, path := range []string{
+		"", "%2e%2e/net", "a/%2e%2e/%2e%2e/b", ".gates/net", "a%00b", "a//b", strings.Repeat("n", 201),
+	} {
 		s.ask(400, http.MethodGet, path, "")
 	}
 	s.ask(400, MethodLock, "net", "")
@@ -197,24 +211,24 @@ func TestBadRequests_SayWhatIsWrong(t *testing.T) {
 	s.ask(400, http.MethodPost, "net", "no JSON")
 	s.ask(413, http.MethodPost, "net", `{"serial":12345}`)
 	s.ask(405, http.MethodPatch, "net", "")
-	if _, err := New(nil, t.TempDir(), nil); err == nil {
+	if _, err := New(nil, nil, t.TempDir(), nil); err == nil {
 		t.Error("New without a client")
 	}
 }
 
 // The fence counts by token alone: the same holder writes again and again.
 func TestFence_LetsTheNewestHolderWriteAgain(t *testing.T) {
-	f, err := openFolder(t.TempDir())
+	dir := t.TempDir()
+	f, err := openFolder(gates(t, dir), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.close() }()
 	for _, token := range []uint64{7, 7, 9} {
-		if err := f.write(t.Context(), "net", stamp.Stamp{Token: token}, []byte(`{}`)); err != nil {
+		if err := f.write(t.Context(), "net", token, []byte(`{}`)); err != nil {
 			t.Errorf("token %d: %v", token, err)
 		}
 	}
-	if err := f.write(t.Context(), "net", stamp.Stamp{Token: 8}, nil); !errors.As(err, new(*staleError)) {
+	if err := f.write(t.Context(), "net", 8, nil); !errors.As(err, new(*staleError)) {
 		t.Errorf("token 8 after 9: %v", err)
 	}
 }

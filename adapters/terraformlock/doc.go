@@ -1,7 +1,9 @@
 // Package terraformlock keeps the states of Terraform and OpenTofu behind a lock: it is a server for their HTTP
 // backend.
 //
-//	states, err := terraformlock.New(locks, "/var/lib/terraform", nil)
+//	files, err := interlock.Open(ctx, "file:///var/lib/terraform/.gates", nil)
+//	// ...
+//	states, err := terraformlock.New(locks, files, "/var/lib/terraform", nil)
 //	// ...
 //	mux.Handle("/state/", http.StripPrefix("/state/", states))
 //

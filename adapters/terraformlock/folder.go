@@ -12,35 +12,21 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/fence/stamp"
-	"github.com/interlock-go/interlock/filelock"
 )
 
-// folder is where states are: STATE.tfstate, the one before as STATE.tfstate.backup, the newest token that has
-// written as STATE.fence, and what the run says of itself that has the lock as STATE.lock.
+// folder is where states are: STATE.tfstate, the one before as STATE.tfstate.backup, the newest token that has written
+// as STATE.fence, and what the run says of itself that has the lock as STATE.lock.
 type folder struct {
-	dir    string
-	engine *filelock.Driver
-	gates  *interlock.Client // one writer for each state, by flock, so also among servers
+	dir   string
+	files *interlock.Client // one writer for each state, also among servers
 }
 
-func openFolder(dir string) (*folder, error) {
-	gates := filepath.Join(dir, ".gates")
-	if err := os.MkdirAll(gates, 0o700); err != nil {
+func openFolder(files *interlock.Client, dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("terraformlock: %w", err)
 	}
-	engine, err := filelock.New(gates, nil)
-	if err != nil {
-		return nil, fmt.Errorf("terraformlock: %w", err)
-	}
-	client, err := interlock.New(engine, nil)
-	if err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
-	return &folder{dir, engine, client}, nil
+	return &folder{dir, files}, nil
 }
-
-func (f *folder) close() error { return errors.Join(f.gates.Close(), f.engine.Close()) }
 
 func (f *folder) path(state, kind string) string {
 	return filepath.Join(f.dir, filepath.FromSlash(state)+kind)
@@ -60,14 +46,15 @@ type staleError struct{ newer, own uint64 }
 
 // Error names both tokens.
 func (e *staleError) Error() string {
-	return fmt.Sprintf("the lock with token %d is overtaken: who had it after that, with token %d, has written the state", e.own, e.newer)
+	return fmt.Sprintf("the lock with token %d is overtaken: who had it later, with token %d, has written the state",
+		e.own, e.newer)
 }
 
 // write writes a state, or removes it if text is nil, unless a newer holder has written. The token is looked at and
 // raised under a file lock that ends with its process. So a server that stands still in between keeps others waiting,
 // and overtakes nobody.
-func (f *folder) write(ctx context.Context, state string, s stamp.Stamp, text []byte) error {
-	return f.gates.Do(ctx, state, func(context.Context) error {
+func (f *folder) write(ctx context.Context, state string, token uint64, text []byte) error {
+	return f.files.Do(ctx, state, func(context.Context) error {
 		if err := os.MkdirAll(filepath.Dir(f.path(state, "")), 0o700); err != nil {
 			return err
 		}
@@ -75,11 +62,11 @@ func (f *folder) write(ctx context.Context, state string, s stamp.Stamp, text []
 		if err != nil {
 			return err
 		}
-		if s.Token < newest {
-			return &staleError{newest, s.Token}
+		if token < newest {
+			return &staleError{newest, token}
 		}
-		if s.Token > newest {
-			if err := replace(f.path(state, ".fence"), []byte(strconv.FormatUint(s.Token, 10)+"\n")); err != nil {
+		if token > newest {
+			if err := replace(f.path(state, ".fence"), []byte(strconv.FormatUint(token, 10)+"\n")); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ func (b *Backend) write(w http.ResponseWriter, r *http.Request, state string, ke
 		b.refuse(w, state, lease.Err())
 		return
 	}
-	err = b.states.write(r.Context(), state, stamp, text)
+	err = b.states.write(r.Context(), state, stamp.Token, text)
 	switch {
 	case errors.As(err, new(*staleError)):
 		http.Error(w, err.Error(), http.StatusPreconditionFailed)
@@ -80,7 +80,9 @@ func (b *Backend) mayWrite(r *http.Request, state string) (*interlock.Lease, fun
 	case now != nil && now.id == id:
 		return now.lease, func() {}, now.lease.Err()
 	case id != "":
-		return nil, nil, &interlock.LostError{Kind: interlock.KindMutex, Name: prefix + state, Reason: interlock.LostExpired}
+		return nil, nil, &interlock.LostError{
+			Kind: interlock.KindMutex, Name: prefix + state, Reason: interlock.LostExpired,
+		}
 	}
 	lease, err := b.mutex(state, "without a lock").TryLock(r.Context())
 	return lease, func() { _ = lease.Unlock(r.Context()) }, err
