@@ -88,7 +88,7 @@ user's state folder: no server is needed.`,
 	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(),
 		a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.topCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
-		a.doctorCommand(), a.consoleCommand())
+		a.doctorCommand(), a.consoleCommand(), a.serveCommand())
 	root.AddCommand(a.versionCommand(), a.manCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
 	root.SetHelpCommand(helpCommand())

@@ -48,6 +48,7 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 		"help-run":         {"run", "--help"},
 		"help-sem":         {"sem", "--help"},
 		"help-console":     {"console", "--help"},
+		"help-serve":       {"serve", "terraform", "--help"},
 		"help-top":         {"top", "--help"},
 		"help-exit-codes":  {"help", "exit-codes"},
 		"help-environment": {"help", "environment"},

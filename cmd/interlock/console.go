@@ -23,11 +23,11 @@ The page ends no holds unless --allow-break is given. Each attempt is then writt
 or on stderr.`
 
 func (a *app) consoleCommand() *cobra.Command {
-	o := webpage.Options{Interval: board.DefaultInterval}
+	o := webpage.Options{Server: webpage.Server{Name: "console"}, Interval: board.DefaultInterval}
 	cmd := &cobra.Command{
 		Use:     "console",
 		Short:   "Serve a web page that shows locks while they change",
-		Long:    consoleLong + aboutNoPage(),
+		Long:    consoleLong + aboutNoPage("console"),
 		GroupID: "look",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.console(cmd.Context(), &o) },
@@ -45,12 +45,12 @@ func (a *app) consoleCommand() *cobra.Command {
 	return cmd
 }
 
-// aboutNoPage is what the help adds in a build without the page.
-func aboutNoPage() string {
+// aboutNoPage is what the help of a command adds in a build that serves nothing.
+func aboutNoPage(command string) string {
 	if webpage.Serve != nil {
 		return ""
 	}
-	return "\n\nThis is the light build, which has no console. The full command has it:\n  " + howToGetAll
+	return "\n\nThis is the light build, which has no " + command + ". The full command has it:\n  " + howToGetAll
 }
 
 // console serves until a signal comes or ctx ends. What is wrong with the flags is told before the engine is asked.
@@ -62,7 +62,7 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 		return usage("%s", onlyFull("console"))
 	}
 	o.Timeout, o.Logger, o.Stderr, o.Open = a.timeout, a.engineWarnings(), lines{a}, a.consoleEngine
-	o.Ready = func(address net.Addr) error { return a.sayAddress(o, address) }
+	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "console", o.Hosts, address) }
 	err := webpage.Serve(ctx, o)
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
@@ -103,8 +103,8 @@ type consoleObject struct {
 	URL           string `json:"url"`
 }
 
-// sayAddress prints where the page is.
-func (a *app) sayAddress(o *webpage.Options, address net.Addr) error {
+// sayAddress prints where what is served can be reached, by the first of the hosts if there is one.
+func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address net.Addr) error {
 	scheme := "http"
 	if o.TLS() {
 		scheme = "https"
@@ -115,8 +115,8 @@ func (a *app) sayAddress(o *webpage.Options, address net.Addr) error {
 	}
 	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine: name one that works here
 		host = "localhost"
-		if len(o.Hosts) > 0 {
-			host = o.Hosts[0]
+		if len(hosts) > 0 {
+			host = hosts[0]
 		}
 	}
 	url := scheme + "://" + net.JoinHostPort(host, port) + "/"
@@ -126,6 +126,6 @@ func (a *app) sayAddress(o *webpage.Options, address net.Addr) error {
 	if !o.TLS() && o.TokenFile != "" && !webpage.Loopback(address) {
 		a.say("warning: tokens travel in the clear; give --tls-cert and --tls-key, or let a proxy do it")
 	}
-	_, err = fmt.Fprintf(a.stdout, "console: %s (Ctrl-C ends it)\n", url)
+	_, err = fmt.Fprintf(a.stdout, "%s: %s (Ctrl-C ends it)\n", what, url)
 	return err
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var consoleLine = regexp.MustCompile(`^console: (https?://\S+/) \(Ctrl-C ends it\)\n$`)
+var consoleLine = regexp.MustCompile(`^(?:console|states): (https?://\S+/) \(Ctrl-C ends it\)\n$`)
 
 // pageOf waits until the console that a script has started as NAME says where it is.
 func pageOf(ts *testscript.TestScript, name string) string {
@@ -86,6 +86,12 @@ type served struct {
 // serveConsole starts the console and waits until it says where it is.
 func serveConsole(t *testing.T, args ...string) *served {
 	t.Helper()
+	return serveCommand(t, append([]string{"console", "--url", "mem://"}, args...)...)
+}
+
+// serveCommand starts a command that serves, and waits until it says where.
+func serveCommand(t *testing.T, args ...string) *served {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := &served{T: t, stop: stop, ended: make(chan int, 1), err: filepath.Join(t.TempDir(), "stderr")}
 	stdout, said := io.Pipe()
@@ -95,8 +101,7 @@ func serveConsole(t *testing.T, args ...string) *served {
 	}
 	go func() { // ends with ctx
 		defer stderr.Close()
-		code := run(ctx, append([]string{"console", "--url", "mem://"}, args...), strings.NewReader(""), said, stderr,
-			func(string) string { return "" })
+		code := run(ctx, args, strings.NewReader(""), said, stderr, func(string) string { return "" })
 		_ = said.Close()
 		s.ended <- code
 	}()

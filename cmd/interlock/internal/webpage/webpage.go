@@ -1,6 +1,6 @@
-// Package webpage is where the command and the web page of "interlock console" meet. It has no HTTP: whatever serves
-// the page, package serve, sets Serve when it is linked, as engines register their URL schemes. The light build of the
-// command does not link it (docs/adr/0048).
+// Package webpage is where the command and what it serves over HTTP meet: the page of "interlock console", and the
+// states of "interlock serve terraform". It has no HTTP itself: package serve sets Serve and ServeStates when it is
+// linked, as engines register their URL schemes. The light build of the command does not link it (docs/adr/0048).
 package webpage
 
 import (
@@ -17,32 +17,54 @@ import (
 // error of type FlagError.
 var Serve func(ctx context.Context, o *Options) error
 
+// ServeStates serves states of Terraform until a signal comes or ctx ends. It is nil where Serve is.
+var ServeStates func(ctx context.Context, o *States) error
+
 // ClosingTime is how long requests that are under way may take when the page ends. Streams end at once.
 const ClosingTime = 3 * time.Second
 
-// Options are the flags of console, and what the page needs of the command.
-type Options struct {
+// Server are the flags of all that is served, and what it needs of the command.
+type Server struct {
+	Name            string // of the command, for errors
 	Listen          string // address to listen on
-	Prefix          string
-	Interval        time.Duration
-	AllowBreak      bool
-	AuditFile       string // empty: Stderr
 	TokenFile       string // empty: everybody is let in, so Listen must be a loopback address
-	Hosts           []string
 	TLSCert, TLSKey string // files in PEM; both or none
 
-	Timeout time.Duration // for one answer of the engine
-	Logger  *slog.Logger
-	Stderr  io.Writer // gets whole lines
-
-	// Open opens the engine, once.
-	Open func(context.Context) (*Engine, error)
-	// Ready is told where the page is, when it listens. An error ends it.
+	Logger *slog.Logger
+	// Ready is told where it is, when it listens. An error ends it.
 	Ready func(address net.Addr) error
 }
 
-// TLS reports whether the page is served over HTTPS.
-func (o *Options) TLS() bool { return o.TLSCert != "" }
+// TLS reports whether it is served over HTTPS.
+func (o *Server) TLS() bool { return o.TLSCert != "" }
+
+// Options are the flags of console, and what the page needs of the command.
+type Options struct {
+	Server
+
+	Prefix     string
+	Interval   time.Duration
+	AllowBreak bool
+	AuditFile  string // empty: Stderr
+	Hosts      []string
+
+	Timeout time.Duration // for one answer of the engine
+	Stderr  io.Writer     // gets whole lines
+
+	// Open opens the engine, once.
+	Open func(context.Context) (*Engine, error)
+}
+
+// States are the flags of serve terraform, and what it needs of the command.
+type States struct {
+	Server
+
+	Folder  string        // where the states are
+	MaxHold time.Duration // of a run; 0 is without end
+
+	// Open opens the engine, once, and returns what closes it.
+	Open func(context.Context) (*interlock.Client, func() error, error)
+}
 
 // Loopback reports whether only this machine reaches the address.
 func Loopback(address net.Addr) bool {
@@ -58,7 +80,7 @@ type Engine struct {
 	Close  func() error
 }
 
-// FlagError is a wrong flag of console.
+// FlagError is a wrong flag.
 type FlagError string
 
 // Error says what is wrong.

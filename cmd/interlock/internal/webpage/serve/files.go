@@ -14,7 +14,7 @@ import (
 func flagError(form string, args ...any) error { return webpage.FlagError(fmt.Sprintf(form, args...)) }
 
 // readCertificate reads certificate and key once: new ones need another start. Without any it returns none.
-func readCertificate(o *webpage.Options) ([]tls.Certificate, error) {
+func readCertificate(o *webpage.Server) ([]tls.Certificate, error) {
 	if (o.TLSCert == "") != (o.TLSKey == "") {
 		return nil, flagError("--tls-cert and --tls-key belong together")
 	}
@@ -28,8 +28,8 @@ func readCertificate(o *webpage.Options) ([]tls.Certificate, error) {
 	return []tls.Certificate{certificate}, nil
 }
 
-// readTokens reads the file of tokens. Without one only this machine may be able to reach the page.
-func readTokens(o *webpage.Options, listens net.Addr) ([]console.Token, error) {
+// readTokens reads the file of tokens. Without one only this machine may be able to reach the address.
+func readTokens(o *webpage.Server, listens net.Addr) ([]console.Token, error) {
 	if o.TokenFile == "" {
 		if !webpage.Loopback(listens) {
 			return nil, flagError("--listen %s: other machines reach this address, so --token-file is needed", o.Listen)

@@ -1,5 +1,5 @@
-// Package serve serves the web page of "interlock console". It brings net/http and crypto/tls, so only the full build
-// of the command imports it.
+// Package serve serves what "interlock console" and "interlock serve" offer over HTTP. It brings net/http and
+// crypto/tls, so only the full build of the command imports it.
 package serve
 
 import (
@@ -18,23 +18,15 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
-func init() { webpage.Serve = serve }
+func init() { webpage.Serve, webpage.ServeStates = servePage, serveStates }
 
-// serve looks at all flags before it opens the engine.
-func serve(ctx context.Context, o *webpage.Options) error {
-	certificates, err := readCertificate(o)
+// servePage looks at all flags before it opens the engine.
+func servePage(ctx context.Context, o *webpage.Options) error {
+	h, err := listen(ctx, &o.Server)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
-	if err != nil {
-		return listenError(o.Listen, err)
-	}
-	defer listener.Close()
-	tokens, err := readTokens(o, listener.Addr())
-	if err != nil {
-		return err
-	}
+	defer h.listener.Close()
 	audit, err := openAudit(o)
 	if err != nil {
 		return err
@@ -47,50 +39,73 @@ func serve(ctx context.Context, o *webpage.Options) error {
 	defer func() { _ = e.Close() }()
 	page, err := console.New(e.Client, &console.Options{
 		URL: e.URL, Prefix: o.Prefix, Interval: o.Interval, Timeout: o.Timeout, AllowBreak: o.AllowBreak,
-		Audit: audit, Tokens: tokens, Hosts: o.Hosts, Logger: o.Logger, Doctor: e.Doctor,
+		Audit: audit, Tokens: h.tokens, Hosts: o.Hosts, Logger: o.Logger, Doctor: e.Doctor,
 	})
 	if err != nil {
 		return flagError("%v", err)
 	}
 	defer page.Close()
-	return answer(ctx, o, listener, certificates, page)
+	return h.answer(ctx, page, page.Close)
+}
+
+// host is an address to answer at, and who may ask there.
+type host struct {
+	o            *webpage.Server
+	listener     net.Listener
+	certificates []tls.Certificate
+	tokens       []console.Token
+}
+
+// listen looks at the flags that all have, and listens.
+func listen(ctx context.Context, o *webpage.Server) (*host, error) {
+	certificates, err := readCertificate(o)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, listenError(o, err)
+	}
+	tokens, err := readTokens(o, listener.Addr())
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return &host{o, listener, certificates, tokens}, nil
 }
 
 // listenError says what can be done about an address that cannot be had.
-func listenError(address string, err error) error {
+func listenError(o *webpage.Server, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("console: another program listens on %s already; choose an address with --listen, such as "+
-			"127.0.0.1:0 for a free port", address)
+		return fmt.Errorf("%s: another program listens on %s already; choose an address with --listen, such as "+
+			"127.0.0.1:0 for a free port", o.Name, o.Listen)
 	}
 	if errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("console: %w; ports below 1024 need a privilege", err)
+		return fmt.Errorf("%s: %w; ports below 1024 need a privilege", o.Name, err)
 	}
 	return flagError("--listen: %v", err)
 }
 
-// answer answers requests until a signal comes or ctx ends, and then ends in good order. A second signal ends it at
-// once. Without certificates it speaks HTTP.
-func answer(
-	ctx context.Context, o *webpage.Options, listener net.Listener, certificates []tls.Certificate,
-	page *console.Console,
-) error {
+// answer answers requests until a signal comes or ctx ends, and then ends in good order, with end before it waits for
+// what is under way. A second signal ends it at once. Without certificates it speaks HTTP.
+func (h *host) answer(ctx context.Context, handler http.Handler, end func()) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	server := &http.Server{
-		Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		WriteTimeout: time.Minute, MaxHeaderBytes: 64 << 10, // the page's streams have deadlines of their own
-		TLSConfig: &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12},
-		ErrorLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, WriteTimeout: time.Minute, // the page's streams have deadlines of their own
+		MaxHeaderBytes: 64 << 10,
+		TLSConfig:      &tls.Config{Certificates: h.certificates, MinVersion: tls.VersionTLS12},
+		ErrorLog:       slog.NewLogLogger(h.o.Logger.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	go func() { // ends with Shutdown or Close below, or when nothing can be accepted any more
-		if len(certificates) > 0 {
-			ended <- server.ServeTLS(listener, "", "")
+		if len(h.certificates) > 0 {
+			ended <- server.ServeTLS(h.listener, "", "")
 		} else {
-			ended <- server.Serve(listener)
+			ended <- server.Serve(h.listener)
 		}
 	}()
-	if err := o.Ready(listener.Addr()); err != nil {
+	if err := h.o.Ready(h.listener.Addr()); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	var failed error
@@ -99,14 +114,14 @@ func answer(
 	case <-ctx.Done():
 	}
 	stop()
-	page.Close()
+	end()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), webpage.ClosingTime)
 	defer cancel()
 	if server.Shutdown(bounded) != nil {
 		_ = server.Close() // what has not been answered by now is not
 	}
 	if failed != nil && !errors.Is(failed, http.ErrServerClosed) {
-		return fmt.Errorf("console: %w", failed)
+		return fmt.Errorf("%s: %w", h.o.Name, failed)
 	}
 	return nil
 }

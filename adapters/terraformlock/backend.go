@@ -1,0 +1,270 @@
+package terraformlock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// MethodLock and MethodUnlock are the methods that Terraform uses unless it is configured otherwise.
+const (
+	MethodLock   = "LOCK"
+	MethodUnlock = "UNLOCK"
+)
+
+// Options configures a Backend. nil means all defaults.
+type Options struct {
+	// MaxHold is for how long a run keeps its lock at most. It ends what a run that was killed has left behind, and a
+	// run that takes longer. The default is without end.
+	MaxHold time.Duration
+
+	// MaxState is how many bytes a state has at most. The default is 256 MiB.
+	MaxState int64
+
+	_ struct{}
+}
+
+const (
+	defaultMaxState = 256 << 20
+	maxInfo         = 64 << 10 // of what a run says about itself
+	prefix          = "terraform/"
+)
+
+// Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
+// of letters, digits, "-", "_" and ".", with "/" between them. It is made by [New], and safe for concurrent use.
+type Backend struct {
+	locks  *interlock.Client
+	states *folder
+	o      Options
+
+	mu     sync.Mutex
+	held   map[string]*run // by state
+	closed bool
+}
+
+// run is a run of Terraform that has locked a state.
+type run struct {
+	id    string
+	info  []byte // what it says of itself, in JSON
+	lease *interlock.Lease
+}
+
+// New returns a Backend that keeps states in dir, which it makes, and locks them by locks. Several servers with the
+// same dir need the same locks. The locks of files are held while a state is written, and must end with their process:
+// they are those of package filelock, for instance interlock.Open(ctx, "file://"+dir+"/.gates", nil). Both clients stay
+// the caller's.
+func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, error) {
+	if locks == nil || files == nil {
+		return nil, errors.New("terraformlock: New needs two clients: see interlock.Open")
+	}
+	b := &Backend{locks: locks, held: map[string]*run{}}
+	if o != nil {
+		b.o = *o
+	}
+	if b.o.MaxState == 0 {
+		b.o.MaxState = defaultMaxState
+	}
+	if b.o.MaxHold < 0 || b.o.MaxState < 0 {
+		return nil, errors.New("terraformlock: MaxHold and MaxState must not be negative")
+	}
+	var err error
+	b.states, err = openFolder(files, dir)
+	return b, err
+}
+
+// Close gives all locks back: runs that go on cannot write any more. Requests are answered with 503 from then on.
+func (b *Backend) Close(ctx context.Context) error {
+	b.mu.Lock()
+	held := b.held
+	b.held, b.closed = map[string]*run{}, true
+	b.mu.Unlock()
+	var all []error
+	for state, r := range held {
+		b.states.forgetInfo(state)
+		if err := r.lease.Unlock(ctx); err != nil && r.lease.Err() == nil {
+			all = append(all, fmt.Errorf("terraformlock: state %s: %w", state, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
+var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
+
+// ServeHTTP answers one request.
+func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	state := strings.Trim(r.URL.Path, "/")
+	if len(state) > 200 || !names.MatchString(state) {
+		http.Error(w, "the path must name a state: words of letters, digits, -, _ and . with / between them",
+			http.StatusBadRequest)
+		return
+	}
+	b.mu.Lock()
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		b.get(w, state)
+	case http.MethodPost, http.MethodPut:
+		b.write(w, r, state, true)
+	case http.MethodDelete:
+		b.write(w, r, state, false)
+	case MethodLock:
+		b.lock(w, r, state)
+	case MethodUnlock:
+		b.unlock(w, r, state)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE, LOCK, UNLOCK")
+		http.Error(w, "states know GET, POST, DELETE, LOCK and UNLOCK", http.StatusMethodNotAllowed)
+	}
+}
+
+// readInfo reads what a run says of itself. Only the ID is understood here; a forced unlock may send nothing.
+func readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, ok bool) {
+	info, ok = readAll(w, r, maxInfo)
+	if !ok || len(info) == 0 {
+		return "", nil, ok
+	}
+	var said struct{ ID string }
+	if err := json.Unmarshal(info, &said); err != nil || said.ID == "" {
+		http.Error(w, "the body must be the lock info of Terraform, in JSON with an ID", http.StatusBadRequest)
+		return "", nil, false
+	}
+	return said.ID, info, true
+}
+
+// lock takes a state's lock for a run, or says who has it. The same run may ask again, because it has not heard the
+// answer.
+func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
+	id, info, ok := readInfo(w, r)
+	if !ok {
+		return
+	}
+	if id == "" {
+		http.Error(w, "a lock needs the lock info of Terraform as its body", http.StatusBadRequest)
+		return
+	}
+	if now := b.holder(state); now != nil && now.id == id {
+		return
+	}
+	lease, err := b.mutex(state, id).TryLock(r.Context())
+	if err != nil {
+		b.refuse(w, state, err)
+		return
+	}
+	if !b.keep(state, &run{id, info, lease}) {
+		_ = lease.Unlock(context.WithoutCancel(r.Context()))
+		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
+		return
+	}
+	b.states.keepInfo(state, info)
+}
+
+// mutex is a state's lock, as a run takes it.
+func (b *Backend) mutex(state, id string) *interlock.Mutex {
+	return b.locks.Mutex(prefix+state, &interlock.LockOptions{MaxHold: b.o.MaxHold, Label: "terraform run " + id})
+}
+
+// holder returns the run that has the lock from this server, or nil. One whose lock was lost has it no more.
+func (b *Backend) holder(state string) *run {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.held[state]; r != nil && r.lease.Err() == nil {
+		return r
+	}
+	return nil
+}
+
+// keep remembers who has the lock, unless the server is ending.
+func (b *Backend) keep(state string, r *run) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.held[state] = r
+	}
+	return !b.closed
+}
+
+// unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock" sends none.
+func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
+	id, _, ok := readInfo(w, r)
+	if !ok {
+		return
+	}
+	b.mu.Lock()
+	now := b.held[state]
+	mine := now != nil && (id == "" || id == now.id)
+	if mine {
+		delete(b.held, state)
+	}
+	b.mu.Unlock()
+	switch {
+	case now == nil:
+		b.unlockNobody(w, r, state)
+	case !mine:
+		answerInfo(w, http.StatusConflict, now.info)
+	default:
+		b.states.forgetInfo(state)
+		if err := now.lease.Unlock(r.Context()); err != nil {
+			b.refuse(w, state, err)
+		}
+	}
+}
+
+// unlockNobody answers an unlock of what this server has not locked: it may have been unlocked before, and the answer
+// was lost.
+func (b *Backend) unlockNobody(w http.ResponseWriter, r *http.Request, state string) {
+	lease, err := b.mutex(state, "unlocking").TryLock(r.Context())
+	if err == nil {
+		err = lease.Unlock(r.Context())
+	}
+	if errors.Is(err, interlock.ErrHeld) {
+		http.Error(w, "another server has locked this state: unlock it there, or end its lock by \"interlock break\"",
+			http.StatusConflict)
+	} else if err != nil {
+		b.refuse(w, state, err)
+	}
+}
+
+// refuse answers for a lock that was not to be had.
+func (b *Backend) refuse(w http.ResponseWriter, state string, err error) {
+	var held *interlock.HeldError
+	switch {
+	case errors.As(err, &held):
+		info := b.states.info(state)
+		if now := b.holder(state); now != nil {
+			info = now.info
+		}
+		if info == nil {
+			info, _ = json.Marshal(map[string]string{
+				"ID": "", "Who": held.Client, "Info": "locked by another server or program",
+			})
+		}
+		answerInfo(w, http.StatusLocked, info)
+	case errors.Is(err, interlock.ErrLost), errors.Is(err, interlock.ErrReleased):
+		http.Error(w, "the lock was lost: "+err.Error(), http.StatusConflict)
+	case errors.Is(err, interlock.ErrUnavailable):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// answerInfo says who has the lock, in the words of that run.
+func answerInfo(w http.ResponseWriter, status int, info []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(info)
+}

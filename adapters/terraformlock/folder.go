@@ -1,0 +1,147 @@
+package terraformlock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock"
+)
+
+// folder is where states are: STATE.tfstate, the one before as STATE.tfstate.backup, the newest token that has written
+// as STATE.fence, and what the run says of itself that has the lock as STATE.lock.
+type folder struct {
+	dir   string
+	files *interlock.Client // one writer for each state, also among servers
+}
+
+func openFolder(files *interlock.Client, dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("terraformlock: %w", err)
+	}
+	return &folder{dir, files}, nil
+}
+
+func (f *folder) path(state, kind string) string {
+	return filepath.Join(f.dir, filepath.FromSlash(state)+kind)
+}
+
+// read returns a state, or nil if there is none.
+func (f *folder) read(state string) ([]byte, error) {
+	text, err := os.ReadFile(f.path(state, ".tfstate"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// staleError says that a newer holder of the lock has written.
+type staleError struct{ newer, own uint64 }
+
+// Error names both tokens.
+func (e *staleError) Error() string {
+	return fmt.Sprintf("the lock with token %d is overtaken: who had it later, with token %d, has written the state",
+		e.own, e.newer)
+}
+
+// write writes a state, or removes it if text is nil, unless a newer holder has written. The token is looked at and
+// raised under a file lock that ends with its process. So a server that stands still in between keeps others waiting,
+// and overtakes nobody.
+func (f *folder) write(ctx context.Context, state string, token uint64, text []byte) error {
+	return f.files.Do(ctx, state, func(context.Context) error {
+		if err := os.MkdirAll(filepath.Dir(f.path(state, "")), 0o700); err != nil {
+			return err
+		}
+		newest, err := f.newest(state)
+		if err != nil {
+			return err
+		}
+		if token < newest {
+			return &staleError{newest, token}
+		}
+		if token > newest {
+			if err := replace(f.path(state, ".fence"), []byte(strconv.FormatUint(token, 10)+"\n")); err != nil {
+				return err
+			}
+		}
+		return f.put(state, text)
+	})
+}
+
+// newest is the token of the last write, or 0.
+func (f *folder) newest(state string) (uint64, error) {
+	text, err := os.ReadFile(f.path(state, ".fence"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// put puts a state in the place of the one before, which stays beside it.
+func (f *folder) put(state string, text []byte) error {
+	before, err := f.read(state)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		if err := replace(f.path(state, ".tfstate.backup"), before); err != nil {
+			return err
+		}
+	}
+	if text != nil {
+		return replace(f.path(state, ".tfstate"), text)
+	}
+	if err := os.Remove(f.path(state, ".tfstate")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// replace writes a file whole or not at all, also if the machine loses its power.
+func replace(name string, text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	folder, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	_ = folder.Sync() // some systems cannot, and the rename is done
+	return folder.Close()
+}
+
+// keepInfo keeps what a run says of itself for other servers, and for this one after it was started again. It is for
+// people to read, so that it cannot be kept is no failure.
+func (f *folder) keepInfo(state string, info []byte) {
+	if os.MkdirAll(filepath.Dir(f.path(state, "")), 0o700) == nil {
+		_ = replace(f.path(state, ".lock"), info)
+	}
+}
+
+func (f *folder) forgetInfo(state string) { _ = os.Remove(f.path(state, ".lock")) }
+
+// info returns what the run says of itself that has the lock, as far as is known.
+func (f *folder) info(state string) []byte {
+	text, err := os.ReadFile(f.path(state, ".lock"))
+	if err != nil || !json.Valid(text) {
+		return nil
+	}
+	return text
+}

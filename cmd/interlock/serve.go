@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Serve locks to programs of other kinds",
+		Long:    "Serve locks to programs that are not written in Go." + aboutNoPage("serve"),
+		GroupID: "jobs",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.serveTerraformCommand())
+	return cmd
+}
+
+const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state locked, nobody else gets the
+lock, from any server with the same engine and folder. Only who has the lock writes the state, and behind a fence.
+
+  terraform {
+    backend "http" {
+      address        = "http://127.0.0.1:7071/network"
+      lock_address   = "http://127.0.0.1:7071/network"
+      unlock_address = "http://127.0.0.1:7071/network"
+    }
+  }
+
+A run that was killed keeps its lock until "terraform force-unlock", or for --max-hold. When this server ends, its locks do.
+
+On the default address only this machine reaches it, and needs no token. Every other address wants --token-file: a file with
+lines NAME:TOKEN that only its owner may read (mode 600). Runs give them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. States and
+tokens travel in the clear unless --tls-cert and --tls-key are given.`
+
+func (a *app) serveTerraformCommand() *cobra.Command {
+	o := webpage.States{Server: webpage.Server{Name: "serve"}}
+	cmd := &cobra.Command{
+		Use:   "terraform --dir FOLDER",
+		Short: "Serve states of Terraform and OpenTofu",
+		Long:  serveTerraformLong + aboutNoPage("serve"),
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.serveTerraform(cmd.Context(), &o) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Folder, "dir", "", "folder of the states; it is made if it is not there")
+	flags.Var(durationOf(&o.MaxHold, 0), "max-hold", "for how long a run keeps its lock at most; 0 is without end")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:7071", "address to listen on; port 0 takes a free one")
+	flags.StringVar(&o.TokenFile, "token-file", "", "lines NAME:TOKEN; who knows none is not let in")
+	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
+	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
+	return cmd
+}
+
+// serveTerraform serves until a signal comes or ctx ends. What is wrong with the flags is told before the engine is
+// asked.
+func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
+	switch {
+	case o.Folder == "":
+		return usage("--dir is missing: the folder of the states, such as /var/lib/terraform")
+	case o.MaxHold < 0:
+		return usage("--max-hold %v must not be negative", o.MaxHold)
+	case webpage.ServeStates == nil:
+		return usage("%s", onlyFull("serve"))
+	}
+	if info, err := os.Stat(o.Folder); err == nil && !info.IsDir() {
+		return usage("--dir %s is not a folder", o.Folder)
+	}
+	o.Logger = a.engineWarnings()
+	o.Open = func(ctx context.Context) (*interlock.Client, func() error, error) {
+		e, err := a.open(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return e.client, e.close, nil
+	}
+	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", nil, address) }
+	err := webpage.ServeStates(ctx, o)
+	var wrong webpage.FlagError
+	if errors.As(err, &wrong) {
+		return usage("%v", wrong)
+	}
+	return err
+}
