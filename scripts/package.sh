@@ -16,6 +16,7 @@ if [ $# -ne 2 ] && [ $# -ne 4 ]; then
 fi
 mkdir -p "$1"
 dist=$(cd "$1" && pwd -P)
+case ${4:-/} in /*) ;; *) set -- "$1" "$2" "$3" "$PWD/$4" ;; esac # the folder changes now
 version=${2#v}
 cd "$(dirname "$0")/.."
 own=$(go env GOHOSTARCH)
