@@ -44,7 +44,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 // tick is what the scheduler of each host calls.
 func tick(ctx context.Context, h recipe.Host, out io.Writer, job func(context.Context) error) error {
 	// More than the hosts' clocks differ by, and less than the time until the next tick.
-	nightly := h.Locks.Mutex("nightly-report", &interlock.LockOptions{MinHold: 3 * time.Second})
+	nightly := h.Locks.Mutex("nightly-report", &interlock.LockOptions{MinHold: 5 * time.Second})
 	ran, err := nightly.TryDo(ctx, job) // a loss ends the job's context
 	switch {
 	case err != nil:

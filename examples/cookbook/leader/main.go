@@ -51,7 +51,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 // first leads, stands still until its term is over, and goes on as if nothing had happened.
 func first(ctx context.Context, h recipe.Host, p *plan, leads chan<- struct{}, tookOver <-chan struct{}, out io.Writer) error {
 	// MaxHold ends the term here. In production a crash, a pause or a cut network does; leave MaxHold out.
-	election := h.Locks.Election("planner", &interlock.LockOptions{MaxHold: 200 * time.Millisecond})
+	election := h.Locks.Election("planner", &interlock.LockOptions{MaxHold: time.Second})
 	term, err := election.Campaign(ctx, h.Name)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 			return errors.Join(recipe.Await(ctx, lease.Lost()), recipe.Await(ctx, finished))
 		}
 		// MaxHold stands for a pause that is longer than the lease.
-		err := work(ctx, h, &interlock.LockOptions{MaxHold: 500 * time.Millisecond}, s, j, out, pause)
+		err := work(ctx, h, &interlock.LockOptions{MaxHold: time.Second}, s, j, out, pause)
 		if !errors.Is(err, fence.ErrStale) {
 			return fmt.Errorf("the journal should refuse the overtaken worker, but: %w", err)
 		}

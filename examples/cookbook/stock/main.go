@@ -75,7 +75,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 	var sold atomic.Int32
 	looked, soldOut := make(chan struct{}), make(chan struct{})
 	// The shop that stands still: it sees ten items, and goes on when all are sold. MaxHold stands for the pause.
-	stalled := &interlock.LockOptions{MaxHold: 200 * time.Millisecond}
+	stalled := &interlock.LockOptions{MaxHold: time.Second}
 	late := func(lease *interlock.Lease) error {
 		close(looked)
 		return errors.Join(recipe.Await(ctx, lease.Lost()), recipe.Await(ctx, soldOut))
