@@ -14,6 +14,7 @@ var (
 	)
 	breakScript   = newScript("clock begin text lock crowd presence cond rules open end break")
 	confirmScript = newScript("clock begin text lock crowd presence cond rules open end confirm")
+	resizeScript  = newScript("clock begin text lock crowd presence cond rules open resize")
 	multiScript   = newScript("clock text multi")
 	renewScript   = newScript("renew")
 	lookScript    = newScript("clock text look")

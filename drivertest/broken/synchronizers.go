@@ -17,6 +17,12 @@ var (
 	LatchIsSilent      = Defect{"a latch that comes to zero tells nobody", drivertest.Latching}
 )
 
+// The defects of semaphores that are resized.
+var (
+	ResizeWakesNobody = Defect{"a larger limit lets in nobody who waits", drivertest.Sharing}
+	ResizeLocksOut    = Defect{"a limit is made smaller than what somebody waits for", drivertest.Sharing}
+)
+
 // The defects of conditions.
 var (
 	CondKeepsLock      = Defect{"a wait for a signal keeps the lock", drivertest.Conditions}
@@ -33,6 +39,7 @@ func synchronizers() []Defect {
 	return []Defect{
 		LookFindsLonger, ValueOfTheFirst, WatchMissesEnds,
 		LatchCountsTwice, LatchSetTwice, LatchSetAnew, LatchForgetsRounds, LatchGoesBelowZero, LatchIsSilent,
+		ResizeWakesNobody, ResizeLocksOut,
 		CondKeepsLock, SignalWakesAll, SignalIsKept, SignalCountsTwice, SignalIsLost, CondIgnoresNesting,
 		DeadTakeSignals, WokenOvertake,
 	}

@@ -164,6 +164,10 @@ func (w *wrapped) Break(ctx context.Context, key driver.Key, token uint64) error
 	return w.plain(ctx, Break, key.Name, func(ctx context.Context) error { return w.d.Break(ctx, key, token) })
 }
 
+func (w *wrapped) Resize(ctx context.Context, key driver.Key, limit int) error {
+	return w.plain(ctx, Resize, key.Name, func(ctx context.Context) error { return w.d.Resize(ctx, key, limit) })
+}
+
 // plain makes a call that answers with nothing but an error.
 func (w *wrapped) plain(ctx context.Context, op Op, name string, ask func(context.Context) error) error {
 	var answer error

@@ -22,6 +22,7 @@ type message struct {
 	Key     driver.Key
 	Token   uint64
 	Prefix  string
+	Limit   int // of a Resize
 	Latch   *driver.LatchCall
 	Signal  *driver.Signal
 
