@@ -165,6 +165,7 @@ func (s *suite) checkTraits(t *testing.T) {
 	known := []driver.Ability{
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
 		driver.Conversion, driver.LockDelays, driver.Recalls, driver.Resizing,
+		driver.Adoption,
 	}
 	for _, k := range []driver.Kind{
 		driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,

@@ -85,6 +85,12 @@ func (w *wrapped) Convert(ctx context.Context, beside string, r *driver.Request)
 	})
 }
 
+func (w *wrapped) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	return w.grant(ctx, Adopt, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		return w.d.Adopt(ctx, from, r)
+	})
+}
+
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	ask func(context.Context, *driver.Request) (driver.Grant, error),
 ) (driver.Grant, error) {
