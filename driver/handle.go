@@ -11,8 +11,8 @@ import (
 // Handle is a hold as it is given to another process: all that is needed to adopt, renew or release it. Whoever has it
 // can do so, so it is a secret; it has no password of the store in it.
 type Handle struct {
-	Version int           `json:"v"` // see Encode, which sets it
-	Engine  string        `json:"e"` // Traits.Engine
+	Version int           `json:"v"`           // see Encode, which sets it
+	Engine  string        `json:"e,omitempty"` // Traits.Engine; empty from versions that did not say it
 	Store   string        `json:"s,omitempty"`
 	Kind    Kind          `json:"k"`
 	Name    string        `json:"n"`
@@ -28,7 +28,7 @@ type Handle struct {
 }
 
 // handleVersion is that of what Encode writes.
-const handleVersion = 2
+const handleVersion = 1
 
 var errNoHandle = errors.New("this is not a handle, or not all of it")
 
@@ -51,7 +51,7 @@ func ParseHandle(s string) (Handle, error) {
 	case h.Version != handleVersion && h.Version != 0:
 		return Handle{}, fmt.Errorf("the handle was made by another version of interlock (%d, this one knows %d): %w",
 			h.Version, handleVersion, ErrUnsupported)
-	case h.Version == 0 || h.ID == "" || h.Name == "" || h.Engine == "" || h.Lease <= 0 || h.Mode > Upgradeable:
+	case h.Version == 0 || h.ID == "" || h.Name == "" || h.Lease <= 0 || h.Mode > Upgradeable:
 		return Handle{}, errNoHandle
 	}
 	return h, nil
@@ -59,7 +59,7 @@ func ParseHandle(s string) (Handle, error) {
 
 // Of says why the handle means nothing to the engine with these traits, or nil.
 func (h Handle) Of(t Traits) error {
-	if h.Engine != t.Engine {
+	if h.Engine != "" && h.Engine != t.Engine {
 		return fmt.Errorf("the handle is of a hold on %s, and this is %s: %w", h.Engine, t.Engine, ErrUnsupported)
 	}
 	return nil
