@@ -76,6 +76,13 @@ func (m *RWMutex) in(mode driver.Mode) *Mutex {
 	return &m.modes[mode]
 }
 
+func (s *Semaphore) made() error {
+	if s == nil || s.one.Load() == nil {
+		return errNoSemaphore
+	}
+	return nil
+}
+
 func (l *Latch) made() error {
 	if l == nil || l.c == nil && l.err == nil {
 		return errNoLatch

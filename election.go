@@ -85,10 +85,14 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
 	}
+	return e.candidate(value).acquire(ctx, false)
+}
+
+// candidate is how the election is asked for with that value.
+func (e *Election) candidate(value string) *Mutex {
 	p := *e.p
 	p.label = value
-	m := &Mutex{c: e.c, name: e.key.Name, p: &p}
-	return m.acquire(ctx, false)
+	return &Mutex{c: e.c, name: e.key.Name, p: &p}
 }
 
 // mayBeAsked refuses what no Observer can be told of.

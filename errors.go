@@ -75,6 +75,7 @@ type (
 	//	LostBroken       "broken"       an operator broke it: Client.Break
 	//	LostSession      "session"      the session or connection ended
 	//	LostSuspended    "suspended"    this machine stood still for longer than the lease
+	//	LostAdopted      "adopted"      another client has adopted it: of Client.Adopt. The lease itself says ErrAdopted
 	//
 	// The drivers of this project have no others. A driver of a third party could: count those as one.
 	LostReason = driver.LostReason
@@ -110,6 +111,7 @@ const (
 	LostBroken      = driver.LostBroken
 	LostSession     = driver.LostSession
 	LostSuspended   = driver.LostSuspended
+	LostAdopted     = driver.LostAdopted
 )
 
 // What can go wrong, for errors.Is.
@@ -143,6 +145,18 @@ var (
 	// ErrNotHeld: nobody holds the lock.
 	ErrNotHeld = driver.ErrNotHeld
 )
+
+// ErrAdopted: this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
+// ErrReleased too: nothing was lost, and nothing is to be given back.
+var ErrAdopted error = adoptedError{}
+
+type adoptedError struct{}
+
+// Error says so.
+func (adoptedError) Error() string { return "another client has adopted it" }
+
+// Is matches ErrReleased.
+func (adoptedError) Is(t error) bool { return t == ErrReleased }
 
 // errNoFunction is for Do and its like, before anything is taken.
 var errNoFunction = errors.New("the function is nil")

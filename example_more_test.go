@@ -88,3 +88,70 @@ func ExampleCond() {
 	fmt.Println("mail:", mail, "unlocked:", lease.Unlock(ctx) == nil)
 	// Output: mail: 1 unlocked: true
 }
+
+// A request takes the lock, and a worker in another process goes on with it. Here both are in one process.
+func ExampleClient_Adopt() {
+	ctx := context.Background()
+	web, err := interlock.Open(ctx, "mem://travel", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer web.Close()
+	worker, err := interlock.Open(ctx, "mem://travel", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer worker.Close()
+
+	given, err := web.Lock(ctx, "order:42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	handle, err := given.Handle() // a secret, which goes with the job
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	lease, err := worker.Adopt(ctx, handle) // renewed by the worker from now on
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-given.Lost() // the request's lease has ended, and nothing was lost
+	fmt.Println(errors.Is(given.Err(), interlock.ErrAdopted), lease.Token() > given.Token())
+	if err := lease.Unlock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: true true
+}
+
+// The limit of a semaphore is changed while it is in use.
+func ExampleSemaphore_Resize() {
+	ctx := context.Background()
+	locks, err := interlock.Open(ctx, "mem://resize", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	slots := locks.Semaphore("exports", 1, nil)
+	first, err := slots.Acquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = slots.TryAcquire(ctx, 1)
+	fmt.Println("with a limit of one:", errors.Is(err, interlock.ErrHeld))
+	if err := slots.Resize(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	second, err := slots.TryAcquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("with a limit of two: granted")
+	if err := errors.Join(first.Unlock(ctx), second.Unlock(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// with a limit of one: true
+	// with a limit of two: granted
+}

@@ -33,6 +33,10 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if other != nil {
 		c.vacate(other, l)
 	}
+	if reason == LostAdopted {
+		l.tellAdopted()
+		return
+	}
 	told, held := l.announced == announcedStart, l.end.since(l.since)
 	c.afterUnlock(func() {
 		if told {
@@ -47,6 +51,18 @@ func (l *Lease) lose(reason LostReason, cause error) {
 			attrs = append(attrs, "err", cause)
 		}
 		c.opts.Logger.Error("interlock: lock lost", attrs...)
+	})
+}
+
+// tellAdopted tells that the hold has gone on to another client. Its owner has it no more, and need not unlock it. The
+// caller holds Client.mu.
+func (l *Lease) tellAdopted() {
+	c := l.m.c
+	c.afterUnlock(func() {
+		l.owner.remove(l)
+		l.tellReleased(nil)
+		c.opts.Logger.Info("interlock: another client has adopted the lock", "lock", l.Name(), "engine",
+			c.traits.Engine, "token", l.Token(), "owner", l.owner.id)
 	})
 }
 

@@ -65,7 +65,7 @@ func (g *grant) cause(reason LostReason) error {
 // goneError says how g ended, to who was about to use it. The caller holds Client.mu.
 func (g *grant) goneError() error {
 	if l := g.last; l != nil && l.loss != nil {
-		return l.loss
+		return l.ended()
 	}
 	return ErrReleased
 }

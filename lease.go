@@ -122,8 +122,9 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	return stamp.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
 }
 
-// Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released.
-// It looks at the clock itself, so it never says nil after Deadline. It asks no engine.
+// Err returns nil while the hold may be trusted, a *LostError after it was lost, ErrReleased after it was released, and
+// [ErrAdopted] after another client has adopted it. It looks at the clock itself, so it never says nil after Deadline.
+// It asks no engine.
 func (l *Lease) Err() error {
 	if err := l.made(); err != nil {
 		return err
@@ -138,6 +139,8 @@ func (l *Lease) Err() error {
 // ended says how the hold has ended, or nil. The caller holds Client.mu.
 func (l *Lease) ended() error {
 	switch {
+	case l.isAdopted():
+		return ErrAdopted
 	case l.loss != nil:
 		return l.loss
 	case l.released:
@@ -145,6 +148,10 @@ func (l *Lease) ended() error {
 	}
 	return nil
 }
+
+// isAdopted reports whether the hold has gone on to another client. It is kept as a loss that is none. The caller holds
+// Client.mu.
+func (l *Lease) isAdopted() bool { return l.loss != nil && l.loss.Reason == LostAdopted }
 
 // Deadline returns the instant until which the hold is trusted without another renewal. It moves on with each one. On
 // engines whose holds last as long as the process it is the zero time, unless NoRenew or MaxHold set an end. After the
@@ -187,7 +194,8 @@ func (l *Lease) endListeners() *endListeners {
 	return l.listeners
 }
 
-// Lost returns a channel that is closed when the hold is lost. It is not closed by a release.
+// Lost returns a channel that is closed when the hold is lost, or has gone on to another client ([Lease.Handle]). It is
+// not closed by a release.
 func (l *Lease) Lost() <-chan struct{} {
 	mustBe(l.made())
 	c := l.m.c
@@ -252,7 +260,7 @@ func (l *Lease) heldError() *HeldError {
 
 // named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
 func (l *Lease) named(op string, err error) error {
-	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
+	if err == ErrReleased || err == ErrClosed || err == ErrAdopted { //nolint:errorlint // what wraps it has said so
 		return wrap(op, l.m.key(), err)
 	}
 	return err

@@ -45,6 +45,9 @@ func (l *Lease) isHeard() {
 	c := l.m.c
 	c.lock()
 	late, loss := l.announced == endOwed, l.loss
+	if l.isAdopted() {
+		loss = nil
+	}
 	if !late {
 		l.announced = announcedStart
 	}

@@ -258,6 +258,9 @@ func (l *Lease) confirmed(err error, attempts int, until instant) error {
 	if errors.As(err, &told) {
 		lost.Reason, lost.Cause = told.Reason, told.Cause
 	}
+	if lost.Reason == LostAdopted {
+		return wrap("unlock", l.m.key(), ErrAdopted)
+	}
 	found := told != nil && told.Reason != LostExpired // the engine remembers how it ended, so it was not by us
 	if attempts > 1 && !found && l.m.c.reading() < until {
 		return nil // an earlier attempt had done it, and its reply was lost

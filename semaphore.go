@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -18,13 +19,25 @@ import (
 // permits never count against it.
 //
 // The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets
-// ErrConflict.
+// ErrConflict. [Semaphore.Resize] changes it.
 //
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
-	_      noCopy
-	one    Mutex // how one permit is asked for
-	params params
+	_   noCopy
+	one atomic.Pointer[permit] // how one permit is asked for; replaced by Resize
+}
+
+// permit is how permits of a semaphore are asked for, in one piece of memory. It does not change.
+type permit struct {
+	Mutex
+	params
+}
+
+// newPermit is how permits are asked for with the limit and weight that p has.
+func newPermit(c *Client, name string, p params) *permit {
+	ask := &permit{params: p}
+	ask.c, ask.name, ask.p = c, name, &ask.params
+	return ask
 }
 
 // Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine; an invalid
@@ -32,13 +45,21 @@ type Semaphore struct {
 // reported by its first call.
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
-	s := &Semaphore{params: c.paramsDirect(key, opts)}
-	s.params.share = share{direct: true, mode: driver.Shared, limit: limit, weight: 1}
-	if s.params.err == nil && limit < 1 {
-		s.params.err = fmt.Errorf("interlock: semaphore %q: the limit %d must be at least 1", name, limit)
+	p := c.paramsDirect(key, opts)
+	p.share = share{direct: true, mode: driver.Shared, limit: limit, weight: 1}
+	if p.err == nil {
+		p.err = validateLimit(name, limit)
 	}
-	s.one = Mutex{c: c, name: name, p: &s.params}
+	s := &Semaphore{}
+	s.one.Store(newPermit(c, name, p))
 	return s
+}
+
+func validateLimit(name string, limit int) error {
+	if limit < 1 {
+		return fmt.Errorf("interlock: semaphore %q: the limit %d must be at least 1", name, limit)
+	}
+	return nil
 }
 
 // Acquire waits until n permits are held, and returns the hold. It takes all of them or none. n must be at least 1 and
@@ -60,17 +81,14 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 
 // permits is how n permits are asked for.
 func (s *Semaphore) permits(n int) *Mutex {
-	if s == nil || s.one.p == nil {
-		return &Mutex{p: &params{err: errNoSemaphore}}
+	if err := s.made(); err != nil {
+		return &Mutex{p: &params{err: err}}
 	}
+	one := s.one.Load()
 	if n == 1 {
-		return &s.one
+		return &one.Mutex
 	}
-	many := &struct {
-		Mutex
-		params
-	}{params: s.params}
-	many.c, many.name, many.p = s.one.c, s.one.name, &many.params
+	many := newPermit(one.c, one.name, one.params)
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
 		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+

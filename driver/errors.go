@@ -91,6 +91,7 @@ const (
 	LostBroken      LostReason = "broken"      // Break
 	LostSession     LostReason = "session"     // the session or connection ended
 	LostSuspended   LostReason = "suspended"   // this machine stood still longer than the lease
+	LostAdopted     LostReason = "adopted"     // another client has adopted it, by a Handle
 )
 
 // sentence says the reason in words, for Error.
@@ -108,6 +109,8 @@ func (r LostReason) sentence() string {
 		return "its session ended"
 	case LostSuspended:
 		return "this machine stood still for too long"
+	case LostAdopted:
+		return "another client has adopted it"
 	}
 	return string(r)
 }

@@ -55,6 +55,11 @@ const (
 	LockDelays Ability = "lock delay"
 	// Recalls: who holds a lock is told that another wants it; see Request.Wanted and Request.Retains.
 	Recalls Ability = "recall"
+	// Adoption: a hold goes on to another client; see [Adopter]. It means something only of engines with leases.
+	Adoption Ability = "adoption"
+	// Resizing: the limit of a semaphore is changed while it is in use; see [Resizer]. It means something only of
+	// engines with locks of [KindSemaphore].
+	Resizing Ability = "resize"
 )
 
 // Unsupported is an ability that an engine does not have, and why.

@@ -29,6 +29,7 @@ const (
 	Hanging      Promise = "hanging"
 	Delaying     Promise = "lock delay"
 	Recalling    Promise = "recall"
+	Adopting     Promise = "adopting"
 )
 
 // promised is a promise and what it consists of.
@@ -72,6 +73,7 @@ func promises() []promised {
 			"a holder is told that another wants the lock, and one that keeps a lock without an owner gives way",
 			"Request.Wanted, Request.Retains, Renewal.Retained", recalling(),
 		},
+		{Adopting, "a hold goes on to another client, which alone has it then", "Adopter", adopting()},
 		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},
 		{Latching, "a latch counts each once, and comes to zero once a round", "Latcher, Watcher", latching()},
 		{Conditions, "who gives a lock up for a signal misses none, and each wakes one", "Conder", conditions()},

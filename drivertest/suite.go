@@ -164,7 +164,8 @@ func (s *suite) checkTraits(t *testing.T) {
 	t.Helper()
 	known := []driver.Ability{
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
-		driver.Conversion, driver.LockDelays, driver.Recalls,
+		driver.Conversion, driver.LockDelays, driver.Recalls, driver.Resizing,
+		driver.Adoption,
 	}
 	for _, k := range []driver.Kind{
 		driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,

@@ -106,6 +106,8 @@ func (d *Driver) Traits() driver.Traits {
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with " +
 				"another process"},
+			{Ability: driver.Resizing, Reason: "each key keeps the limit that it was asked with, and none is the " +
+				"semaphore's"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade " +
 				"cannot go to the front"},
 			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +

@@ -51,6 +51,8 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
 			{Ability: driver.Conversion, Reason: noConversion},
 			{Ability: driver.Recalls, Reason: "the kernel tells nobody that another process waits in flock"},
+			{Ability: driver.Resizing, Reason: "the limit is in the marks of the files that are open, which are " +
+				"each process's own"},
 			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others " +
 				"out after that"},
 			{

@@ -84,6 +84,16 @@ func (l *link) Convert(ctx context.Context, beside string, r *driver.Request) (d
 	return ask(ctx, l, "convert", r.Name, func() (driver.Grant, error) { return l.Driver.Convert(ctx, beside, r) })
 }
 
+// Adopt fails as all requests do.
+func (l *link) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	return ask(ctx, l, "adopt", r.Name, func() (driver.Grant, error) { return l.Driver.Adopt(ctx, from, r) })
+}
+
+// Resize fails as all requests do.
+func (l *link) Resize(ctx context.Context, key driver.Key, limit int) error {
+	return l.do(ctx, "resize", key.Name, func() error { return l.Driver.Resize(ctx, key, limit) })
+}
+
 // CondWait fails as all requests do.
 func (l *link) CondWait(
 	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),

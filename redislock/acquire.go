@@ -36,6 +36,7 @@ type attempt struct {
 
 	cond   *condWait // it waits for the signal of a condition; nil if it does not
 	beside string    // the ID of the hold beside which it asks; empty if none
+	adopts string    // the ID of the hold that it adopts; empty if none
 
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
@@ -206,6 +207,10 @@ func (a *attempt) write(give *driver.Release) {
 		call.Script, telling = requeueScript, watchedRequeueScript
 		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, give.ID))
 		call.Args = append(slices.Clone(call.Args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
+	}
+	if a.adopts != "" {
+		a.adopting(call)
+		telling = watchedAdoptScript
 	}
 	if a.cond != nil {
 		a.cond.fill(a, call)

@@ -12,7 +12,7 @@ type listener Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the
 // wait has become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask
-// again: it is its turn), B ID NOW (broken), W ID NOW (another wants the lock), or C KIND:NAME (something that is
+// again: it is its turn), B ID NOW (broken), M ID NOW (adopted by another client), W ID NOW (another wants the lock), or C KIND:NAME (something that is
 // watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and
 // what it left is being undone.
 func (d *listener) Pushed(l Link, _, message string) {
@@ -36,6 +36,8 @@ func (d *listener) Pushed(l Link, _, message string) {
 		d.again(id)
 	case "B":
 		d.broken(id)
+	case "M":
+		d.moved(id)
 	case "W":
 		d.wanted(id)
 	}
@@ -77,6 +79,21 @@ func (d *listener) broken(id string) {
 	d.mu.Unlock()
 	if held {
 		e.tellBroken()
+	}
+}
+
+// moved tells who had a hold that another client has adopted it. One whose grant is not known here has given no handle
+// away, and learns by its renewal.
+func (d *listener) moved(id string) {
+	d.mu.Lock()
+	e := d.entries[id]
+	held := e != nil && e.held
+	if held {
+		(*Driver)(d).drop(id, e)
+	}
+	d.mu.Unlock()
+	if held && e.lost != nil {
+		e.lost(driver.LostAdopted, nil)
 	}
 }
 

@@ -106,6 +106,8 @@ func lostError(key driver.Key, reason string) error {
 		lost.Reason = driver.LostTaken
 	case "broken":
 		lost.Reason = driver.LostBroken
+	case "adopted":
+		lost.Reason = driver.LostAdopted
 	}
 	return lost
 }

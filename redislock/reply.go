@@ -22,6 +22,8 @@ const (
 	wouldWait // as held, of a request that would queue
 	over      // the request was released or undone
 	broken    // by an operator
+	adopted   // by another client
+	nested    // the hold to adopt is not all that its owner has
 	stuck     // it would wait for its own owner
 	orphaned  // the hold beside which it was asked for is over
 	conflict  // with the limit in use
@@ -81,6 +83,10 @@ func parseReply(r Reply) reply {
 		a.verdict = over
 	case "broken":
 		a.verdict = broken
+	case "adopted":
+		a.verdict = adopted
+	case "nested":
+		a.verdict = nested
 	case "stuck":
 		a.verdict = stuck
 	case "lost":
@@ -206,6 +212,10 @@ func (a *reply) refusal(r *driver.Request) error {
 		return errGone(r.Key)
 	case broken:
 		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostBroken}
+	case adopted:
+		return lostError(r.Key, "adopted")
+	case nested:
+		return fmt.Errorf("the owner of the hold has, or may have, others beside it: %w", driver.ErrNested)
 	case stuck:
 		return fmt.Errorf("the owner %q would wait for a hold of its own: %w", r.Owner, driver.ErrDeadlock)
 	case orphaned:

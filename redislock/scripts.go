@@ -14,6 +14,8 @@ var (
 	)
 	breakScript   = newScript("clock begin text lock crowd presence cond rules open end break")
 	confirmScript = newScript("clock begin text lock crowd presence cond rules open end confirm")
+	adoptScript   = newScript("clock begin text lock crowd presence cond rules open end adopt")
+	resizeScript  = newScript("clock begin text lock crowd presence cond rules open resize")
 	multiScript   = newScript("clock text multi")
 	renewScript   = newScript("renew")
 	lookScript    = newScript("clock text look")
@@ -47,6 +49,9 @@ var (
 	)
 	watchedBreakScript = newScript(
 		"clock tell watched begin text lock crowd presence cond rules open end break watched_end",
+	)
+	watchedAdoptScript = newScript(
+		"clock tell watched begin text lock crowd presence cond rules open end adopt watched_end",
 	)
 )
 

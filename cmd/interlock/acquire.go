@@ -18,7 +18,8 @@ import (
 const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use "interlock run".
 
 Nothing renews the lock: it ends after --lease unless the script calls "interlock renew HANDLE" before, or
-"interlock release HANDLE" when it is done. Works on engines whose holds end by a lease, such as Redis; on the others
+"interlock release HANDLE" when it is done. A Go program can go on with the lock too: Client.Adopt takes the handle. Whoever
+has the handle can do all this, so keep it as you would a password. Works on engines whose holds end by a lease, such as Redis; on the others
 (files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files the refusal also says how a shell itself holds
 the lock, with flock.`
 
@@ -132,7 +133,10 @@ func (a *app) acquireHandle(
 ) error {
 	grant, err := a.ask(ctx, d, o, r, known)
 	if err == nil {
-		h := &handle{schemaVersion, r.Kind, r.Name, r.ID, grant.Token, o.lease, r.Owner, r.Label}
+		h := &handle{driver.Handle{
+			Engine: d.Traits().Engine, Kind: r.Kind, Name: r.Name, ID: r.ID, Token: grant.Token, Lease: o.lease,
+			Owner: r.Owner, Named: r.Named, Label: r.Label,
+		}}
 		if err = a.confirm(ctx, renewer, grant, h); err == nil {
 			err = a.printGrant(h, o.export)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
@@ -102,6 +103,40 @@ func TestHandle_HoldsTheLockUntilItIsReleased(t *testing.T) {
 	command(t, url, "get", "nightly").want(t, exitNone, "nightly is free", "")
 	command(t, url, "release", g.Handle).want(t, exitOK, `"nightly" was already released`, "")
 	command(t, url, "renew", g.Handle).want(t, exitLost, "", `"nightly" was already released`)
+}
+
+func TestHandle_IsThatOfALease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := map[string]string{"INTERLOCK_URL": "faulty://" + w.name}
+	taken := acquireOn(t, w)
+	lease, err := w.other.Adopt(t.Context(), taken.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"renew", "release"} {
+		command(t, url, word, taken.Handle).want(t, exitLost, "", `another client has adopted it`)
+	}
+	given, err := lease.Handle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, url, "renew", given).want(t, exitOK, `"nightly" is held for another 30s`, "")
+	if err := lease.Err(); err != nil {
+		t.Errorf("after a renewal by the handle: %v", err)
+	}
+	command(t, url, "release", given).want(t, exitOK, `"nightly" is given back`, "")
+	_, err = w.other.Adopt(t.Context(), given)
+	if !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("the handle of what was released: %v", err)
+	}
+
+	foreign, err := driver.ParseHandle(taken.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.Engine = "etcd"
+	command(t, url, "renew", foreign.Encode()).want(t, exitUsage, "", "the handle is of a hold on etcd, and this is memory")
 }
 
 func TestHandle_EndsWithItsLease(t *testing.T) {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,41 +12,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass
-// around. It has no URL in it, and so no password.
-type handle struct {
-	Version int           `json:"v"`
-	Kind    driver.Kind   `json:"k"`
-	Name    string        `json:"n"`
-	ID      string        `json:"i"`
-	Token   uint64        `json:"t"`
-	Lease   time.Duration `json:"l"`
-	Owner   string        `json:"o"`
-	Label   string        `json:"b,omitempty"`
-}
+// handle is a hold that outlives the process that took it, for a script to pass around. It is what Lease.Handle returns:
+// a program can adopt what interlock acquire has taken, and renew and release take a program's.
+type handle struct{ driver.Handle }
 
 // newHoldID makes an id that is never used again.
 func newHoldID() string { return rand.Text() }
 
 // String is what scripts keep of the hold; parsing it gives the handle back.
-func (h *handle) String() string {
-	plain, _ := json.Marshal(h) // strings and numbers: cannot fail
-	return base64.RawURLEncoding.EncodeToString(plain)
-}
+func (h *handle) String() string { return h.Encode() }
 
 func (h *handle) key() driver.Key { return driver.Key{Kind: h.Kind, Name: h.Name} }
 
 func parseHandle(s string) (*handle, error) {
-	var h handle
-	plain, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || json.Unmarshal(plain, &h) != nil || h.ID == "" || h.Lease <= 0 {
-		return nil, usage("this is not a handle as interlock acquire prints it")
+	h, err := driver.ParseHandle(s)
+	if err != nil {
+		return nil, usage("%v; it is what interlock acquire prints, or Lease.Handle returns", err)
 	}
-	if h.Version != schemaVersion {
-		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version,
-			schemaVersion)
-	}
-	return &h, checkName("name in the handle", h.Name)
+	return &handle{h}, checkName("name in the handle", h.Name)
 }
 
 // handleArg is the argument, else INTERLOCK_HANDLE.

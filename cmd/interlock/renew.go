@@ -45,6 +45,9 @@ func (a *app) renew(ctx context.Context, h *handle) error {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	if err := h.Of(e.driver.Traits()); err != nil {
+		return err
+	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	if err := renewHandle(ctx, renewer, h, h.Lease); err != nil {
@@ -95,6 +98,9 @@ func (a *app) release(ctx context.Context, h *handle) error {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	if err := h.Of(e.driver.Traits()); err != nil {
+		return err
+	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	err = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID})

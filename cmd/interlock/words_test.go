@@ -219,7 +219,9 @@ func TestPrintable_KeepsTablesAndTerminalsWhole(t *testing.T) {
 }
 
 func FuzzParseHandle(f *testing.F) {
-	f.Add((&handle{schemaVersion, "mutex", "nightly", "id", 1, time.Second, "me", ""}).String())
+	f.Add((&handle{driver.Handle{
+		Engine: "redis", Kind: "mutex", Name: "nightly", ID: "id", Token: 1, Lease: time.Second, Owner: "me",
+	}}).String())
 	f.Add("")
 	f.Add("e30")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -17,6 +17,19 @@ var (
 	LatchIsSilent      = Defect{"a latch that comes to zero tells nobody", drivertest.Latching}
 )
 
+// The defects of semaphores that are resized.
+var (
+	ResizeWakesNobody = Defect{"a larger limit lets in nobody who waits", drivertest.Sharing}
+	ResizeLocksOut    = Defect{"a limit is made smaller than what somebody waits for", drivertest.Sharing}
+)
+
+// The defects of holds that are adopted.
+var (
+	AdoptionKeepsGiver = Defect{"who has given a hold away can renew it", drivertest.Adopting}
+	AdoptionKeepsToken = Defect{"a hold that is adopted keeps its token", drivertest.Adopting}
+	AdoptionIsSilent   = Defect{"an adoption is not told to who had the hold", drivertest.Adopting}
+)
+
 // The defects of conditions.
 var (
 	CondKeepsLock      = Defect{"a wait for a signal keeps the lock", drivertest.Conditions}
@@ -33,6 +46,8 @@ func synchronizers() []Defect {
 	return []Defect{
 		LookFindsLonger, ValueOfTheFirst, WatchMissesEnds,
 		LatchCountsTwice, LatchSetTwice, LatchSetAnew, LatchForgetsRounds, LatchGoesBelowZero, LatchIsSilent,
+		AdoptionKeepsGiver, AdoptionKeepsToken, AdoptionIsSilent,
+		ResizeWakesNobody, ResizeLocksOut,
 		CondKeepsLock, SignalWakesAll, SignalIsKept, SignalCountsTwice, SignalIsLost, CondIgnoresNesting,
 		DeadTakeSignals, WokenOvertake,
 	}

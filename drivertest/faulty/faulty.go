@@ -27,6 +27,8 @@ const (
 	Renew   Op = "renew" // a batch is one operation: all its answers suffer alike
 	Requeue Op = "requeue"
 	Convert Op = "convert"
+	Adopt   Op = "adopt"
+	Resize  Op = "resize"
 	Locks   Op = "locks"
 	Break   Op = "break"
 	Look    Op = "look"

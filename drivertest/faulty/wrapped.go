@@ -85,6 +85,12 @@ func (w *wrapped) Convert(ctx context.Context, beside string, r *driver.Request)
 	})
 }
 
+func (w *wrapped) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	return w.grant(ctx, Adopt, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		return w.d.Adopt(ctx, from, r)
+	})
+}
+
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	ask func(context.Context, *driver.Request) (driver.Grant, error),
 ) (driver.Grant, error) {
@@ -162,6 +168,10 @@ func (w *wrapped) Release(ctx context.Context, r *driver.Release) error {
 
 func (w *wrapped) Break(ctx context.Context, key driver.Key, token uint64) error {
 	return w.plain(ctx, Break, key.Name, func(ctx context.Context) error { return w.d.Break(ctx, key, token) })
+}
+
+func (w *wrapped) Resize(ctx context.Context, key driver.Key, limit int) error {
+	return w.plain(ctx, Resize, key.Name, func(ctx context.Context) error { return w.d.Resize(ctx, key, limit) })
 }
 
 // plain makes a call that answers with nothing but an error.

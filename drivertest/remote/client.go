@@ -42,6 +42,14 @@ func (c *client) Convert(ctx context.Context, beside string, r *driver.Request) 
 	return c.grant(ctx, &message{Op: "convert", Beside: beside, Request: r})
 }
 
+func (c *client) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	return c.grant(ctx, &message{Op: "adopt", Beside: from, Request: r})
+}
+
+func (c *client) Resize(ctx context.Context, key driver.Key, limit int) error {
+	return c.plain(ctx, &message{Op: "resize", Key: key, Limit: limit})
+}
+
 func (c *client) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
 	sent := time.Now()
 	answer, err := c.valued(ctx, &message{Op: "acquire all", All: rs}, &call{all: rs})

@@ -12,6 +12,8 @@ var methods = map[string]func(s *server, ctx context.Context, m *message) *messa
 	"requeue":     (*server).requeue,
 	"convert":     (*server).convert,
 	"acquire all": (*server).acquireAll,
+	"adopt":       (*server).adopt,
+	"resize":      (*server).resize,
 	"release":     (*server).release,
 	"renew":       (*server).renew,
 	"locks":       (*server).locks,
@@ -37,6 +39,14 @@ func (s *server) requeue(ctx context.Context, m *message) *message {
 
 func (s *server) convert(ctx context.Context, m *message) *message {
 	return granted(s.d.Convert(ctx, m.Beside, s.request(m)))
+}
+
+func (s *server) adopt(ctx context.Context, m *message) *message {
+	return granted(s.d.Adopt(ctx, m.Beside, s.request(m)))
+}
+
+func (s *server) resize(ctx context.Context, m *message) *message {
+	return failed(s.d.Resize(ctx, m.Key, m.Limit))
 }
 
 func (s *server) release(ctx context.Context, m *message) *message {

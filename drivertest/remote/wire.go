@@ -17,11 +17,12 @@ type message struct {
 	Request *driver.Request
 	All     []*driver.Request // of an AcquireAll
 	Release *driver.Release
-	Beside  string // of a Convert
+	Beside  string // of a Convert; of an Adopt the ID of the hold
 	Batch   []driver.Renewal
 	Key     driver.Key
 	Token   uint64
 	Prefix  string
+	Limit   int // of a Resize
 	Latch   *driver.LatchCall
 	Signal  *driver.Signal
 

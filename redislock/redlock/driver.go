@@ -43,6 +43,10 @@ var traits = driver.Traits{
 			Reason:  "each node would recall its own vote, and a majority has to be given back together",
 		},
 		{
+			Ability: driver.Adoption,
+			Reason:  "a hold is the votes of a majority, which cannot go to another client in one step",
+		},
+		{
 			Ability: driver.LockDelays,
 			Reason:  "a node cannot tell the end of a hold that a majority had from that of one that never came about",
 		},

@@ -13,6 +13,20 @@ func (c complete) AcquireAll(ctx context.Context, rs []*driver.Request) ([]drive
 	return nil, driver.ErrUnsupported
 }
 
+func (c complete) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	if inner, has := c.Driver.(driver.Adopter); has {
+		return inner.Adopt(ctx, from, r)
+	}
+	return driver.Grant{}, driver.ErrUnsupported
+}
+
+func (c complete) Resize(ctx context.Context, key driver.Key, limit int) error {
+	if inner, has := c.Driver.(driver.Resizer); has {
+		return inner.Resize(ctx, key, limit)
+	}
+	return driver.ErrUnsupported
+}
+
 func (c complete) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	return driver.Look(ctx, c.Driver, key)
 }

@@ -29,6 +29,8 @@ type All interface {
 	driver.Requeuer
 	driver.MultiAcquirer
 	driver.Converter
+	driver.Adopter
+	driver.Resizer
 	driver.Inspector
 	driver.Looker
 	driver.Watcher
@@ -60,7 +62,7 @@ func Show(w All, set Set) driver.Driver {
 		x = driver.Converter
 		o = driver.Watcher
 	)
-	always := common{w, w, w, w, w, w, w, w, w}
+	always := common{w, w, w, w, w, w, w, w, w, w, w}
 	switch set {
 	case requeue:
 		return struct {
@@ -106,6 +108,8 @@ type common struct {
 	driver.Driver
 	driver.Renewer
 	driver.MultiAcquirer
+	driver.Adopter
+	driver.Resizer
 	driver.Inspector
 	driver.Looker
 	driver.Breaker

@@ -1,0 +1,137 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Adopt goes on with a hold that another process has given away by [Lease.Handle], or that "interlock acquire" has
+// taken. In one step, with nobody in between, the hold becomes the lease that is returned, which is renewed and
+// unlocked like any other, and the other process's lease ends. The first to adopt a hold gets it; everybody after that,
+// and whoever comes when it has ended, gets a *LostError.
+//
+// The lease has a new token: a fence that has seen its [Lease.Stamp] refuses what the other process still sends. So use
+// that stamp once before you rely on it. Its owner is a new one without a name; its lease and label are those of the
+// handle. Other LockOptions stay behind: MaxHold, MinHold and NoRenew end with the other's lease.
+//
+// A handle of another engine gets ErrUnsupported, like one of another version of this package. One of another store, or
+// of another database, prefix or name space, is a hold that is not there: the *LostError's Cause says so if the handle
+// shows it. A hold of a named owner gets ErrUnsupported.
+//
+// If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is given back in the background,
+// which ends it. If another Adopt of the handle says that it is lost, it was. It costs one round trip.
+func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
+	if err := ready(c.made(), ctx); err != nil {
+		return nil, err
+	}
+	adopter, err := c.adopter()
+	if err != nil {
+		return nil, fmt.Errorf("interlock: adopt: %w", err)
+	}
+	h, m, err := c.parseHandle(handle)
+	if err != nil {
+		return nil, err
+	}
+	at := c.newCall()
+	lease, err := m.adopt(ctx, adopter, h, at)
+	if err != nil {
+		m.tellFailed(ctx, nil, at, err)
+		return nil, err
+	}
+	m.tellAcquired(ctx, lease, at)
+	return lease, nil
+}
+
+// parseHandle returns what a handle says, and how its lock is asked for.
+func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err error) {
+	if h, err = driver.ParseHandle(handle); err != nil {
+		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
+	}
+	key := driver.Key{Kind: h.Kind, Name: h.Name}
+	if err = h.Of(c.traits); err == nil && h.Named {
+		err = fmt.Errorf("the hold is that of a named owner, which stays its own: lock as the same owner: %w",
+			ErrUnsupported)
+	}
+	if err != nil {
+		return h, nil, wrap("adopt", key, err)
+	}
+	o := &LockOptions{Lease: h.Lease, Label: h.Label}
+	switch h.Kind {
+	case driver.KindMutex:
+		m = c.Mutex(h.Name, o)
+	case driver.KindRWMutex:
+		m = c.RWMutex(h.Name, o).in(h.Mode)
+	case driver.KindSemaphore:
+		m = c.Semaphore(h.Name, h.Limit, o).permits(h.Weight)
+	case driver.KindElection:
+		o.Label = ""
+		m = c.Election(h.Name, o).candidate(h.Label)
+	default:
+		return h, nil, wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
+	}
+	return h, m, m.p.err
+}
+
+// adopt makes the hold of h one of m's.
+func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Handle, at call) (*Lease, error) {
+	c := m.c
+	c.lock()
+	if c.closed {
+		c.unlock()
+		return nil, wrap("adopt", m.key(), ErrClosed)
+	}
+	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	defer c.background.Done()
+	c.unlock()
+	g, l := m.newHold(nil)
+	r := m.request(g.id, l.owner)
+	r.Tokens, r.Try, r.Lost = 1, true, g.lostByEngine
+	g.tells(&r)
+	r.Retains, g.recallable = false, false // a hold that has come from elsewhere neither passes on nor stays
+	var answer driver.Grant
+	err := c.persist(ctx, "adopt", m.key(), func(ctx context.Context) (err error) {
+		answer, err = adopter.Adopt(ctx, h.ID, &r)
+		return err
+	})
+	c.lock()
+	defer c.unlock()
+	now := c.now()
+	switch {
+	case errors.Is(err, ErrLost):
+		return nil, c.notHere(h, err)
+	case err != nil:
+		if !driver.IsDefinite(err) || errors.Is(err, ErrClosed) { // Close has ended an attempt that may have arrived
+			g.settle(true)
+		}
+		return nil, err
+	case c.closed:
+		g.settle(false)
+		return nil, wrap("adopt", m.key(), ErrClosed)
+	case g.phase == revoked || g.tooLate(answer, now):
+		g.settle(false)
+		return nil, &LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: LostExpired}
+	}
+	g.taken(answer, now)
+	g.alone = true
+	g.admit(l, at.start, now, false)
+	return l, nil
+}
+
+// notHere adds to an err that says that a hold is gone that it may never have been on this store.
+func (c *Client) notHere(h driver.Handle, err error) error {
+	here := storeMark(c.opts.Store)
+	if h.Store == "" || here == "" || h.Store == here {
+		return err
+	}
+	lost := &LostError{Kind: h.Kind, Name: h.Name, Token: h.Token, Reason: LostExpired}
+	var told *LostError
+	if errors.As(err, &told) {
+		lost.Reason = told.Reason
+	}
+	lost.Cause = errors.New("or it is on another store: the handle was made with a URL of another host, database, " +
+		"prefix or table")
+	return lost
+}

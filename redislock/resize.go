@@ -1,0 +1,47 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Resizer = (*Driver)(nil)
+
+// Resize changes the limit of a semaphore that is in use, and lets in who waits, in one round trip. A smaller limit
+// costs the server a look at each request that waits.
+func (d *Driver) Resize(ctx context.Context, key driver.Key, limit int) error {
+	switch {
+	case d.isClosed():
+		return driver.ErrClosed
+	case key.Kind != driver.KindSemaphore || limit < 1:
+		return fmt.Errorf("redis: the limit %d of a lock of kind %q: %w", limit, key.Kind, driver.ErrUnsupported)
+	}
+	name, slot := d.names.lock(key)
+	answer := d.conn.Call(ctx, &Call{
+		Script: resizeScript, Slot: slot,
+		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
+		Args: []string{strconv.Itoa(limit)},
+		// else a failover would bring the limit from before
+		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
+	})
+	if answer.Err != nil {
+		return d.unavailable(ctx, "resize", key, answer.Err)
+	}
+	word, detail, _ := strings.Cut(answer.Text, " ")
+	switch {
+	case word == "conflict":
+		return fmt.Errorf("a request for %s permits waits, so the limit cannot be %d: %w", detail, limit,
+			driver.ErrConflict)
+	case word == "newer":
+		return d.newer("resize", key, detail)
+	case word != "ok":
+		return fmt.Errorf("redis: the answer %q to a change of the limit cannot be read", answer.Text)
+	case answer.Acked < d.opts.Replicas:
+		return &driver.UnavailableError{Op: "resize", Name: key.Name, Err: d.tooFewReplicas(answer.Acked)}
+	}
+	return nil
+}

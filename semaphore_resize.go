@@ -1,0 +1,60 @@
+package interlock
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Resize changes the limit of the semaphore while it is in use, in one step for all clients, and has s ask with the new
+// limit from then on. Permits that are held are never taken away: when there are more of them than the new limit,
+// nothing is granted until enough have come back. Whoever waits keeps its place, and is let in if a larger limit makes
+// room.
+//
+// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use; those that hold
+// or wait already do not. So a limit that a configuration says is changed there first, and Resize is for whoever must
+// not wait until the semaphore has been idle for a moment. A semaphore that nobody uses has no limit to change: then
+// the next request brings its own.
+//
+// Resize returns ErrConflict, and nothing changes, while anybody waits for more permits than the new limit. If the
+// engine does not answer (ErrUnavailable) the limit may have been changed; call Resize again. Of two calls at once
+// either may come last, in the engine and in s: then the next request gets ErrConflict. Engines that keep no limit of
+// their own refuse with ErrUnsupported and the reason. It costs one round trip.
+func (s *Semaphore) Resize(ctx context.Context, limit int) error {
+	if err := ready(s.made(), ctx); err != nil {
+		return err
+	}
+	now := s.one.Load()
+	c, key := now.c, now.key()
+	if now.err != nil {
+		return now.err
+	}
+	if err := validateLimit(now.name, limit); err != nil {
+		return err
+	}
+	resizer, err := c.resizer()
+	if err != nil {
+		return wrap("resize", key, err)
+	}
+	err = c.persist(ctx, "resize", key, func(ctx context.Context) error { return resizer.Resize(ctx, key, limit) })
+	if err != nil {
+		return err
+	}
+	p := now.params
+	p.share.limit = limit
+	s.one.Store(newPermit(c, now.name, p))
+	return nil
+}
+
+// resizer is the engine, or why it cannot resize.
+func (c *Client) resizer() (driver.Resizer, error) {
+	resizer, can := c.d.(driver.Resizer)
+	reason, lacks := c.traits.Lacking(driver.Resizing)
+	switch {
+	case lacks:
+		return nil, unsupported(c.traits, reason)
+	case !can:
+		return nil, unsupported(c.traits, "its driver is no driver.Resizer")
+	}
+	return resizer, nil
+}
