@@ -63,7 +63,7 @@ func (d *Driver) Traits() driver.Traits {
 	t.Resumes = false // a place in the queue is worth nothing without the other key
 	t.Unsupported = nil
 	for _, a := range []driver.Ability{
-		driver.NamedOwners, driver.Conversion, driver.Recalls, driver.LockDelays,
+		driver.NamedOwners, driver.Conversion, driver.Recalls, driver.LockDelays, driver.Adoption, driver.Resizing,
 		driver.Ability(driver.KindRWMutex), driver.Ability(driver.KindSemaphore), driver.Ability(driver.KindElection),
 		driver.Ability(driver.KindLatch), driver.Ability(driver.KindCond),
 	} {
