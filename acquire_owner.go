@@ -158,8 +158,8 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 	return m.takeFree(ctx, o, try, at)
 }
 
-// tryBusy takes what another goroutine of this client retains or is about to pass on, or says who is in the way. The caller
-// holds Client.mu, which tryBusy gives up.
+// tryBusy takes what another goroutine of this client retains or is about to pass on, or says who is in the way. The
+// caller holds Client.mu, which tryBusy gives up.
 func (m *Mutex) tryBusy(o *owner, at call) (*Lease, error) {
 	c := m.c
 	if l := m.newLease(o); c.takeOver(l, at.start) {
@@ -171,8 +171,8 @@ func (m *Mutex) tryBusy(o *owner, at call) (*Lease, error) {
 	return m.tryBeside(o, at, err)
 }
 
-// takeFree asks the engine first, because nobody of this client is before; if that refuses it waits, or says who holds. The
-// caller holds Client.mu, which takeFree gives up.
+// takeFree asks the engine first, because nobody of this client is before; if that refuses it waits, or says who
+// holds. The caller holds Client.mu, which takeFree gives up.
 func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	lease, err := m.tryOnce(ctx, o, !try, at)
 	switch {

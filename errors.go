@@ -75,7 +75,7 @@ type (
 	//	LostBroken       "broken"       an operator broke it: Client.Break
 	//	LostSession      "session"      the session or connection ended
 	//	LostSuspended    "suspended"    this machine stood still for longer than the lease
-	//	LostAdopted      "adopted"      another client has adopted it: of Client.Adopt. The lease itself says ErrAdopted
+	//	LostAdopted      "adopted"      another client has adopted it; the lease itself says ErrAdopted
 	//
 	// The drivers of this project have no others. A driver of a third party could: count those as one.
 	LostReason = driver.LostReason
@@ -146,7 +146,7 @@ var (
 	ErrNotHeld = driver.ErrNotHeld
 )
 
-// ErrAdopted: this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
+// ErrAdopted says that this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
 // ErrReleased too: nothing was lost, and nothing is to be given back.
 var ErrAdopted error = adoptedError{}
 

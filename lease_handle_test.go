@@ -35,7 +35,8 @@ func TestAdopt_GoesOnWithTheHold_AndEndsTheGiversLease(t *testing.T) {
 		}
 		l := must(t)(other.Adopt(ctx, handle))
 		synctest.Wait()
-		if !errors.Is(given.Err(), ErrAdopted) || !errors.Is(context.Cause(work), ErrAdopted) || !isClosed(given.Lost()) {
+		if !errors.Is(given.Err(), ErrAdopted) || !errors.Is(context.Cause(work), ErrAdopted) ||
+			!isClosed(given.Lost()) {
 			t.Errorf("the giver's lease says %v, its work %v", given.Err(), context.Cause(work))
 		}
 		if _, ok := given.Stamp(); ok {
@@ -55,7 +56,8 @@ func TestAdopt_GoesOnWithTheHold_AndEndsTheGiversLease(t *testing.T) {
 		wantErr(t, "a try", err, ErrHeld)
 		_, err = c.Adopt(ctx, handle)
 		var told *LostError
-		if !errors.As(err, &told) || told.Reason != LostExpired && told.Reason != LostAdopted && told.Reason != LostTaken {
+		if !errors.As(err, &told) ||
+			told.Reason != LostExpired && told.Reason != LostAdopted && told.Reason != LostTaken {
 			t.Errorf("a second adoption says %v", err)
 		}
 		mustUnlock(t, l)
@@ -153,10 +155,14 @@ func TestHandle_SendsThoseWhoWaitHereToTheEngine(t *testing.T) {
 
 func TestAdopt_EveryKind(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *Client) (*Lease, error){
-		"writer":   func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("a", nil).Lock(ctx) },
-		"reader":   func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("a", nil).RLock(ctx) },
-		"permits":  func(ctx context.Context, c *Client) (*Lease, error) { return c.Semaphore("a", 3, nil).Acquire(ctx, 2) },
-		"election": func(ctx context.Context, c *Client) (*Lease, error) { return c.Election("a", nil).Campaign(ctx, "x") },
+		"writer": func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("a", nil).Lock(ctx) },
+		"reader": func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("a", nil).RLock(ctx) },
+		"permits": func(ctx context.Context, c *Client) (*Lease, error) {
+			return c.Semaphore("a", 3, nil).Acquire(ctx, 2)
+		},
+		"election": func(ctx context.Context, c *Client) (*Lease, error) {
+			return c.Election("a", nil).Campaign(ctx, "x")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -169,7 +175,8 @@ func TestAdopt_EveryKind(t *testing.T) {
 					t.Fatalf("%+v, %v", after, err)
 				}
 				was, is := before.Holders[0], after.Holders[0]
-				if is.Weight != was.Weight || is.Shared != was.Shared || is.Label != was.Label || is.Owner != l.Owner() {
+				if is.Weight != was.Weight || is.Shared != was.Shared || is.Label != was.Label ||
+					is.Owner != l.Owner() {
 					t.Errorf("the holder goes from %+v to %+v", was, is)
 				}
 				synctest.Wait()
@@ -198,7 +205,8 @@ func TestHandle_OfWhatCannotTravel_SaysWhy(t *testing.T) {
 		mustUnlock(t, l)
 		refused("after the release", l, ErrReleased, "released")
 		refused("of a named owner", mustLock(t, WithOwner(ctx, "x"), c, "b"), ErrUnsupported, "lock as the same owner")
-		refused("an upgradeable read", must(t)(c.RWMutex("c", nil).UpgradeableRLock(ctx)), ErrUnsupported, "upgradeable")
+		refused("an upgradeable read", must(t)(c.RWMutex("c", nil).UpgradeableRLock(ctx)), ErrUnsupported,
+			"upgradeable")
 		refused("the zero value", new(Lease), errNoLease, "not made by Lock")
 	})
 }

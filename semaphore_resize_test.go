@@ -72,7 +72,8 @@ func TestResize_RefusesWhatCannotBe(t *testing.T) {
 		var zero Semaphore
 		wantErr(t, "the zero value", zero.Resize(ctx, 1), errNoSemaphore)
 		wantText(t, "a limit of none", c.Semaphore("x", 1, nil).Resize(ctx, 0), "the limit 0 must be at least 1")
-		wantErr(t, "no context", c.Semaphore("x", 1, nil).Resize(nil, 1), errNilContext) //nolint:staticcheck // on purpose
+		err := c.Semaphore("x", 1, nil).Resize(nil, 1) //nolint:staticcheck // on purpose
+		wantErr(t, "no context", err, errNilContext)
 		wantText(t, "a bad name", c.Semaphore("", 1, nil).Resize(ctx, 1), "name")
 	})
 }

@@ -2,9 +2,9 @@ package driver
 
 import "context"
 
-// Adopter is implemented by engines on which a hold can go on to another client: one that gives it away by a [Handle],
-// and another that adopts it. Only engines with [Leases] can have it: elsewhere a hold is a part of its client's session
-// or process.
+// Adopter is implemented by engines on which a hold can go on to another client: one that gives it away by a
+// [Handle], and another that adopts it. Only engines with [Leases] can have it: elsewhere a hold is a part of its
+// client's session or process.
 type Adopter interface {
 	// Adopt gives the hold with the ID from to r, in one step, so that nobody gets in between. From then on the hold
 	// goes by r.ID, is r's owner's and client's, and lasts for r.Lease from now, or longer if it already did. What it

@@ -2,9 +2,10 @@
 //
 // An engine implements [Driver] and whichever optional interfaces it can honour ([Renewer], [Requeuer],
 // [MultiAcquirer], [Converter], [Adopter], [Resizer], [Inspector], [Looker], [Watcher], [Breaker], [Latcher],
-// [Conder], [Diagnoser]). Everything that is the same on every engine is written once, above this seam: owners and re-entry
-// inside a process, the queue of waiting goroutines, the renewal scheduler, the trust window, loss signals, the undoing
-// of acquisitions whose outcome is unknown, options and error texts. An engine must not write any of it again.
+// [Conder], [Diagnoser]). Everything that is the same on every engine is written once, above this seam: owners and
+// re-entry inside a process, the queue of waiting goroutines, the renewal scheduler, the trust window, loss signals,
+// the undoing of acquisitions whose outcome is unknown, options and error texts. An engine must not write any of it
+// again.
 //
 // # The model that all engines share
 //

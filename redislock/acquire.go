@@ -195,7 +195,8 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	return a.heard(give, answer, sent)
 }
 
-// write makes the call: one script, whose keys and arguments are those of a plain request and then those of what comes with it.
+// write makes the call: one script, whose keys and arguments are those of a plain request and then those of what
+// comes with it.
 func (a *attempt) write(give *driver.Release) {
 	call := &a.call
 	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}

@@ -10,11 +10,11 @@ import (
 // listener is the driver as its connections see it: it takes what they are sent without having asked.
 type listener Driver
 
-// Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the
-// wait has become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask
-// again: it is its turn), B ID NOW (broken), M ID NOW (adopted by another client), W ID NOW (another wants the lock), or C KIND:NAME (something that is
-// watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and
-// what it left is being undone.
+// Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait
+// has become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again:
+// it is its turn), B ID NOW (broken), M ID NOW (adopted by another client), W ID NOW (another wants the lock), or C
+// KIND:NAME (something that is watched has changed). What is for a request that is not known any more is dropped: its
+// owner has given up, and what it left is being undone.
 func (d *listener) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	if kind == "C" {

@@ -136,7 +136,8 @@ func TestHandle_IsThatOfALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign.Engine = "etcd"
-	command(t, url, "renew", foreign.Encode()).want(t, exitUsage, "", "the handle is of a hold on etcd, and this is memory")
+	command(t, url, "renew", foreign.Encode()).want(t, exitUsage, "",
+		"the handle is of a hold on etcd, and this is memory")
 }
 
 func TestHandle_EndsWithItsLease(t *testing.T) {

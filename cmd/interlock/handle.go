@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// handle is a hold that outlives the process that took it, for a script to pass around. It is what Lease.Handle returns:
-// a program can adopt what interlock acquire has taken, and renew and release take a program's.
+// handle is a hold that outlives the process that took it, for a script to pass around. It is what Lease.Handle
+// returns: a program can adopt what interlock acquire has taken, and renew and release take a program's.
 type handle struct{ driver.Handle }
 
 // newHoldID makes an id that is never used again.

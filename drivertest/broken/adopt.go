@@ -21,7 +21,9 @@ func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (dri
 	return g, err
 }
 
-func (d *Driver) adopt(from string, r *driver.Request) (g driver.Grant, told func(driver.LostReason, error), err error) {
+func (d *Driver) adopt(
+	from string, r *driver.Request,
+) (g driver.Grant, told func(driver.LostReason, error), err error) {
 	s := d.s
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package packaging tests what scripts/package.sh makes, and the examples in the folder packaging, with the programs that
-// read them.
+// Package packaging tests what scripts/package.sh makes, and the examples in the folder packaging, with the programs
+// that read them.
 package packaging
 
 import (

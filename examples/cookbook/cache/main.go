@@ -2,8 +2,8 @@
 //
 //	go run ./cookbook/cache
 //
-// The first request loads it under a lock; the others wait, look again, and find it. If the engine cannot be reached they
-// load by themselves: that is slow, and not wrong.
+// The first request loads it under a lock; the others wait, look again, and find it. If the engine cannot be reached
+// they load by themselves: that is slow, and not wrong.
 package main
 
 import (

@@ -2,8 +2,8 @@
 //
 //	go run ./cookbook/handler
 //
-// A request that cannot have its order in time answers 409, so that no requests pile up behind a slow one. One that runs
-// past its deadline answers 503, and leaves the order free.
+// A request that cannot have its order in time answers 409, so that no requests pile up behind a slow one. One that
+// runs past its deadline answers 503, and leaves the order free.
 package main
 
 import (

@@ -49,7 +49,9 @@ func run(ctx context.Context, url string, out io.Writer) error {
 }
 
 // first leads, stands still until its term is over, and goes on as if nothing had happened.
-func first(ctx context.Context, h recipe.Host, p *plan, leads chan<- struct{}, tookOver <-chan struct{}, out io.Writer) error {
+func first(
+	ctx context.Context, h recipe.Host, p *plan, leads chan<- struct{}, tookOver <-chan struct{}, out io.Writer,
+) error {
 	// MaxHold ends the term here. In production a crash, a pause or a cut network does; leave MaxHold out.
 	election := h.Locks.Election("planner", &interlock.LockOptions{MaxHold: time.Second})
 	term, err := election.Campaign(ctx, h.Name)
@@ -68,7 +70,7 @@ func first(ctx context.Context, h recipe.Host, p *plan, leads chan<- struct{}, t
 		return err
 	}
 	if err := p.write(stamp, h.Name); !errors.Is(err, fence.ErrStale) {
-		return fmt.Errorf("the late write of a former leader: %v; it should be refused", err)
+		return fmt.Errorf("the late write of a former leader: %s; it should be refused", fmt.Sprint(err))
 	}
 	fmt.Fprintln(out, h.Name, "is refused: its term is over")
 	return nil

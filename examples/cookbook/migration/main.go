@@ -2,8 +2,8 @@
 //
 //	go run ./cookbook/migration
 //
-// The others wait, find the schema up to date, and go on. The schema checks the stamp with each step, so an instance that
-// stood still for too long cannot run a step once more.
+// The others wait, find the schema up to date, and go on. The schema checks the stamp with each step, so an instance
+// that stood still for too long cannot run a step once more.
 package main
 
 import (

@@ -3,8 +3,8 @@
 //
 //	go run ./cookbook/saga
 //
-// The lock keeps two workers from one order. The journal checks the stamp, so a worker that was overtaken cannot write to
-// it. The step that was not written down is done again; an idempotency key makes the bank charge once.
+// The lock keeps two workers from one order. The journal checks the stamp, so a worker that was overtaken cannot
+// write to it. The step that was not written down is done again; an idempotency key makes the bank charge once.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Stock sells ten items in four shops at once, and never an eleventh, although one shop stands still for longer than its
-// lease lasts:
+// Stock sells ten items in four shops at once, and never an eleventh, although one shop stands still for longer than
+// its lease lasts:
 //
 //	go run ./cookbook/stock
 //
@@ -37,7 +37,9 @@ func (s *shelf) write(stamp fence.Stamp, left int) error {
 }
 
 // sell sells one item, or reports that none is left. pause is what happens between the look and the sale.
-func sell(ctx context.Context, lock *interlock.Mutex, s *shelf, pause func(*interlock.Lease) error) (sold bool, err error) {
+func sell(
+	ctx context.Context, lock *interlock.Mutex, s *shelf, pause func(*interlock.Lease) error,
+) (sold bool, err error) {
 	lease, err := lock.Lock(ctx)
 	if err != nil {
 		return false, err
@@ -101,7 +103,7 @@ func run(ctx context.Context, url string, out io.Writer) error {
 	})
 	close(soldOut)
 	if late := <-result; !errors.Is(late, fence.ErrStale) {
-		return errors.Join(err, fmt.Errorf("the late shop: %v; it should be refused", late))
+		return errors.Join(err, fmt.Errorf("the late shop: %s; it should be refused", fmt.Sprint(late)))
 	}
 	fmt.Fprintf(out, "late is refused\nsold %d of %d\n", sold.Load(), items)
 	if err == nil && sold.Load() != items {
