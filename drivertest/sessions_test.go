@@ -33,6 +33,7 @@ type memory struct {
 	driver.Driver
 	driver.Inspector
 	driver.Breaker
+	driver.Resizer
 }
 
 const timeout = 3 * time.Second
@@ -40,7 +41,7 @@ const timeout = 3 * time.Second
 func openSession(d *memlock.Driver) *session {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &session{
-		memory: &memory{d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(), stop: stop,
+		memory: &memory{d, d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(), stop: stop,
 	}
 	s.beating.Go(func() {
 		ticker := time.NewTicker(timeout / 3)
@@ -167,7 +168,7 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 	// This engine has none of these.
 	optional := []drivertest.Promise{
 		drivertest.Requeueing, drivertest.Resuming, drivertest.Bundling,
-		drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying,
+		drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying, drivertest.Adopting,
 	}
 	for _, v := range report.Promises {
 		want := drivertest.Kept
