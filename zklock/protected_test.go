@@ -96,10 +96,12 @@ func TestLostCreate_DoesNotTakeAForeignNodeForItsOwn(t *testing.T) {
 	x.d.mu.Lock()
 	next := letter(driver.Exclusive) + x.d.process + strconv.FormatUint(x.d.last+1, 36) + "-"
 	x.d.mu.Unlock()
+	keep := queueKeeper(t, x) // the server removes an empty container, at any moment
 	foreign, err := x.a.Create(x.lock+"/"+next, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
 		t.Fatal(err)
 	}
+	keep()
 	x.p.BlackHole(servers.ToServer)
 	r := request("lock")
 	w := begin(bounded(t), x.d, r)
