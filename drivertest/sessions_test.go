@@ -41,7 +41,8 @@ const timeout = 3 * time.Second
 func openSession(d *memlock.Driver) *session {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &session{
-		memory: &memory{d, d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(), stop: stop,
+		memory: &memory{d, d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(),
+		stop: stop,
 	}
 	s.beating.Go(func() {
 		ticker := time.NewTicker(timeout / 3)
