@@ -164,6 +164,12 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 		b.refuse(w, state, err)
 		return
 	}
+	// What an earlier holder still has under way must not come in after this run has read the state.
+	if err := b.states.raise(r.Context(), state, lease.Token()); err != nil {
+		_ = lease.Unlock(context.WithoutCancel(r.Context()))
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	if !b.keep(state, &run{id, info, lease}) {
 		_ = lease.Unlock(context.WithoutCancel(r.Context()))
 		http.Error(w, "this server is ending", http.StatusServiceUnavailable)

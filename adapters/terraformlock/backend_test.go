@@ -162,6 +162,10 @@ func TestServer_ThatWasOvertaken_WritesNothing(t *testing.T) {
 	a.ask(200, http.MethodPost, "net?ID=1", `{"serial":1}`)
 	store.Lose(interlock.KindMutex, "terraform/net")
 	b.ask(200, MethodLock, "net", two)
+	var early *staleError // also before the next holder has written: it may have read
+	if err := a.b.states.write(t.Context(), "net", old.Token, []byte(`{"serial":9}`)); !errors.As(err, &early) {
+		t.Errorf("a write with the token of before, after the next lock: %v", err)
+	}
 	b.ask(200, http.MethodPost, "net?ID=2", `{"serial":2}`)
 	a.ask(409, http.MethodPost, "net?ID=1", `{"serial":9}`)
 	var stale *staleError

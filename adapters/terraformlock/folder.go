@@ -54,6 +54,15 @@ func (e *staleError) Error() string {
 // raised under a file lock that ends with its process. So a server that stands still in between keeps others waiting,
 // and overtakes nobody.
 func (f *folder) write(ctx context.Context, state string, token uint64, text []byte) error {
+	return f.fenced(ctx, state, token, func() error { return f.put(state, text) })
+}
+
+// raise keeps out all older holders from now on, before the new one has read the state.
+func (f *folder) raise(ctx context.Context, state string, token uint64) error {
+	return f.fenced(ctx, state, token, func() error { return nil })
+}
+
+func (f *folder) fenced(ctx context.Context, state string, token uint64, then func() error) error {
 	return f.files.Do(ctx, state, func(context.Context) error {
 		if err := os.MkdirAll(filepath.Dir(f.path(state, "")), 0o700); err != nil {
 			return err
@@ -70,7 +79,7 @@ func (f *folder) write(ctx context.Context, state string, token uint64, text []b
 				return err
 			}
 		}
-		return f.put(state, text)
+		return then()
 	})
 }
 
