@@ -79,6 +79,24 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 // closed with the driver. Its Start has been called.
 func (d *Driver) Conn() Conn { return d.conn }
 
+// KeyOf returns the key of a lock.
+func (d *Driver) KeyOf(lock driver.Key) string {
+	name, _ := d.names.lock(lock)
+	return name
+}
+
+// Judge makes of an error of Conn what an operation of this driver that is one part of a larger one returns: it never
+// says that nothing has happened. op is "acquire", "renew" or "release".
+func (d *Driver) Judge(ctx context.Context, op string, lock driver.Key, err error) error {
+	switch {
+	case d.isClosed():
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	}
+	return d.sorted(op, lock, err, true)
+}
+
 // ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back
 // before ctx knows of that.
 func ended(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/interlock-go/interlock/redislock/conn"
 )
@@ -36,8 +37,8 @@ type Driver struct {
 	ours   *redislock.Driver
 	theirs Format
 
-	mu      sync.Mutex
-	unclear map[string]bool // by request ID: whether the key may have been given back without an answer
+	mu     sync.Mutex
+	giving enginekit.Tombstones[string, *int] // how many releases have begun, by the ID of the hold
 }
 
 // New returns a driver over ours, which it closes when it is closed itself. Every program that takes the locks with
@@ -46,7 +47,7 @@ func New(ours *redislock.Driver, theirs Format) *Driver {
 	if ours == nil {
 		panic("foreign: New needs a driver: see redislock.New")
 	}
-	return &Driver{ours: ours, theirs: theirs, unclear: map[string]bool{}}
+	return &Driver{ours: ours, theirs: theirs}
 }
 
 // alone is why much is missing.
@@ -145,8 +146,8 @@ func (w *waiter) wait(ctx context.Context) error {
 
 // take tries to take the key once. It returns who holds it, beside an error.
 func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
-	answer, err := w.d.ask(ctx, "acquire", w.r.Name, w.d.theirs.call(
-		w.d.theirs.scripts().take, w.r.Name, w.r.ID, w.r.Lease.Milliseconds(), w.grant.Token))
+	answer, err := w.d.ask(ctx, "acquire", w.r.Key, w.d.call(
+		w.d.theirs.scripts().take, w.r.Key, w.r.ID, w.r.Lease.Milliseconds(), w.grant.Token))
 	if err != nil {
 		return nil, err
 	}
@@ -201,13 +202,13 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	})
 	calls := make([]conn.Call, len(rest))
 	for n, i := range rest {
-		calls[n] = *d.theirs.call(d.theirs.scripts().keep, batch[i].Name, batch[i].ID, batch[i].Lease.Milliseconds(), 0)
+		calls[n] = *d.call(d.theirs.scripts().keep, batch[i].Key, batch[i].ID, batch[i].Lease.Milliseconds(), 0)
 	}
 	d.ours.Conn().Batch(ctx, calls, func(n int, r conn.Reply) {
 		b := &batch[rest[n]]
 		switch {
 		case r.Err != nil:
-			done(rest[n], &driver.UnavailableError{Op: "renew", Name: b.Name, Err: r.Err})
+			done(rest[n], d.ours.Judge(ctx, "renew", b.Key, r.Err))
 		case r.Text != "kept":
 			done(rest[n], &driver.LostError{Kind: b.Kind, Name: b.Name, Reason: driver.LostTaken, Cause: errGone})
 		default:
@@ -222,43 +223,45 @@ var errGone = errors.New("the other library's key is gone or has another value")
 // Release gives the other library's key back first: who is next of ours gets our lock by a message, and would find
 // the key held.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
-	before := d.mayBeGiven(r.ID)
-	answer, err := d.ask(ctx, "release", r.Name,
-		d.theirs.call(d.theirs.scripts().give, r.Name, r.ID, r.Keep.Milliseconds(), 0))
-	if err != nil {
-		return err
-	}
-	err = d.ours.Release(ctx, r)
-	if err != nil && !errors.Is(err, driver.ErrLost) {
+	releases := d.beginGiving(r.ID)
+	answer, err := d.ask(ctx, "release", r.Key, d.call(
+		d.theirs.scripts().give, r.Key, r.ID, r.Keep.Milliseconds(), 0))
+	if err != nil && driver.Refusal(err) == nil {
 		return err // and asked again
 	}
-	d.forget(r.ID)
-	if err == nil && answer == "gone" && !before && !r.Undo {
-		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostTaken, Cause: errGone}
+	if err != nil { // nor will it be done later: the key is left to its time to live
+		if ours := d.ours.Release(ctx, r); ours != nil || r.Undo { // the acquire has told of the refusal
+			return ours
+		}
+		return err
 	}
-	return err
+	// A release that began before this answer may be what gave the key back.
+	lost := answer == "gone" && releases() == 1 && !r.Undo
+	if err := d.ours.Release(ctx, r); err != nil || !lost {
+		return err
+	}
+	return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostTaken, Cause: errGone}
 }
 
-// mayBeGiven notes that the key of a hold is about to be given back, and reports whether it was before.
-func (d *Driver) mayBeGiven(id string) bool {
+// beginGiving notes that a release of a hold begins. It returns what tells how many have begun by then.
+func (d *Driver) beginGiving(id string) (begun func() int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before := d.unclear[id]
-	d.unclear[id] = true
-	return before
+	d.giving.Bury(id, new(int)) // which keeps the first
+	n, _ := d.giving.Epitaph(id)
+	*n++
+	return func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return *n
+	}
 }
 
-func (d *Driver) forget(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.unclear, id)
-}
-
-// ask makes a call. An error says that its outcome is unknown.
-func (d *Driver) ask(ctx context.Context, op, name string, call *conn.Call) (string, error) {
+// ask makes a call. An error never says that nothing has happened: our lock is part of each operation.
+func (d *Driver) ask(ctx context.Context, op string, key driver.Key, call *conn.Call) (string, error) {
 	reply := d.ours.Conn().Call(ctx, call)
 	if reply.Err != nil {
-		return "", &driver.UnavailableError{Op: op, Name: name, Err: reply.Err}
+		return "", d.ours.Judge(ctx, op, key, reply.Err)
 	}
 	return reply.Text, nil
 }

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock"
 	"github.com/interlock-go/interlock/redislock/foreign"
 	"github.com/redis/rueidis"
 )
@@ -83,8 +87,16 @@ func TestLock_InEachFormat_ExcludesTheOtherLibrary(t *testing.T) {
 	}
 }
 
-// Redisson's waiters listen on a channel.
+// Redisson's waiters listen on a channel, which goes to the key's slot.
 func TestUnlock_InTheFormatOfRedisson_TellsItsWaiters(t *testing.T) {
+	for name, channel := range map[string]string{
+		"job": "redisson_lock__channel:{job}", "{shop}:job": "redisson_lock__channel:{shop}:job",
+	} {
+		t.Run(name, func(t *testing.T) { tellsItsWaiters(t, name, channel) })
+	}
+}
+
+func tellsItsWaiters(t *testing.T, name, channel string) {
 	addr := servers.Redis(t)
 	redis, locks := dial(t, addr), client(t, addr, foreign.Redisson())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,9 +109,9 @@ func TestUnlock_InTheFormatOfRedisson_TellsItsWaiters(t *testing.T) {
 		OnMessage:      func(m rueidis.PubSubMessage) { heard <- m.Message },
 		OnSubscription: func(rueidis.PubSubSubscription) { close(listens) },
 	})
-	sub.Do(ctx, sub.B().Subscribe().Channel("redisson_lock__channel:{job}").Build())
+	sub.Do(ctx, sub.B().Subscribe().Channel(channel).Build())
 	<-listens
-	l, err := locks.Lock(ctx, "job")
+	l, err := locks.Lock(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +173,7 @@ func TestKey_OfAnotherForm_IsRefused(t *testing.T) {
 func TestKey_OfAHoldThatHasEnded_IsTakenOver(t *testing.T) {
 	addr := servers.Redis(t)
 	redis, locks := dial(t, addr), client(t, addr, foreign.Redsync())
-	do(t, redis, "SET job interlock:00000000000000000000:gone PX 60000")
+	do(t, redis, "SET job interlock:mutex:job:00000000000000000000:gone PX 60000")
 	l, err := locks.TryLock(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
@@ -171,9 +183,105 @@ func TestKey_OfAHoldThatHasEnded_IsTakenOver(t *testing.T) {
 	}
 }
 
+// Programs of two prefixes do not exclude each other, but they share the key: one must not end what the other relies
+// on.
+func TestKey_OfAProgramWithAnotherPrefix_IsHeld(t *testing.T) {
+	addr := servers.Redis(t)
+	var locks [2]*interlock.Client
+	for i := range locks {
+		ours, err := redislock.New(dial(t, addr), &redislock.Options{Prefix: fmt.Sprint("team", i, ":")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks[i] = clientOf(t, foreign.New(ours, foreign.Redsync()))
+	}
+	for range 3 { // so that the second has larger tokens
+		l, err := locks[1].TryLock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	l, err := locks[0].TryLock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks[1].TryLock(t.Context(), "job"); !errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("a try with another prefix: %v", err)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who may not touch the other library's key is told so, and is not sent waiting as for a server that is away.
+func TestLock_WithoutTheRightToTheKey_IsRefused(t *testing.T) {
+	addr := servers.Redis(t)
+	redis := dial(t, addr)
+	do(t, redis, "ACL SETUSER default resetkeys ~interlock:*")
+	locks := client(t, addr, foreign.Redsync())
+	var refused *interlock.RefusedError
+	if _, err := locks.Lock(t.Context(), "job"); !errors.As(err, &refused) {
+		t.Fatalf("Lock: %v", err)
+	}
+	// And its lock is given back, although the key cannot be: a client of ours alone gets in.
+	ours, err := redislock.New(redis, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a lease is longer
+	defer cancel()
+	l, err := clientOf(t, ours).Lock(soon, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whichever of several releases gives the key back, one of them says that it has ended the hold, and none that the
+// hold was lost to the other library.
+func TestRelease_SeveralAtOnce_OneEndsTheHold(t *testing.T) {
+	engine := over(t, servers.Redis(t), foreign.Redsync())
+	t.Cleanup(func() { _ = engine.Close() })
+	key := driver.Key{Kind: driver.KindMutex, Name: "job"}
+	for n := range 300 {
+		id := fmt.Sprint("hold-", n)
+		r := &driver.Request{Key: key, ID: id, Mode: driver.Exclusive, Try: true, Lease: time.Minute}
+		if _, err := engine.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var ended atomic.Int32
+		for range 4 {
+			all.Go(func() {
+				err := engine.Release(t.Context(), &driver.Release{Key: key, ID: id})
+				var lost *driver.LostError
+				switch taken := errors.As(err, &lost) && lost.Reason == driver.LostTaken; {
+				case err == nil:
+					ended.Add(1)
+				case taken || !errors.Is(err, driver.ErrLost):
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if ended.Load() != 1 {
+			t.Fatalf("hold %d: %d releases ended it", n, ended.Load())
+		}
+	}
+}
+
 func client(t *testing.T, addr string, f foreign.Format) *interlock.Client {
 	t.Helper()
-	engine := over(t, addr, f)
+	return clientOf(t, over(t, addr, f))
+}
+
+func clientOf(t *testing.T, engine driver.Driver) *interlock.Client {
+	t.Helper()
 	t.Cleanup(func() { _ = engine.Close() })
 	locks, err := interlock.New(engine, nil)
 	if err != nil {

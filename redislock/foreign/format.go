@@ -2,7 +2,9 @@ package foreign
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
@@ -11,7 +13,7 @@ import (
 type Format struct {
 	key     func(name string) string // nil if the name is the key
 	form    *form                    // nil for strings
-	channel string                   // that its waiters listen on, with %s for the key; empty if they poll
+	channel func(key string) string  // that its waiters listen on; nil if they poll
 }
 
 // Redsync is the format of github.com/go-redsync/redsync with one server: a string under the lock's name, with a
@@ -40,16 +42,25 @@ func ShedLock(environment string) Format {
 // Redisson is the format of Redisson's RLock: a hash under the lock's name with one field for its holder,
 // "UUID:THREAD", and a channel on which those who wait hear that it was given back.
 func Redisson() Format {
-	return Format{form: hashForm, channel: "redisson_lock__channel:{%s}"}
+	return Format{form: hashForm, channel: redissonChannel}
+}
+
+// redissonChannel is RedissonObject.prefixName: a key that has a tag in braces goes without braces of its own.
+func redissonChannel(key string) string {
+	if strings.Contains(key, "{") {
+		return "redisson_lock__channel:" + key
+	}
+	return "redisson_lock__channel:{" + key + "}"
 }
 
 // form is how a lock is written. Each of its scripts has the other library's key, and as arguments the ID of the
-// hold, milliseconds, the channel of those who wait, and the hold's token. It returns words, and may be run again: it
-// then finds what it has done.
+// hold, milliseconds, the channel of those who wait, the key of our lock, and the hold's token. It returns words, and
+// may be run again: it then finds what it has done.
 //
-// What we write in the place of the other library's random value is "interlock:TOKEN:ID". Who takes the key has our
-// lock, so a smaller token in it is that of a hold that has ended, whatever became of its client, and is replaced. A
-// larger one says that the request itself is late.
+// What we write in the place of the other library's random value is "KEY:TOKEN:ID", with the key of our lock. Who
+// takes the other key has our lock, so a smaller token of the same lock is that of a hold that has ended, whatever
+// became of its client, and is replaced. A larger one says that the request itself is late. Another lock is that of a
+// program with another prefix, which is a stranger like the other library.
 type form struct {
 	// take answers "taken", "held" and who holds it, or "wrong" and what the key is instead.
 	take *conn.Script
@@ -82,11 +93,11 @@ end
 `
 	return &form{
 		take: conn.NewScript(begin + `
-local token = string.match(is, '^interlock:(%d+):')
+local lock, token = string.match(is, '^(.*):(%d+):[^:]*$')
 if mine then
   lengthen()
-elseif is == '' or token and token < ARGV[4] then
-  local ours = 'interlock:' .. ARGV[4] .. ':' .. ARGV[1]
+elseif is == '' or lock == ARGV[4] and token < ARGV[5] then
+  local ours = ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[1]
   ` + write + `
 else
   return 'held ' .. is
@@ -117,14 +128,14 @@ func (f Format) keyOf(name string) string {
 }
 
 // call makes the call of a script for a hold. Tokens have as many digits as the largest, so that they compare as texts.
-func (f Format) call(script *conn.Script, name, id string, millis int64, token uint64) *conn.Call {
-	key, channel := f.keyOf(name), ""
-	if f.channel != "" {
-		channel = fmt.Sprintf(f.channel, key)
+func (d *Driver) call(script *conn.Script, lock driver.Key, id string, millis int64, token uint64) *conn.Call {
+	key, channel := d.theirs.keyOf(lock.Name), ""
+	if d.theirs.channel != nil {
+		channel = d.theirs.channel(key)
 	}
 	return &conn.Call{
 		Script: script, Slot: conn.SlotOf(key), Keys: []string{key},
-		Args: []string{id, fmt.Sprint(millis), channel, fmt.Sprintf("%020d", token)},
+		Args: []string{id, fmt.Sprint(millis), channel, d.ours.KeyOf(lock), fmt.Sprintf("%020d", token)},
 	}
 }
 
