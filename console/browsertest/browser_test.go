@@ -217,10 +217,21 @@ func eval[T any](p *tab, expression string) T {
 }
 
 // until waits until a condition in the page holds. The page cannot be asked to wait itself: its policy forbids the
-// functions that a driver would make there.
+// functions that a driver would make there. A page that is about to give way to the next answers with an error, which
+// counts as no.
 func (p *tab) until(what, condition string) {
 	p.Helper()
-	poll(p.T, what+": "+condition, func() bool { return eval[bool](p, "Boolean("+condition+")") })
+	var last error
+	defer func() {
+		if last != nil {
+			p.Logf("the last answer: %v", last)
+		}
+	}()
+	poll(p.T, what+": "+condition, func() bool {
+		var holds bool
+		holds, last = chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+condition+")"))
+		return last == nil && holds
+	})
 }
 
 // poll waits until a condition holds.
