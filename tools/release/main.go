@@ -80,6 +80,7 @@ func (r *release) make(ctx context.Context) error {
 		{"check the repository", r.checkRepository},
 		{"notes", r.writeNotes},
 		{"modules, in the order of what they require", r.stage},
+		{"the same from the tags, as Go fetches it", r.fetch},
 		{"compare with the version before", r.compareAPI},
 		{"known vulnerabilities", r.checkVulnerabilities},
 		{"binaries", r.buildAll},
