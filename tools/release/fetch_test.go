@@ -11,7 +11,8 @@ import (
 func TestStage_MakesWhatGoFetchesFromTheTags(t *testing.T) {
 	const path = "github.com/interlock-go/interlock"
 	dir := repository(t, map[string]string{
-		"go.mod": "module " + path + "\n\ngo 1.25.0\n", "interlock.go": "package interlock\n", "LICENSE": "as you like\n",
+		"LICENSE": "as you like\n",
+		"go.mod":  "module " + path + "\n\ngo 1.25.0\n", "interlock.go": "package interlock\n",
 		"engine/go.mod": "module " + path + "/engine\n\ngo 1.25.0\n\nrequire " + path + " v0.0.0\n\n" +
 			"replace " + path + " => ..\n",
 		"engine/engine.go":   "package engine\n\nimport _ \"" + path + "\"\n",
