@@ -15,7 +15,7 @@ measured() {
 
 # go_test is as in test.sh: make lint vets, and nobody debugs these programs. With -bench it runs one package after the other.
 go_test() {
-	go test -vet=off -ldflags=-w -bench . "$@"
+	go test -timeout=1h -vet=off -ldflags=-w -bench . "$@"
 }
 
 echo "bench: $(go env GOVERSION) $(go env GOOS)/$(go env GOARCH), $(getconf _NPROCESSORS_ONLN) processors"

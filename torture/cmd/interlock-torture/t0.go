@@ -71,7 +71,7 @@ type part struct {
 }
 
 func (p *part) run(ctx context.Context, root string) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-v"}, p.args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-v", "-timeout=1h"}, p.args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &p.out, &p.out
 	p.err = cmd.Run()
 }
