@@ -1,0 +1,114 @@
+package lockapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+type acquireRequest struct {
+	Name  string   `json:"name"`
+	TTL   *float64 `json:"ttl"`  // seconds
+	Wait  *float64 `json:"wait"` // seconds
+	Label string   `json:"label"`
+}
+
+// acquire takes a mutex for a client, which renews it from then on. It answers 201 with the lease.
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) error {
+	var q acquireRequest
+	if err := readJSON(w, r, &q, false); err != nil {
+		return err
+	}
+	if err := by.mayUse(q.Name); err != nil {
+		return err
+	}
+	if len(q.Label) > maxLabel {
+		return invalid("label has more than 128 bytes")
+	}
+	ttl, err := seconds("ttl", q.TTL, defaultTTL, minTTL, maxTTL)
+	if err != nil {
+		return err
+	}
+	wait, err := seconds("wait", q.Wait, 0, 0, maxWait)
+	if err != nil {
+		return err
+	}
+	if err := s.table.reserve(&s.active); err != nil {
+		return err
+	}
+	defer s.active.Done()
+	mutex := s.locks.Mutex(q.Name, &interlock.LockOptions{Lease: ttl, NoRenew: true, Label: labelOf(by, q.Label)})
+	lease, err := s.take(w, r, q.Name, mutex, wait)
+	if err != nil {
+		s.table.cancel()
+		return err
+	}
+	h := newHeld(by.Name, lease, ttl)
+	if !s.keep(r, h) {
+		return errEnding() // or the client has gone, and hears nothing
+	}
+	w.Header().Set("Location", "/v1/leases/"+h.id)
+	answerLease(w, http.StatusCreated, h)
+	return nil
+}
+
+// labelOf is what operators see beside the holder.
+func labelOf(by *Token, label string) string {
+	name := by.Name
+	if len(name) > maxLabel { // the engine's limit is 256 bytes for both
+		name = strings.ToValidUTF8(name[:maxLabel], "")
+	}
+	if label == "" {
+		return name
+	}
+	return name + ": " + label
+}
+
+// keep remembers a lease, unless its client has gone or the server is ending: then nobody knows its id, so the lock is
+// given back at once.
+func (s *Server) keep(r *http.Request, h *held) bool {
+	if r.Context().Err() != nil {
+		s.table.cancel()
+	} else if s.table.put(h) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.Timeout)
+	defer cancel()
+	_ = h.lease.Unlock(ctx) // what is not confirmed in time goes on in the background
+	return false
+}
+
+// take locks the mutex, and waits at most for so long.
+func (s *Server) take(
+	w http.ResponseWriter, r *http.Request, name string, mutex *interlock.Mutex, wait time.Duration,
+) (*interlock.Lease, error) {
+	bound := wait
+	if wait == 0 {
+		bound = s.o.Timeout
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), bound)
+	defer cancel()
+	defer context.AfterFunc(s.ending, cancel)()
+	if wait == 0 {
+		return mutex.TryLock(ctx)
+	}
+	// The server's own limits for reading and writing are shorter than a wait. Reading has to go on, because it is how
+	// the server learns that the client has gone.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // a server without deadlines has its own rules
+	_ = control.SetWriteDeadline(time.Now().Add(wait + s.o.Timeout))
+	defer s.table.wait(name)()
+	lease, err := mutex.Lock(ctx)
+	if err != nil && s.ending.Err() != nil {
+		return nil, errEnding()
+	}
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) &&
+		!errors.Is(err, interlock.ErrHeld) {
+		return nil, problemf(http.StatusConflict, "held", "the wait ended before the lock was free")
+	}
+	return lease, err
+}

@@ -1,0 +1,140 @@
+package lockapi
+
+import (
+	"context"
+	_ "embed" // openapi.json
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// Token lets a client in. It may use locks whose names start with Prefix.
+type Token struct {
+	Name   string // shown to operators as the label of what it holds
+	Secret string
+	Prefix string // empty: every lock
+}
+
+// Options configures a Server. nil means all defaults.
+type Options struct {
+	// Tokens are who may use the server. Without any, everybody who reaches it by an IP address or as localhost may.
+	Tokens []Token
+
+	// Timeout bounds the engine's answer to one request, beside the time that a client asked to wait. The default is
+	// 10 s.
+	Timeout time.Duration
+
+	// MaxLeases bounds the leases, including requests that wait for one. The default is 10,000.
+	MaxLeases int
+
+	// MaxStreams bounds the open event streams. The default is 1,000.
+	MaxStreams int
+}
+
+// Server is an http.Handler. It is made by [New], and safe for concurrent use.
+type Server struct {
+	locks   *interlock.Client
+	o       Options
+	tokens  []digested
+	handler http.Handler
+	table   *table
+	streams chan struct{} // holds one value for each open stream
+
+	ending context.Context //nolint:containedctx // ends waits and streams of requests when the server closes
+	end    context.CancelFunc
+	active sync.WaitGroup // acquisitions, which Close waits for
+}
+
+// New returns a server of locks, which stays the caller's.
+func New(locks *interlock.Client, o *Options) *Server {
+	s := &Server{locks: locks}
+	if o != nil {
+		s.o = *o
+	}
+	if s.o.Timeout == 0 {
+		s.o.Timeout = 10 * time.Second
+	}
+	if s.o.MaxLeases == 0 {
+		s.o.MaxLeases = 10_000
+	}
+	if s.o.MaxStreams == 0 {
+		s.o.MaxStreams = 1000
+	}
+	for _, t := range s.o.Tokens {
+		s.tokens = append(s.tokens, digested{t, digestOf(t.Secret)})
+	}
+	s.table = newTable(s.o.MaxLeases)
+	s.streams = make(chan struct{}, s.o.MaxStreams)
+	s.ending, s.end = context.WithCancel(context.Background())
+	s.handler = s.mux()
+	return s
+}
+
+// Close ends waits and streams, and refuses requests from then on. Held locks are left to run out at their deadlines:
+// their clients may be at work and cannot be told, so releasing would let another client in beside them.
+func (s *Server) Close() {
+	s.end()
+	leases := s.table.close() // from here on nothing is added, and no request begins an acquisition
+	s.active.Wait()
+	for _, h := range leases {
+		_ = h.lease.Abandon() // an error says that the hold has ended already
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// handler answers a request of a client that was let in. Its error becomes a problem.
+type handler func(w http.ResponseWriter, r *http.Request, by *Token) error
+
+// route is one operation of openapi.json.
+type route struct {
+	method, path string
+	handler      handler
+}
+
+func (s *Server) routes() []route {
+	return []route{
+		{http.MethodPost, "/v1/leases", s.acquire},
+		{http.MethodGet, "/v1/leases/{id}", s.ofLease(s.look)},
+		{http.MethodPost, "/v1/leases/{id}/renew", s.ofLease(s.renew)},
+		{http.MethodDelete, "/v1/leases/{id}", s.ofLease(s.release)},
+		{http.MethodGet, "/v1/leases/{id}/events", s.ofLease(s.events)},
+		{http.MethodGet, "/v1/locks", s.lock},
+	}
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// descriptionPath needs no token: it is the same for everybody.
+const descriptionPath = "/openapi.json"
+
+func (s *Server) mux() http.Handler {
+	mux := http.NewServeMux()
+	allowed := map[string][]string{}
+	for _, r := range s.routes() {
+		mux.HandleFunc(r.method+" "+r.path, s.letIn(r.handler))
+		allowed[r.path] = append(allowed[r.path], r.method)
+	}
+	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI)
+	})
+	allowed[descriptionPath] = []string{http.MethodGet}
+	// The mux would answer in plain text for other methods and paths.
+	for path, methods := range allowed {
+		allow := strings.Join(methods, ", ")
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", allow)
+			answerProblem(w, problemf(http.StatusMethodNotAllowed, "method", "this path allows "+allow))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answerProblem(w, problemf(http.StatusNotFound, "path", "see "+descriptionPath+" for the paths"))
+	})
+	return mux
+}

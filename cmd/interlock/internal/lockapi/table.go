@@ -1,0 +1,171 @@
+package lockapi
+
+import (
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// keepEnded is how long an ended lease is remembered, so that its client hears how it ended.
+const keepEnded = time.Minute
+
+// held is a lease that a client has taken.
+type held struct {
+	id    string
+	by    string // the name of the token that took it
+	lease *interlock.Lease
+	ttl   time.Duration // asked for at the start: the default of renewals
+
+	// Both are closed once. The library tells neither of a release nor that another client of this server waits.
+	released, wanted func()
+	releasedC        <-chan struct{}
+	wantedC          <-chan struct{}
+}
+
+func newHeld(by string, lease *interlock.Lease, ttl time.Duration) *held {
+	h := &held{id: rand.Text(), by: by, lease: lease, ttl: ttl}
+	h.released, h.releasedC = signal()
+	h.wanted, h.wantedC = signal()
+	return h
+}
+
+// signal returns a channel, and a function that closes it and may be called again.
+func signal() (func(), <-chan struct{}) {
+	c := make(chan struct{})
+	return sync.OnceFunc(func() { close(c) }), c
+}
+
+// table has the leases of all clients, and counts those that are being acquired.
+type table struct {
+	mu      sync.Mutex // guards what follows
+	leases  map[string]*held
+	latest  map[string]*held // by the lock's name
+	waiters map[string]int   // clients of this server that wait, by the lock's name
+	waiting int              // places reserved by acquisitions
+	most    int
+	swept   time.Time
+	closed  bool
+}
+
+func newTable(most int) *table {
+	return &table{leases: map[string]*held{}, latest: map[string]*held{}, waiters: map[string]int{}, most: most}
+}
+
+// reserve keeps a place free for a lease, and begins an acquisition that close waits for.
+func (t *table) reserve(active *sync.WaitGroup) error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return errEnding()
+	}
+	ended := t.sweep()
+	full := len(t.leases)+t.waiting >= t.most
+	if !full {
+		t.waiting++
+		active.Add(1)
+	}
+	t.mu.Unlock()
+	for _, h := range ended {
+		forget(h)
+	}
+	if full {
+		return problemf(http.StatusServiceUnavailable, "full", "this server holds as many leases as it may")
+	}
+	return nil
+}
+
+// sweep drops leases that ended a while ago, at most once a second; when there is no room, all that ended.
+func (t *table) sweep() (ended []*held) {
+	now := time.Now()
+	full := len(t.leases)+t.waiting >= t.most
+	if !full && now.Sub(t.swept) < time.Second {
+		return nil
+	}
+	t.swept = now
+	for id, h := range t.leases {
+		if h.lease.Err() != nil && (full || now.Sub(h.lease.Deadline()) > keepEnded) {
+			delete(t.leases, id)
+			if name := h.lease.Name(); t.latest[name] == h {
+				delete(t.latest, name)
+			}
+			ended = append(ended, h)
+		}
+	}
+	return ended
+}
+
+// cancel gives back the place of an acquisition that failed.
+func (t *table) cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting--
+}
+
+// put puts a lease into its reserved place, or reports false when the server is ending.
+func (t *table) put(h *held) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting--
+	if t.closed {
+		return false
+	}
+	name := h.lease.Name()
+	t.leases[h.id], t.latest[name] = h, h
+	if t.waiters[name] > 0 {
+		h.wanted()
+	}
+	return true
+}
+
+// wait tells the holder of a lock, if it is a client of this server, that another one waits. done ends the wait.
+func (t *table) wait(name string) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiters[name]++
+	if h := t.latest[name]; h != nil {
+		h.wanted()
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.waiters[name]--; t.waiters[name] == 0 {
+			delete(t.waiters, name)
+		}
+	}
+}
+
+// get finds a lease of the token's. An id of another token's is like one that is not there.
+func (t *table) get(id string, by *Token) (*held, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch h := t.leases[id]; {
+	case t.closed:
+		return nil, errEnding()
+	case h == nil || h.by != by.Name:
+		return nil, problemf(http.StatusNotFound, "lease", "it was never taken here, or it ended a while ago")
+	default:
+		return h, nil
+	}
+}
+
+// close returns all leases and takes no more.
+func (t *table) close() []*held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	var all []*held
+	for _, h := range t.leases {
+		all = append(all, h)
+	}
+	clear(t.leases)
+	clear(t.latest)
+	return all
+}
+
+func errEnding() error {
+	const detail = "leases stay held until their deadlines; take new ones elsewhere"
+	return problemf(http.StatusServiceUnavailable, "ending", detail)
+}
