@@ -62,11 +62,3 @@ func anybody(r *http.Request) (*Token, error) {
 	}
 	return nil, problemf(http.StatusForbidden, "host", "without tokens use localhost or the IP address")
 }
-
-// mayUse refuses names outside the token's prefix.
-func (t *Token) mayUse(name string) error {
-	if strings.HasPrefix(name, t.Prefix) {
-		return nil
-	}
-	return problemf(http.StatusForbidden, "prefix", "this token may use locks whose names start with "+t.Prefix)
-}

@@ -2,8 +2,10 @@ package lockapi
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -11,20 +13,27 @@ import (
 )
 
 type acquireRequest struct {
+	ID    string   `json:"id"` // of the lease; chosen by the client, it makes the request safe to repeat
 	Name  string   `json:"name"`
 	TTL   *float64 `json:"ttl"`  // seconds
 	Wait  *float64 `json:"wait"` // seconds
 	Label string   `json:"label"`
 }
 
-// acquire takes a mutex for a client, which renews it from then on. It answers 201 with the lease.
+// goodID is what a client may call its lease: as hard to guess as it likes.
+var goodID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+
+// acquire takes a mutex for a client, which renews it from then on. It answers 201 with the lease, and 200 to a client
+// that repeats the request, because it has not heard the answer.
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) error {
 	var q acquireRequest
 	if err := readJSON(w, r, &q, false); err != nil {
 		return err
 	}
-	if err := by.mayUse(q.Name); err != nil {
-		return err
+	if q.ID == "" {
+		q.ID = rand.Text()
+	} else if !goodID.MatchString(q.ID) {
+		return invalid("id must be 16 to 64 letters, digits, - or _")
 	}
 	if len(q.Label) > maxLabel {
 		return invalid("label has more than 128 bytes")
@@ -37,17 +46,22 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) erro
 	if err != nil {
 		return err
 	}
-	if err := s.table.reserve(&s.active); err != nil {
+	taken, err := s.table.reserve(&s.active, q.ID, q.Name, by)
+	if err != nil {
 		return err
+	}
+	if taken != nil {
+		answerLease(w, http.StatusOK, taken)
+		return nil
 	}
 	defer s.active.Done()
 	mutex := s.locks.Mutex(q.Name, &interlock.LockOptions{Lease: ttl, NoRenew: true, Label: labelOf(by, q.Label)})
 	lease, err := s.take(w, r, q.Name, mutex, wait)
 	if err != nil {
-		s.table.cancel()
+		s.table.cancel(q.ID)
 		return err
 	}
-	h := newHeld(by.Name, lease, ttl)
+	h := newHeld(q.ID, by.Name, lease, ttl)
 	if !s.keep(r, h) {
 		return errEnding() // or the client has gone, and hears nothing
 	}
@@ -72,7 +86,7 @@ func labelOf(by *Token, label string) string {
 // given back at once.
 func (s *Server) keep(r *http.Request, h *held) bool {
 	if r.Context().Err() != nil {
-		s.table.cancel()
+		s.table.cancel(h.id)
 	} else if s.table.put(h) {
 		return true
 	}

@@ -11,11 +11,10 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// Token lets a client in. It may use locks whose names start with Prefix.
+// Token lets a client in. Leases belong to the token that took them.
 type Token struct {
 	Name   string // shown to operators as the label of what it holds
 	Secret string
-	Prefix string // empty: every lock
 }
 
 // Options configures a Server. nil means all defaults.

@@ -1,7 +1,6 @@
 package lockapi
 
 import (
-	"crypto/rand"
 	"net/http"
 	"sync"
 	"time"
@@ -25,8 +24,8 @@ type held struct {
 	wantedC          <-chan struct{}
 }
 
-func newHeld(by string, lease *interlock.Lease, ttl time.Duration) *held {
-	h := &held{id: rand.Text(), by: by, lease: lease, ttl: ttl}
+func newHeld(id, by string, lease *interlock.Lease, ttl time.Duration) *held {
+	h := &held{id: id, by: by, lease: lease, ttl: ttl}
 	h.released, h.releasedC = signal()
 	h.wanted, h.wantedC = signal()
 	return h
@@ -44,43 +43,60 @@ type table struct {
 	leases  map[string]*held
 	latest  map[string]*held // by the lock's name
 	waiters map[string]int   // clients of this server that wait, by the lock's name
-	waiting int              // places reserved by acquisitions
+	pending map[string]bool  // places reserved by acquisitions, by the lease's id
 	most    int
 	swept   time.Time
 	closed  bool
 }
 
 func newTable(most int) *table {
-	return &table{leases: map[string]*held{}, latest: map[string]*held{}, waiters: map[string]int{}, most: most}
+	return &table{
+		leases: map[string]*held{}, latest: map[string]*held{}, waiters: map[string]int{}, pending: map[string]bool{},
+		most: most,
+	}
 }
 
-// reserve keeps a place free for a lease, and begins an acquisition that close waits for.
-func (t *table) reserve(active *sync.WaitGroup) error {
+// reserve keeps a place free for a lease, and begins an acquisition that close waits for. Or it returns the lease, if
+// the same client has taken it already by a request that it repeats.
+func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (taken *held, err error) {
 	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return errEnding()
-	}
-	ended := t.sweep()
-	full := len(t.leases)+t.waiting >= t.most
-	if !full {
-		t.waiting++
+	taken, ended, err := t.place(id, name, by)
+	if err == nil && taken == nil {
+		t.pending[id] = true
 		active.Add(1)
 	}
 	t.mu.Unlock()
 	for _, h := range ended {
 		forget(h)
 	}
-	if full {
-		return problemf(http.StatusServiceUnavailable, "full", "this server holds as many leases as it may")
+	return taken, err
+}
+
+// place judges a request. It also returns the leases that it has dropped.
+func (t *table) place(id, name string, by *Token) (taken *held, ended []*held, err error) {
+	if t.closed {
+		return nil, nil, errEnding()
 	}
-	return nil
+	taken = t.leases[id]
+	switch {
+	case t.pending[id]:
+		return nil, nil, problemf(http.StatusConflict, "id", "a request with this id is under way still; ask again")
+	case taken != nil && (taken.by != by.Name || taken.lease.Name() != name || taken.lease.Err() != nil):
+		return nil, nil, problemf(http.StatusConflict, "id", "another lease has or had this id; choose a new one")
+	case taken != nil:
+		return taken, nil, nil
+	}
+	ended = t.sweep()
+	if len(t.leases)+len(t.pending) >= t.most {
+		err = problemf(http.StatusServiceUnavailable, "full", "this server holds as many leases as it may")
+	}
+	return nil, ended, err
 }
 
 // sweep drops leases that ended a while ago, at most once a second; when there is no room, all that ended.
 func (t *table) sweep() (ended []*held) {
 	now := time.Now()
-	full := len(t.leases)+t.waiting >= t.most
+	full := len(t.leases)+len(t.pending) >= t.most
 	if !full && now.Sub(t.swept) < time.Second {
 		return nil
 	}
@@ -98,17 +114,17 @@ func (t *table) sweep() (ended []*held) {
 }
 
 // cancel gives back the place of an acquisition that failed.
-func (t *table) cancel() {
+func (t *table) cancel(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting--
+	delete(t.pending, id)
 }
 
 // put puts a lease into its reserved place, or reports false when the server is ending.
 func (t *table) put(h *held) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting--
+	delete(t.pending, h.id)
 	if t.closed {
 		return false
 	}

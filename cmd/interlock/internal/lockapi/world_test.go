@@ -33,18 +33,20 @@ const secret = "0123456789abcdef"
 // newWorld serves an engine in memory that other worlds of the test share.
 func newWorld(t *testing.T, o *Options) *world {
 	t.Helper()
-	return serve(t, "mem://"+t.Name(), o)
+	return serve(t, time.Minute, o)
 }
 
-func serve(t *testing.T, url string, o *Options) *world {
+// serve is newWorld with the limits that the server has for reading and writing one request.
+func serve(t *testing.T, limit time.Duration, o *Options) *world {
 	t.Helper()
+	url := "mem://" + t.Name()
 	locks, err := interlock.Open(t.Context(), url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{T: t, server: New(locks, o), locks: locks, described: readDescription(t)}
 	web := httptest.NewUnstartedServer(w.server)
-	web.Config.ReadTimeout, web.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond // shorter than waits
+	web.Config.ReadTimeout, web.Config.WriteTimeout = limit, limit
 	web.Start()
 	w.url, w.client = web.URL, web.Client()
 	t.Cleanup(func() {
@@ -165,12 +167,14 @@ func (w *world) waits(name, body string) <-chan answered {
 	w.Helper()
 	done := make(chan answered, 1)
 	go func() { done <- w.try(http.MethodPost, "/v1/leases", body) }() // ends with the wait
-	w.until("a waiting client", func() bool {
-		w.server.table.mu.Lock()
-		defer w.server.table.mu.Unlock()
-		return w.server.table.waiters[name] > 0
-	})
+	w.until("a waiting client", func() bool { return w.waiters(name) > 0 })
 	return done
+}
+
+func (w *world) waiters(name string) int {
+	w.server.table.mu.Lock()
+	defer w.server.table.mu.Unlock()
+	return w.server.table.waiters[name]
 }
 
 // until polls, where nothing tells.
