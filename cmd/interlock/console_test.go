@@ -25,7 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var consoleLine = regexp.MustCompile(`^(?:console|states): (https?://\S+/) \(Ctrl-C ends it\)\n$`)
+var consoleLine = regexp.MustCompile(`^(?:console|states|locks): (https?://\S+/) \(Ctrl-C ends it\)\n$`)
 
 // pageOf waits until the console that a script has started as NAME says where it is.
 func pageOf(ts *testscript.TestScript, name string) string {

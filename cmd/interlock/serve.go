@@ -20,8 +20,26 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.serveTerraformCommand())
+	cmd.AddCommand(a.serveHTTPCommand(), a.serveTerraformCommand())
 	return cmd
+}
+
+// serverFlags are the flags of all that is served.
+func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 takes a free one")
+	flags.StringVar(&o.TokenFile, "token-file", "", "lines NAME:TOKEN; who knows none is not let in")
+	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
+	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
+}
+
+// wrongFlag has a wrong flag that only the server noticed told like every other.
+func wrongFlag(err error) error {
+	var wrong webpage.FlagError
+	if errors.As(err, &wrong) {
+		return usage("%v", wrong)
+	}
+	return err
 }
 
 const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state locked, nobody else gets the
@@ -53,10 +71,7 @@ func (a *app) serveTerraformCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Folder, "dir", "", "folder of the states; it is made if it is not there")
 	flags.Var(durationOf(&o.MaxHold, 0), "max-hold", "for how long a run keeps its lock at most; 0 is without end")
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:7071", "address to listen on; port 0 takes a free one")
-	flags.StringVar(&o.TokenFile, "token-file", "", "lines NAME:TOKEN; who knows none is not let in")
-	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
-	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
+	serverFlags(cmd, &o.Server, "127.0.0.1:7071")
 	return cmd
 }
 
@@ -83,10 +98,5 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", nil, address) }
-	err := webpage.ServeStates(ctx, o)
-	var wrong webpage.FlagError
-	if errors.As(err, &wrong) {
-		return usage("%v", wrong)
-	}
-	return err
+	return wrongFlag(webpage.ServeStates(ctx, o))
 }

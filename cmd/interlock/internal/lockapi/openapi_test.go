@@ -7,6 +7,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -242,6 +243,19 @@ func TestDescription_RefusesWhatDoesNotMatch(t *testing.T) {
 	} {
 		if wrong := strings.Replace(right, from, to, 1); d.checkJSON(lease, []byte(wrong)) == nil {
 			t.Errorf("accepted: %s", wrong)
+		}
+	}
+}
+
+// The type of each problem is an address: the page has to have what it points at.
+func TestProblems_AreExplained(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := range titles {
+		if !strings.Contains(string(page), `<a id="`+kind+`"></a>`) {
+			t.Errorf("docs/serve.md does not explain %s", kind)
 		}
 	}
 }

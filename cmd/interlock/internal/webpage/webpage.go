@@ -1,6 +1,7 @@
-// Package webpage is where the command and what it serves over HTTP meet: the page of "interlock console", and the
-// states of "interlock serve terraform". It has no HTTP itself: package serve sets Serve and ServeStates when it is
-// linked, as engines register their URL schemes. The light build of the command does not link it (docs/adr/0048).
+// Package webpage is where the command and what it serves over HTTP meet: the page of "interlock console", the states
+// of "interlock serve terraform" and the locks of "interlock serve http". It has no HTTP itself: package serve sets
+// Serve, ServeStates and ServeLocks when it is linked, as engines register their URL schemes. The light build of the
+// command does not link it (docs/adr/0048).
 package webpage
 
 import (
@@ -19,6 +20,9 @@ var Serve func(ctx context.Context, o *Options) error
 
 // ServeStates serves states of Terraform until a signal comes or ctx ends. It is nil where Serve is.
 var ServeStates func(ctx context.Context, o *States) error
+
+// ServeLocks serves mutexes until a signal comes or ctx ends. It is nil where Serve is.
+var ServeLocks func(ctx context.Context, o *Locks) error
 
 // ClosingTime is how long requests that are under way may take when the page ends. Streams end at once.
 const ClosingTime = 3 * time.Second
@@ -61,6 +65,17 @@ type States struct {
 
 	Folder  string        // where the states are
 	MaxHold time.Duration // of a run; 0 is without end
+
+	// Open opens the engine, once, and returns what closes it.
+	Open func(context.Context) (*interlock.Client, func() error, error)
+}
+
+// Locks are the flags of serve http, and what it needs of the command.
+type Locks struct {
+	Server
+
+	MaxLeases int
+	Timeout   time.Duration // for one answer of the engine
 
 	// Open opens the engine, once, and returns what closes it.
 	Open func(context.Context) (*interlock.Client, func() error, error)

@@ -18,7 +18,9 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
-func init() { webpage.Serve, webpage.ServeStates = servePage, serveStates }
+func init() {
+	webpage.Serve, webpage.ServeStates, webpage.ServeLocks = servePage, serveStates, serveLocks
+}
 
 // servePage looks at all flags before it opens the engine.
 func servePage(ctx context.Context, o *webpage.Options) error {

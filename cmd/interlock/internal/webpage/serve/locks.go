@@ -1,0 +1,30 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/cmd/interlock/internal/lockapi"
+	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
+)
+
+// serveLocks looks at all flags before it opens the engine. When it ends it leaves all leases held until their
+// deadlines.
+func serveLocks(ctx context.Context, o *webpage.Locks) error {
+	h, err := listen(ctx, &o.Server)
+	if err != nil {
+		return err
+	}
+	defer h.listener.Close()
+	locks, closes, err := o.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closes() }()
+	api := lockapi.Options{Timeout: o.Timeout, MaxLeases: o.MaxLeases}
+	for _, t := range h.tokens {
+		api.Tokens = append(api.Tokens, lockapi.Token(t))
+	}
+	server := lockapi.New(locks, &api)
+	defer server.Close()
+	return h.answer(ctx, server, server.Close)
+}
