@@ -19,8 +19,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ttl is for how long a lock outlives who took it, in every library.
-const ttl = 2 * time.Second
+// ttl is for how long a lock outlives who took it, in every library. Some do not renew, so it is longer than any turn
+// takes beside other work.
+const ttl = 3 * time.Second
 
 // unlocked is what a lock of any library is given back by.
 type unlocked func() error
@@ -31,9 +32,10 @@ type locker func(ctx context.Context, name string) (mayWrite func() bool, unlock
 
 // lockers makes each library's way to the lock, over a server.
 var lockers = map[string]func(addr string) (locker, error){
-	"redsync":   openRedsync,
-	"bsm":       openBSM,
-	"interlock": openInterlock,
+	"redsync": openRedsync, "bsm": openBSM, "interlock": openInterlock,
+	"etcd": openEtcd, "interlock+etcd": inside("etcd://", openEtcd),
+	"zookeeper": openZooKeeper, "interlock+zookeeper": inside("zk://", openZooKeeper),
+	"shedlock": openShedLock, "interlock+shedlock": inside("postgres://postgres@", openShedLock),
 }
 
 func openRedsync(addr string) (locker, error) {
@@ -90,12 +92,15 @@ func openInterlock(addr string) (locker, error) {
 // order is what a member of the fleet is told to do.
 type order struct {
 	Library, Addr, ID string
-	Turns             int  // how often it takes the lock; 0 is for ever
-	Stops             bool // it says when it is inside, and goes on when it is told
+	List              string        // the address of the Redis where all write
+	Turns             int           // how often it takes the lock; 0 is for ever
+	Work              time.Duration // before each write, so that a turn takes longer than to get the lock
+	Stops             bool          // it says when it is inside, and goes on when it is told
 }
 
-// news is what a member says: that it is inside, or how it has ended.
+// news is what a member says: that it has connected and waits for the start, that it is inside, or how it has ended.
 type news struct {
+	Ready  bool
 	Inside bool
 	Err    string
 	Wrote  int
@@ -133,7 +138,11 @@ func serve(ctx context.Context, parent *childproc.Conn, o order) (wrote int, err
 	if err != nil {
 		return 0, err
 	}
-	list := redis.NewClient(&redis.Options{Addr: o.Addr})
+	list := redis.NewClient(&redis.Options{Addr: o.List})
+	var begins bool
+	if err := errors.Join(parent.Send(news{Ready: true}), parent.Receive(&begins)); err != nil {
+		return 0, err
+	}
 	for n := 0; o.Turns == 0 || n < o.Turns; n++ {
 		mayWrite, unlock, err := lock(ctx, lockName)
 		if err != nil {
@@ -146,6 +155,7 @@ func serve(ctx context.Context, parent *childproc.Conn, o order) (wrote int, err
 			}
 		}
 		for range writes {
+			time.Sleep(o.Work) // real: it is what the member does
 			if !mayWrite() {
 				return wrote, errors.New("the lock was lost")
 			}
