@@ -68,7 +68,7 @@ user's state folder: no server is needed.`,
 		SilenceUsage:               true, // usage text is only for usage errors; see finish
 	}
 	root.SetVersionTemplate("interlock {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
 		"$INTERLOCK_URL or $INTERLOCK_URL_FILE, else files in the user's state folder)")

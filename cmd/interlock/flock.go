@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// flockWords are flags of flock(1) that run has not, as pflag names them, and what to do instead.
+var flockWords = map[string]string{
+	"--fd":      byDescriptor,
+	"'u' in ":   byDescriptor,
+	"--unlock":  byDescriptor,
+	"'F' in ":   staysBeside,
+	"--no-fork": staysBeside,
+	"'e' in ":   "a lock is exclusive by itself; beside readers it is -x",
+}
+
+const (
+	byDescriptor = "a shell itself holds a lock by a descriptor, with flock: \"interlock acquire NAME\" shows how"
+	staysBeside  = "run stays beside its command, to forward signals and to give the lock back"
+)
+
+// flagError is a flag that there is not, with what to do instead if it is one of flock(1).
+func flagError(cmd *cobra.Command, err error) error {
+	if cmd.Name() == "run" {
+		for word, instead := range flockWords {
+			if strings.Contains(err.Error(), "flag: "+word) {
+				return usage("%v: %s", err, instead)
+			}
+		}
+	}
+	return usage("%v", err)
+}
