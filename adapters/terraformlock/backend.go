@@ -39,7 +39,8 @@ const (
 )
 
 // Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
-// of letters, digits, "-", "_" and ".", with "/" between them. It is made by [New], and safe for concurrent use.
+// of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
+// states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
 type Backend struct {
 	locks  *interlock.Client
 	states *folder
@@ -99,11 +100,20 @@ func (b *Backend) Close(ctx context.Context) error {
 // names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
 
+// taken are names with a folder that is a file of another state: that of a.tfstate/b is the state a. Some file systems
+// do not tell capitals apart.
+var taken = regexp.MustCompile(`(?i)\.(tfstate|backup|fence|lock)/`)
+
 // ServeHTTP answers one request.
 func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	state := strings.Trim(r.URL.Path, "/")
 	if len(state) > 200 || !names.MatchString(state) {
 		http.Error(w, "the path must name a state: words of letters, digits, -, _ and . with / between them",
+			http.StatusBadRequest)
+		return
+	}
+	if taken.MatchString(state) {
+		http.Error(w, "no word before a / may end in .tfstate, .backup, .fence or .lock: files of other states do",
 			http.StatusBadRequest)
 		return
 	}
