@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -79,22 +78,6 @@ func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, erro
 	var err error
 	b.states, err = openFolder(files, dir)
 	return b, err
-}
-
-// Close gives all locks back: runs that go on cannot write any more. Requests are answered with 503 from then on.
-func (b *Backend) Close(ctx context.Context) error {
-	b.mu.Lock()
-	held := b.held
-	b.held, b.closed = map[string]*run{}, true
-	b.mu.Unlock()
-	var all []error
-	for state, r := range held {
-		b.states.forgetInfo(state)
-		if err := r.lease.Unlock(ctx); err != nil && r.lease.Err() == nil {
-			all = append(all, fmt.Errorf("terraformlock: state %s: %w", state, err))
-		}
-	}
-	return errors.Join(all...)
 }
 
 // names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
@@ -211,47 +194,6 @@ func (b *Backend) keep(state string, r *run) bool {
 		b.held[state] = r
 	}
 	return !b.closed
-}
-
-// unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock" sends none.
-func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
-	id, _, ok := readInfo(w, r)
-	if !ok {
-		return
-	}
-	b.mu.Lock()
-	now := b.held[state]
-	mine := now != nil && (id == "" || id == now.id)
-	if mine {
-		delete(b.held, state)
-	}
-	b.mu.Unlock()
-	switch {
-	case now == nil:
-		b.unlockNobody(w, r, state)
-	case !mine:
-		answerInfo(w, http.StatusConflict, now.info)
-	default:
-		b.states.forgetInfo(state)
-		if err := now.lease.Unlock(r.Context()); err != nil {
-			b.refuse(w, state, err)
-		}
-	}
-}
-
-// unlockNobody answers an unlock of what this server has not locked: it may have been unlocked before, and the answer
-// was lost.
-func (b *Backend) unlockNobody(w http.ResponseWriter, r *http.Request, state string) {
-	lease, err := b.mutex(state, "unlocking").TryLock(r.Context())
-	if err == nil {
-		err = lease.Unlock(r.Context())
-	}
-	if errors.Is(err, interlock.ErrHeld) {
-		http.Error(w, "another server has locked this state: unlock it there, or end its lock by \"interlock break\"",
-			http.StatusConflict)
-	} else if err != nil {
-		b.refuse(w, state, err)
-	}
 }
 
 // refuse answers for a lock that was not to be had.
