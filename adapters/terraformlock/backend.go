@@ -37,6 +37,8 @@ const (
 	prefix          = "terraform/"
 )
 
+var errEnding = errors.New("this server is ending")
+
 // Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
 // of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
 // states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
@@ -104,7 +106,7 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	closed := b.closed
 	b.mu.Unlock()
 	if closed {
-		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
+		http.Error(w, errEnding.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	switch r.Method {
@@ -158,17 +160,13 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 		return
 	}
 	// What an earlier holder still has under way must not come in after this run has read the state.
-	if err := b.states.raise(r.Context(), state, lease.Token()); err != nil {
+	if err = b.states.raise(r.Context(), state, lease.Token(), info); err == nil {
+		err = b.keep(state, &run{id, info, lease})
+	}
+	if err != nil {
 		_ = lease.Unlock(context.WithoutCancel(r.Context()))
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
 	}
-	if !b.keep(state, &run{id, info, lease}) {
-		_ = lease.Unlock(context.WithoutCancel(r.Context()))
-		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
-		return
-	}
-	b.states.keepInfo(state, info)
 }
 
 // mutex is a state's lock, as a run takes it.
@@ -186,14 +184,18 @@ func (b *Backend) holder(state string) *run {
 	return nil
 }
 
-// keep remembers who has the lock, unless the server is ending.
-func (b *Backend) keep(state string, r *run) bool {
+// keep remembers who has the lock, unless the server is ending, or the lock was lost while this was under way.
+func (b *Backend) keep(state string, r *run) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed {
-		b.held[state] = r
+	if b.closed {
+		return errEnding
 	}
-	return !b.closed
+	if now := b.held[state]; now != nil && now.lease.Token() > r.lease.Token() {
+		return &staleError{now.lease.Token(), r.lease.Token()}
+	}
+	b.held[state] = r
+	return nil
 }
 
 // refuse answers for a lock that was not to be had.
@@ -201,10 +203,7 @@ func (b *Backend) refuse(w http.ResponseWriter, state string, err error) {
 	var held *interlock.HeldError
 	switch {
 	case errors.As(err, &held):
-		info := b.states.info(state)
-		if now := b.holder(state); now != nil {
-			info = now.info
-		}
+		info := b.states.info(state, held.Token)
 		if info == nil {
 			info, _ = json.Marshal(map[string]string{
 				"ID": "", "Who": held.Client, "Info": "locked by another server or program",

@@ -41,8 +41,7 @@ func (b *Backend) giveBack(w http.ResponseWriter, r *http.Request, state string,
 		b.refuse(w, state, err)
 		return
 	}
-	b.states.forgetInfo(state)
-	b.forget(state, now)
+	b.forget(r.Context(), state, now)
 	switch {
 	case err != nil:
 		b.refuse(w, state, err)
@@ -94,7 +93,8 @@ func (b *Backend) takeOnce(ctx context.Context, state string) error {
 }
 
 // forget forgets a run whose lock has ended.
-func (b *Backend) forget(state string, r *run) {
+func (b *Backend) forget(ctx context.Context, state string, r *run) {
+	b.states.forgetInfo(ctx, state, r.lease.Token())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held[state] == r { // and not the run after it
@@ -111,10 +111,10 @@ func (b *Backend) Close(ctx context.Context) error {
 	b.mu.Unlock()
 	var all []error
 	for state, r := range held {
-		b.states.forgetInfo(state)
 		if err := r.lease.Unlock(ctx); errors.Is(err, interlock.ErrUnavailable) {
 			all = append(all, fmt.Errorf("terraformlock: state %s: %w", state, err))
 		}
+		b.states.forgetInfo(ctx, state, r.lease.Token())
 	}
 	return errors.Join(all...)
 }

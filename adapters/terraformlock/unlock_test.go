@@ -2,8 +2,12 @@ package terraformlock
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,4 +143,73 @@ func TestClose_TellsWhatWasNotGivenBack(t *testing.T) {
 		}
 		store.SetDown(false)
 	})
+}
+
+// What a server says too late of a lock that it has lost, or takes back, is not what the next run says of itself.
+func TestInfo_IsThatOfTheRunThatHasTheLock(t *testing.T) {
+	store, dir := interlocktest.New(t, nil), t.TempDir()
+	a, b := serve(t, store, dir, nil), serve(t, store, dir, nil)
+	shown := func(when string) {
+		t.Helper()
+		if got := a.ask(423, MethodLock, "net", `{"ID":"3"}`); got != two {
+			t.Errorf("who holds the lock, %s: %q", when, got)
+		}
+	}
+	a.ask(200, MethodLock, "net", one)
+	store.Lose(interlock.KindMutex, "terraform/net")
+	lost := a.b.held["net"]
+	<-lost.lease.Lost()
+	b.ask(200, MethodLock, "net", two)
+	shown("while its predecessor is known")
+	if err := a.b.keep("net", b.b.held["net"]); err != nil {
+		t.Error(err)
+	}
+	var stale *staleError // an answer to LOCK that was held up, and comes after the next
+	if err := a.b.keep("net", lost); !errors.As(err, &stale) || a.b.held["net"] == lost {
+		t.Errorf("a run that comes after the next: %v", err)
+	}
+	a.b.held["net"] = lost
+	a.ask(409, MethodUnlock, "net", one)
+	shown("when its predecessor has unlocked")
+	a.b.held["net"] = lost
+	if err := a.b.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	a = serve(t, store, dir, nil)
+	shown("when the server of its predecessor has ended")
+	b.ask(200, MethodUnlock, "net", two)
+	if _, err := os.Stat(filepath.Join(dir, "net.lock")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what a run says of itself stays when it has unlocked: %v", err)
+	}
+}
+
+// Words belong to a token: none are shown for a later one that has said nothing.
+func TestInfo_BelongsToAToken(t *testing.T) {
+	dir := t.TempDir()
+	f, err := openFolder(gates(t, dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(token uint64, want string) {
+		t.Helper()
+		if got := string(f.info("net", token)); got != want {
+			t.Errorf("token %d: %q, want %q", token, got, want)
+		}
+	}
+	raise := func(token uint64, info string) error { return f.raise(t.Context(), "net", token, []byte(info)) }
+	if err := errors.Join(raise(7, one), raise(9, two)); err != nil {
+		t.Fatal(err)
+	}
+	if err := raise(7, one); !errors.As(err, new(*staleError)) {
+		t.Errorf("token 7 after 9: %v", err)
+	}
+	f.forgetInfo(t.Context(), "net", 7)
+	says(9, two)
+	says(7, "")
+	says(0, two) // of an engine that does not tell tokens
+	if err := f.write(t.Context(), "net", 11, []byte(`{}`)); err != nil {
+		t.Error(err)
+	}
+	says(11, "") // it has written without a lock of its own
+	says(0, "")
 }
