@@ -42,10 +42,14 @@ var errEnding = errors.New("this server is ending")
 // Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
 // of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
 // states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
+//
+// A state may come and go as slowly as the line is: 30 s without a byte end its request, and the server's ReadTimeout
+// and WriteTimeout do not count for it.
 type Backend struct {
 	locks  *interlock.Client
 	states *folder
 	o      Options
+	stall  time.Duration // without a byte of a body, after which it is given up
 
 	mu     sync.Mutex
 	held   map[string]*run // by state
@@ -67,7 +71,7 @@ func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, erro
 	if locks == nil || files == nil {
 		return nil, errors.New("terraformlock: New needs two clients: see interlock.Open")
 	}
-	b := &Backend{locks: locks, held: map[string]*run{}}
+	b := &Backend{locks: locks, stall: defaultStall, held: map[string]*run{}}
 	if o != nil {
 		b.o = *o
 	}
@@ -127,8 +131,8 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readInfo reads what a run says of itself. Only the ID is understood here; a forced unlock may send nothing.
-func readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, ok bool) {
-	info, ok = readAll(w, r, maxInfo)
+func (b *Backend) readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, ok bool) {
+	info, ok = b.readAll(w, r, maxInfo)
 	if !ok || len(info) == 0 {
 		return "", nil, ok
 	}
@@ -143,7 +147,7 @@ func readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, o
 // lock takes a state's lock for a run, or says who has it. The same run may ask again, because it has not heard the
 // answer.
 func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
-	id, info, ok := readInfo(w, r)
+	id, info, ok := b.readInfo(w, r)
 	if !ok {
 		return
 	}

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/interlock-go/interlock"
 )
 
+// unlockTime is how long an unlock waits for the engine's word: less than clients and servers wait for an answer. The
+// release goes on after it.
+const unlockTime = 20 * time.Second
+
 // unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock" sends none.
 func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
-	id, _, ok := readInfo(w, r)
+	id, _, ok := b.readInfo(w, r)
 	if !ok {
 		return
 	}
@@ -31,7 +36,9 @@ func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
 // giveBack ends the lock of a run. Until it is known to have ended the run stays known, so that it may ask again: the
 // release goes on meanwhile.
 func (b *Backend) giveBack(w http.ResponseWriter, r *http.Request, state string, now *run, forced bool) {
-	err := now.lease.Unlock(r.Context())
+	bounded, cancel := context.WithTimeout(r.Context(), unlockTime)
+	defer cancel()
+	err := now.lease.Unlock(bounded)
 	if errors.Is(err, interlock.ErrReleased) { // an earlier request did not learn how it ended, or is waiting still
 		err = b.gone(r.Context(), state, now.lease.Token())
 	} else {
