@@ -1,6 +1,7 @@
 package terraformlock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,11 +101,15 @@ func (f *folder) newest(state string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// put puts a state in the place of the one before, which stays beside it.
+// put puts a state in the place of the one before, which stays beside it. One that is there already has been put by a
+// request whose answer was lost: what was before that one is kept.
 func (f *folder) put(state string, text []byte) error {
 	before, err := f.read(state)
 	if err != nil {
 		return err
+	}
+	if text != nil && bytes.Equal(before, text) {
+		return nil
 	}
 	if before != nil {
 		if err := replace(f.path(state, ".tfstate.backup"), before); err != nil {
