@@ -133,7 +133,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		case driver.Refusal(err) != nil:
 			return doubtful(op, key, err, doubt)
 		case stays(err) && !errors.Is(err, context.Canceled):
-			return wrap(op, key, err)
+			return stayed(op, key, err, doubt)
 		case !time.Now().Before(end):
 			return doubtful(op, key, err, doubt)
 		}
@@ -142,4 +142,13 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
 		pausing.end()
 	}
+}
+
+// stayed is the error of a call that the engine has refused for good. That it has refused a repetition says nothing of
+// an earlier attempt, which may have been carried out or may arrive yet. What is lost that one finds lost as well.
+func stayed(op string, key driver.Key, err error, doubt bool) error {
+	if doubt && driver.IsDefinite(err) && !errors.Is(err, ErrClosed) {
+		return doubtful(op, key, err, doubt)
+	}
+	return wrap(op, key, err)
 }

@@ -272,3 +272,34 @@ func (m silentAdopter) Adopt(ctx context.Context, from string, r *driver.Request
 	<-ctx.Done()
 	return driver.Grant{}, ctx.Err()
 }
+
+// That a repetition is refused says nothing of the attempt before it, which may arrive yet.
+func TestAdopt_RefusedAfterAnAnswerWasLost_IsUndone(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		ctx := t.Context()
+		given := mustLock(t, ctx, c, "a")
+		late := &lateAdopter{hooks: newHooks(h.Driver)}
+		other := mustNew(t, late, nil)
+		defer func() { _ = other.Close() }()
+		_, err := other.Adopt(ctx, handleOf(t, given))
+		wantErr(t, "an adoption whose repetition is refused", err, ErrUnavailable)
+		wantErr(t, "as the engine said", err, ErrNested)
+		synctest.Wait()
+		wantErr(t, "the giver", given.Err(), ErrAdopted)
+		mustUnlock(t, must(t)(c.TryLock(ctx, "a")))
+	})
+}
+
+// lateAdopter loses the first request for an adoption, refuses the second, and carries the first out then.
+type lateAdopter struct {
+	*hooks
+	asked int
+}
+
+func (m *lateAdopter) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
+	if m.asked++; m.asked == 1 {
+		return driver.Grant{}, &driver.UnavailableError{Op: "adopt", Name: r.Name, Err: errors.New("a broken line")}
+	}
+	_, _ = m.hooks.Adopt(ctx, from, r)
+	return driver.Grant{}, driver.ErrNested
+}

@@ -25,8 +25,10 @@ type history struct {
 	ids   []ref
 	trace []string
 
-	newest map[driver.Key]uint64 // the largest token ever granted
-	known  map[ref]block         // what each grant said, while the machine remembers its request
+	limit   int                   // with which most permits are asked for
+	adopted map[ref]bool          // they have been another's before
+	newest  map[driver.Key]uint64 // the largest token ever granted
+	known   map[ref]block         // what each grant said, while the machine remembers its request
 }
 
 func newHistory(t *testing.T, draw func(int) int) *history {
@@ -37,7 +39,7 @@ func newHistory(t *testing.T, draw func(int) int) *history {
 			{Kind: driver.KindRWMutex, Name: "x"},
 			{Kind: driver.KindSemaphore, Name: "x"},
 		},
-		newest: make(map[driver.Key]uint64), known: make(map[ref]block),
+		limit: 3, adopted: make(map[ref]bool), newest: make(map[driver.Key]uint64), known: make(map[ref]block),
 	}
 }
 
@@ -56,7 +58,7 @@ func (h *history) step() {
 	h.check(nil)
 	before := h.queues()
 	what := ""
-	switch h.draw(10) {
+	switch h.draw(13) {
 	case 0, 1, 2, 3:
 		what = h.acquire(before)
 	case 4, 5:
@@ -69,6 +71,10 @@ func (h *history) step() {
 		what = h.breakOne()
 	case 9:
 		what = h.requeue()
+	case 10, 11:
+		what = h.adopt()
+	case 12:
+		what = h.resize()
 	}
 	h.trace = append(h.trace, fmt.Sprintf("%12v %s", h.now.Sub(epoch), what))
 	h.check(before)
@@ -102,7 +108,7 @@ func (h *history) request(key driver.Key) *driver.Request {
 	case driver.KindRWMutex:
 		r.Mode = driver.Mode(h.draw(3))
 	case driver.KindSemaphore:
-		r.Mode, r.Limit, r.Weight = driver.Shared, 3+h.draw(12)/11, 1+h.draw(4)
+		r.Mode, r.Limit, r.Weight = driver.Shared, h.limit+h.draw(12)/11, 1+h.draw(4)
 		if h.draw(8) == 0 {
 			r.Mode = driver.Exclusive
 		}

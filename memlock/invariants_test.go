@@ -68,7 +68,19 @@ func (h *history) checkHolders(l *lock) {
 		h.fail("%v has %d upgradeable readers", l.key, upgraders)
 	}
 	if l.sized && l.limit > 0 && used > l.limit {
-		h.fail("%v has given %d of %d", l.key, used, l.limit)
+		h.checkNoMore(l, used)
+	}
+}
+
+// checkNoMore checks that nothing was granted while more permits are out than there are since the limit has shrunk. A
+// hold that goes on with another client is none that was granted.
+func (h *history) checkNoMore(l *lock, used int) {
+	for _, g := range l.groups {
+		for _, hold := range g.holds {
+			if _, seen := h.known[hold.ref]; !seen && !h.adopted[hold.ref] {
+				h.fail("%s of %v was granted %d with %d of %d out", hold.ref.id, l.key, hold.req.Weight, used, l.limit)
+			}
+		}
 	}
 }
 
@@ -85,7 +97,12 @@ func (h *history) checkHead(l *lock) {
 	}
 	waits := in.writers > 0 || head.Mode == driver.Exclusive && len(others) > 0 || head.Mode == driver.Upgradeable &&
 		in.upgraders > 0 ||
-		head.Mode == driver.Shared && head.Limit > 0 && in.permits+head.Weight > head.Limit
+		head.Mode == driver.Shared && l.limit > 0 && in.permits+head.Weight > l.limit
+	for _, w := range l.queue {
+		if w.req.Mode == driver.Shared && l.limit > 0 && w.req.Weight > l.limit {
+			h.fail("%s of %v waits for %d permits of %d", w.req.ID, l.key, w.req.Weight, l.limit)
+		}
+	}
 	if !waits {
 		h.fail("the head %s of %v waits for nobody", head.ID, l.key)
 	}

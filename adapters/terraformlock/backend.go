@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -38,12 +37,19 @@ const (
 	prefix          = "terraform/"
 )
 
+var errEnding = errors.New("this server is ending")
+
 // Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
-// of letters, digits, "-", "_" and ".", with "/" between them. It is made by [New], and safe for concurrent use.
+// of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
+// states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
+//
+// A state may come and go as slowly as the line is: 30 s without a byte end its request, and the server's ReadTimeout
+// and WriteTimeout do not count for it.
 type Backend struct {
 	locks  *interlock.Client
 	states *folder
 	o      Options
+	stall  time.Duration // without a byte of a body, after which it is given up
 
 	mu     sync.Mutex
 	held   map[string]*run // by state
@@ -65,7 +71,7 @@ func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, erro
 	if locks == nil || files == nil {
 		return nil, errors.New("terraformlock: New needs two clients: see interlock.Open")
 	}
-	b := &Backend{locks: locks, held: map[string]*run{}}
+	b := &Backend{locks: locks, stall: defaultStall, held: map[string]*run{}}
 	if o != nil {
 		b.o = *o
 	}
@@ -80,24 +86,12 @@ func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, erro
 	return b, err
 }
 
-// Close gives all locks back: runs that go on cannot write any more. Requests are answered with 503 from then on.
-func (b *Backend) Close(ctx context.Context) error {
-	b.mu.Lock()
-	held := b.held
-	b.held, b.closed = map[string]*run{}, true
-	b.mu.Unlock()
-	var all []error
-	for state, r := range held {
-		b.states.forgetInfo(state)
-		if err := r.lease.Unlock(ctx); err != nil && r.lease.Err() == nil {
-			all = append(all, fmt.Errorf("terraformlock: state %s: %w", state, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
 // names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
+
+// taken are names with a folder that is a file of another state: that of a.tfstate/b is the state a. Some file systems
+// do not tell capitals apart.
+var taken = regexp.MustCompile(`(?i)\.(tfstate|backup|fence|lock)/`)
 
 // ServeHTTP answers one request.
 func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -107,11 +101,16 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.StatusBadRequest)
 		return
 	}
+	if taken.MatchString(state) {
+		http.Error(w, "no word before a / may end in .tfstate, .backup, .fence or .lock: files of other states do",
+			http.StatusBadRequest)
+		return
+	}
 	b.mu.Lock()
 	closed := b.closed
 	b.mu.Unlock()
 	if closed {
-		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
+		http.Error(w, errEnding.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	switch r.Method {
@@ -132,8 +131,8 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readInfo reads what a run says of itself. Only the ID is understood here; a forced unlock may send nothing.
-func readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, ok bool) {
-	info, ok = readAll(w, r, maxInfo)
+func (b *Backend) readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, ok bool) {
+	info, ok = b.readAll(w, r, maxInfo)
 	if !ok || len(info) == 0 {
 		return "", nil, ok
 	}
@@ -148,7 +147,7 @@ func readInfo(w http.ResponseWriter, r *http.Request) (id string, info []byte, o
 // lock takes a state's lock for a run, or says who has it. The same run may ask again, because it has not heard the
 // answer.
 func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
-	id, info, ok := readInfo(w, r)
+	id, info, ok := b.readInfo(w, r)
 	if !ok {
 		return
 	}
@@ -165,17 +164,13 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 		return
 	}
 	// What an earlier holder still has under way must not come in after this run has read the state.
-	if err := b.states.raise(r.Context(), state, lease.Token()); err != nil {
+	if err = b.states.raise(r.Context(), state, lease.Token(), info); err == nil {
+		err = b.keep(state, &run{id, info, lease})
+	}
+	if err != nil {
 		_ = lease.Unlock(context.WithoutCancel(r.Context()))
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
 	}
-	if !b.keep(state, &run{id, info, lease}) {
-		_ = lease.Unlock(context.WithoutCancel(r.Context()))
-		http.Error(w, "this server is ending", http.StatusServiceUnavailable)
-		return
-	}
-	b.states.keepInfo(state, info)
 }
 
 // mutex is a state's lock, as a run takes it.
@@ -193,55 +188,18 @@ func (b *Backend) holder(state string) *run {
 	return nil
 }
 
-// keep remembers who has the lock, unless the server is ending.
-func (b *Backend) keep(state string, r *run) bool {
+// keep remembers who has the lock, unless the server is ending, or the lock was lost while this was under way.
+func (b *Backend) keep(state string, r *run) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed {
-		b.held[state] = r
+	if b.closed {
+		return errEnding
 	}
-	return !b.closed
-}
-
-// unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock" sends none.
-func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
-	id, _, ok := readInfo(w, r)
-	if !ok {
-		return
+	if now := b.held[state]; now != nil && now.lease.Token() > r.lease.Token() {
+		return &staleError{now.lease.Token(), r.lease.Token()}
 	}
-	b.mu.Lock()
-	now := b.held[state]
-	mine := now != nil && (id == "" || id == now.id)
-	if mine {
-		delete(b.held, state)
-	}
-	b.mu.Unlock()
-	switch {
-	case now == nil:
-		b.unlockNobody(w, r, state)
-	case !mine:
-		answerInfo(w, http.StatusConflict, now.info)
-	default:
-		b.states.forgetInfo(state)
-		if err := now.lease.Unlock(r.Context()); err != nil {
-			b.refuse(w, state, err)
-		}
-	}
-}
-
-// unlockNobody answers an unlock of what this server has not locked: it may have been unlocked before, and the answer
-// was lost.
-func (b *Backend) unlockNobody(w http.ResponseWriter, r *http.Request, state string) {
-	lease, err := b.mutex(state, "unlocking").TryLock(r.Context())
-	if err == nil {
-		err = lease.Unlock(r.Context())
-	}
-	if errors.Is(err, interlock.ErrHeld) {
-		http.Error(w, "another server has locked this state: unlock it there, or end its lock by \"interlock break\"",
-			http.StatusConflict)
-	} else if err != nil {
-		b.refuse(w, state, err)
-	}
+	b.held[state] = r
+	return nil
 }
 
 // refuse answers for a lock that was not to be had.
@@ -249,10 +207,7 @@ func (b *Backend) refuse(w http.ResponseWriter, state string, err error) {
 	var held *interlock.HeldError
 	switch {
 	case errors.As(err, &held):
-		info := b.states.info(state)
-		if now := b.holder(state); now != nil {
-			info = now.info
-		}
+		info := b.states.info(state, held.Token)
 		if info == nil {
 			info, _ = json.Marshal(map[string]string{
 				"ID": "", "Who": held.Client, "Info": "locked by another server or program",

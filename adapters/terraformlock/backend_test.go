@@ -178,6 +178,20 @@ func TestServer_ThatWasOvertaken_WritesNothing(t *testing.T) {
 	b.ask(200, MethodUnlock, "net", two)
 }
 
+// The files of a state are folders of none.
+func TestNames_OfFilesOfOtherStates_AreRefused(t *testing.T) {
+	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
+	for _, kind := range []string{".tfstate", ".tfstate.backup", ".fence", ".lock", ".TFState"} {
+		got := s.ask(400, http.MethodPost, "deep/net"+kind+"/sub", `{"serial":1}`)
+		if !strings.Contains(got, "no word before a /") {
+			t.Errorf("%s: %q", kind, got)
+		}
+		s.ask(200, http.MethodPost, "deep/net"+kind, `{"serial":1}`) // no file of deep/net
+		s.ask(200, http.MethodPost, "deep/net", `{"serial":2}`)
+	}
+	s.ask(200, http.MethodPost, "deep/net/sub", `{"serial":1}`)
+}
+
 func TestEngine_ThatIsDown_Is503(t *testing.T) {
 	store := interlocktest.New(t, nil)
 	s := serve(t, store, t.TempDir(), nil)

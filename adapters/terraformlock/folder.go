@@ -1,6 +1,7 @@
 package terraformlock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// folder is where states are: STATE.tfstate, the one before as STATE.tfstate.backup, the newest token that has written
-// as STATE.fence, and what the run says of itself that has the lock as STATE.lock.
+// folder is where states are: STATE.tfstate, the one before as STATE.tfstate.backup, the newest token as
+// STATE.fence, and what the run of that token says of itself as STATE.lock.
 type folder struct {
 	dir   string
 	files *interlock.Client // one writer for each state, also among servers
@@ -41,13 +42,12 @@ func (f *folder) read(state string) ([]byte, error) {
 	return text, err
 }
 
-// staleError says that a newer holder of the lock has written.
+// staleError says that a newer holder has had the lock.
 type staleError struct{ newer, own uint64 }
 
 // Error names both tokens.
 func (e *staleError) Error() string {
-	return fmt.Sprintf("the lock with token %d is overtaken: who had it later, with token %d, has written the state",
-		e.own, e.newer)
+	return fmt.Sprintf("the lock with token %d is overtaken by a later one with token %d", e.own, e.newer)
 }
 
 // write writes a state, or removes it if text is nil, unless a newer holder has written. The token is looked at and
@@ -57,9 +57,14 @@ func (f *folder) write(ctx context.Context, state string, token uint64, text []b
 	return f.fenced(ctx, state, token, func() error { return f.put(state, text) })
 }
 
-// raise keeps out all older holders from now on, before the new one has read the state.
-func (f *folder) raise(ctx context.Context, state string, token uint64) error {
-	return f.fenced(ctx, state, token, func() error { return nil })
+// raise keeps out all older holders from now on, before the new one has read the state. It keeps what the run says of
+// itself for other servers, and for this one after it was started again. That is for people to read, so that it cannot
+// be kept is no failure.
+func (f *folder) raise(ctx context.Context, state string, token uint64, info []byte) error {
+	return f.fenced(ctx, state, token, func() error {
+		_ = replace(f.path(state, ".lock"), info)
+		return nil
+	})
 }
 
 func (f *folder) fenced(ctx context.Context, state string, token uint64, then func() error) error {
@@ -75,6 +80,7 @@ func (f *folder) fenced(ctx context.Context, state string, token uint64, then fu
 			return &staleError{newest, token}
 		}
 		if token > newest {
+			_ = os.Remove(f.path(state, ".lock")) // it is of an older token
 			if err := replace(f.path(state, ".fence"), []byte(strconv.FormatUint(token, 10)+"\n")); err != nil {
 				return err
 			}
@@ -95,11 +101,15 @@ func (f *folder) newest(state string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// put puts a state in the place of the one before, which stays beside it.
+// put puts a state in the place of the one before, which stays beside it. One that is there already has been put by a
+// request whose answer was lost: what was before that one is kept.
 func (f *folder) put(state string, text []byte) error {
 	before, err := f.read(state)
 	if err != nil {
 		return err
+	}
+	if text != nil && bytes.Equal(before, text) {
+		return nil
 	}
 	if before != nil {
 		if err := replace(f.path(state, ".tfstate.backup"), before); err != nil {
@@ -136,18 +146,26 @@ func replace(name string, text []byte) error {
 	return folder.Close()
 }
 
-// keepInfo keeps what a run says of itself for other servers, and for this one after it was started again. It is for
-// people to read, so that it cannot be kept is no failure.
-func (f *folder) keepInfo(state string, info []byte) {
-	if os.MkdirAll(filepath.Dir(f.path(state, "")), 0o700) == nil {
-		_ = replace(f.path(state, ".lock"), info)
+// forgetInfo removes what the run of that token has said of itself, and never that of a later one. Who is at the state
+// now is not waited for: nobody is shown the words of a run whose token has passed.
+func (f *folder) forgetInfo(ctx context.Context, state string, token uint64) {
+	gate, err := f.files.Mutex(state, nil).TryLock(ctx)
+	if err != nil {
+		return
 	}
+	if newest, err := f.newest(state); err == nil && newest <= token {
+		_ = os.Remove(f.path(state, ".lock"))
+	}
+	_ = gate.Unlock(context.WithoutCancel(ctx))
 }
 
-func (f *folder) forgetInfo(state string) { _ = os.Remove(f.path(state, ".lock")) }
-
-// info returns what the run says of itself that has the lock, as far as is known.
-func (f *folder) info(state string) []byte {
+// info returns what the run has said of itself whose lock has that token, as far as is known. Of engines that do not
+// tell tokens it is 0, and the last run's words are taken. The token is read first: whatever is raised later, the words
+// are not older.
+func (f *folder) info(state string, token uint64) []byte {
+	if newest, err := f.newest(state); token != 0 && (err != nil || newest != token) {
+		return nil
+	}
 	text, err := os.ReadFile(f.path(state, ".lock"))
 	if err != nil || !json.Valid(text) {
 		return nil

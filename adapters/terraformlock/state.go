@@ -3,24 +3,10 @@ package terraformlock
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/interlock-go/interlock"
 )
-
-// readAll reads a body of at most so many bytes, or answers for it.
-func readAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		http.Error(w, "the body is too large for this server", http.StatusRequestEntityTooLarge)
-	case err != nil:
-		http.Error(w, "the body did not arrive whole", http.StatusBadRequest)
-	}
-	return body, err == nil
-}
 
 // get answers with a state. That there is none yet is 404, which Terraform takes as an empty state.
 func (b *Backend) get(w http.ResponseWriter, state string) {
@@ -32,7 +18,7 @@ func (b *Backend) get(w http.ResponseWriter, state string) {
 		http.Error(w, "there is no such state yet", http.StatusNotFound)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text)
+		b.writeAll(w, text)
 	}
 }
 
@@ -42,7 +28,7 @@ func (b *Backend) write(w http.ResponseWriter, r *http.Request, state string, ke
 	var text []byte
 	if keeps {
 		var ok bool
-		if text, ok = readAll(w, r, b.o.MaxState); !ok {
+		if text, ok = b.readAll(w, r, b.o.MaxState); !ok {
 			return
 		}
 		if !json.Valid(text) {

@@ -94,7 +94,7 @@ func (h *host) answer(ctx context.Context, handler http.Handler, end func()) err
 	defer stop()
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, WriteTimeout: time.Minute, // the page's streams have deadlines of their own
+		IdleTimeout: 2 * time.Minute, WriteTimeout: time.Minute, // streams and states have deadlines of their own
 		MaxHeaderBytes: 64 << 10,
 		TLSConfig:      &tls.Config{Certificates: h.certificates, MinVersion: tls.VersionTLS12},
 		ErrorLog:       slog.NewLogLogger(h.o.Logger.Handler(), slog.LevelWarn),

@@ -43,7 +43,9 @@ func serveStates(ctx context.Context, o *webpage.States) error {
 	end := func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), webpage.ClosingTime)
 		defer cancel()
-		_ = states.Close(bounded)
+		if err := states.Close(bounded); err != nil {
+			o.Logger.Warn("interlock: locks were not given back, and end with their leases", "err", err)
+		}
 	}
 	defer end()
 	return h.answer(ctx, known(h.tokens, states), end)
