@@ -10,12 +10,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// twin is one call of Acquire or Requeue, made on both sides.
+// twin is one call of Acquire, Requeue, Convert or Adopt, made on both sides.
 type twin struct {
 	req    driver.Request
 	client int
 	give   *driver.Release // of a Requeue
 	beside string          // of a Convert
+	adopts string          // of an Adopt
 	sides  [sides]*call
 }
 
@@ -64,8 +65,8 @@ func (l *losses) of(side int, id string) int {
 }
 
 // begin makes a call on both sides, one after the other, and returns when each has been answered or put into the queue.
-func (h *history) begin(r driver.Request, client int, give *driver.Release, beside string) *twin {
-	w := &twin{req: r, client: client, give: give, beside: beside}
+func (h *history) begin(w *twin) *twin {
+	h.t.Helper()
 	for side := range w.sides {
 		c := h.launch(side, w)
 		w.sides[side] = c
@@ -73,7 +74,7 @@ func (h *history) begin(r driver.Request, client int, give *driver.Release, besi
 		case <-c.done:
 		case <-c.queued:
 		case <-time.After(patience):
-			h.fail("%s of %s: no word", sideNames[side], r.ID)
+			h.fail("%s of %s: no word", sideNames[side], w.req.ID)
 		}
 	}
 	h.calls = append(h.calls, w)
@@ -99,6 +100,8 @@ func (h *history) launch(side int, w *twin) *call {
 			c.grant, c.err = e.Requeue(ctx, w.give, &r)
 		case w.beside != "":
 			c.grant, c.err = e.Convert(ctx, w.beside, &r)
+		case w.adopts != "":
+			c.grant, c.err = e.Adopt(ctx, w.adopts, &r)
 		default:
 			c.grant, c.err = e.Acquire(ctx, &r)
 		}
@@ -135,6 +138,7 @@ var classes = []struct {
 	{"unsupported", driver.ErrUnsupported},
 	{"conflict", driver.ErrConflict},
 	{"deadlock", driver.ErrDeadlock},
+	{"nested", driver.ErrNested},
 	{"not held", driver.ErrNotHeld},
 	{"held", driver.ErrHeld},
 	{"canceled", context.Canceled},

@@ -30,24 +30,28 @@ func soon(ctx context.Context, is func() bool) {
 // step does one thing on both sides.
 func (h *history) step() {
 	switch n := h.draw(100); {
-	case n < 32:
+	case n < 30:
 		h.acquire()
-	case n < 36:
+	case n < 34:
 		h.acquireAll()
-	case n < 44:
+	case n < 41:
 		h.convert()
-	case n < 64:
+	case n < 58:
 		h.release()
-	case n < 70:
+	case n < 64:
 		h.undo()
-	case n < 76:
+	case n < 70:
 		h.giveUp()
-	case n < 82:
+	case n < 75:
 		h.renew()
-	case n < 86:
+	case n < 79:
 		h.breakOne()
-	case n < 93:
+	case n < 85:
 		h.requeue()
+	case n < 90:
+		h.adopt()
+	case n < 95:
+		h.resize()
 	default:
 		h.copy()
 	}
@@ -69,7 +73,8 @@ func (h *history) request(key driver.Key) driver.Request {
 	case driver.KindRWMutex:
 		r.Mode = driver.Mode(h.draw(3))
 	case driver.KindSemaphore:
-		r.Mode, r.Limit, r.Weight = driver.Shared, 3+h.draw(10)/9, 1+h.draw(3)
+		r.Mode, r.Limit = driver.Shared, h.limit+h.draw(10)/9
+		r.Weight = 1 + h.draw(min(3, r.Limit))
 		if h.draw(8) == 0 {
 			r.Mode = driver.Exclusive
 		}
@@ -83,7 +88,7 @@ func (h *history) ask(r driver.Request, give *driver.Release, beside string) *tw
 	r.Client = fmt.Sprint("client ", client)
 	h.note("acquire %s %q %s: mode %d, owner %q named %v, try %v, %d of %d, by client %d, giving %v, beside %q",
 		r.Kind, r.Name, r.ID, r.Mode, r.Owner, r.Named, r.Try, r.Weight, r.Limit, client, given(give), beside)
-	w := h.begin(r, client, give, beside)
+	w := h.begin(&twin{req: r, client: client, give: give, beside: beside})
 	h.ids = append(h.ids, w)
 	return w
 }
@@ -293,11 +298,10 @@ func (h *history) copy() {
 		return
 	}
 	w := from[h.draw(len(from))]
-	r := w.req
-	r.Try = h.draw(3) > 0
-	client := w.client
-	h.note("copy of %s, try %v, by client %d", r.ID, r.Try, client)
-	h.begin(r, client, nil, w.beside)
+	again := &twin{req: w.req, client: w.client, beside: w.beside, adopts: w.adopts}
+	again.req.Try = h.draw(3) > 0
+	h.note("copy of %s, try %v, by client %d", again.req.ID, again.req.Try, again.client)
+	h.begin(again)
 }
 
 // giveAllBack ends everything. Nothing must be left on the server but floors of tokens, and tombstones that end.

@@ -42,6 +42,8 @@ type engine interface {
 	driver.Requeuer
 	driver.MultiAcquirer
 	driver.Converter
+	driver.Adopter
+	driver.Resizer
 	driver.Inspector
 	driver.Breaker
 }
@@ -64,6 +66,7 @@ type history struct {
 	keys    []driver.Key
 	crowded driver.Key           // where most happens in this chapter
 	named   int                  // how many of ten requests in this chapter have a named owner
+	limit   int                  // with which most permits are asked for
 	lease   func() time.Duration // of the next request
 	calls   []*twin              // that are under way
 	ids     []*twin              // the first call of each request
@@ -129,6 +132,7 @@ func newHistory(t *testing.T, open opener, seed uint64, nodes ...*servers.RedisN
 			{Kind: driver.KindMutex, Name: "{x}y"}, // of one slot with the next
 			{Kind: driver.KindMutex, Name: "{x}z"},
 		},
+		limit:   3,
 		lease:   func() time.Duration { return longLease },
 		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),
 	}
