@@ -89,8 +89,8 @@ func (b *Backend) unlockNobody(w http.ResponseWriter, r *http.Request, state str
 	}
 }
 
-// takeOnce tells whether a lock is free by taking it, on an engine that cannot be asked. A run that comes at this moment
-// is refused, so engines that can be asked are.
+// takeOnce tells whether a lock is free by taking it, on an engine that cannot be asked. A run that comes at this
+// moment is refused, so engines that can be asked are.
 func (b *Backend) takeOnce(ctx context.Context, state string) error {
 	lease, err := b.mutex(state, "unlocking").TryLock(ctx)
 	if err == nil {
