@@ -1,22 +1,24 @@
 #!/bin/sh
 # Writes what systems install beside the binary into DIST: completions, the manual page, and a Debian package. No root needed.
-# usage: package.sh DIST VERSION [ARCH BINARY]
+# usage: package.sh DIST VERSION [ARCH BINARY [SPEAKER]]
 #   VERSION   with or without a v
 #   ARCH      amd64 or arm64, the processor that BINARY is for; this machine's by default
 #   BINARY    a static interlock with the build tag full; built from this checkout by default
+#   SPEAKER   the same for this machine, if BINARY is for another; built from this checkout by default
 #
 # SOURCE_DATE_EPOCH dates all files (dpkg-deb sees to it), and is the time of the last commit by default. The same input gives the same
 # bytes.
 set -eu
 umask 022
 export LC_ALL=C TZ=UTC
-if [ $# -ne 2 ] && [ $# -ne 4 ]; then
-	sed -n '3,6s/^# //p' "$0" >&2
+if [ $# -ne 2 ] && [ $# -ne 4 ] && [ $# -ne 5 ]; then
+	sed -n '3,7s/^# //p' "$0" >&2
 	exit 64
 fi
 mkdir -p "$1"
 dist=$(cd "$1" && pwd -P)
-case ${4:-/} in /*) ;; *) set -- "$1" "$2" "$3" "$PWD/$4" ;; esac # the folder changes now
+case ${4:-/} in /*) ;; *) set -- "$1" "$2" "$3" "$PWD/$4" ${5:+"$5"} ;; esac # the folder changes now
+case ${5:-/} in /*) ;; *) set -- "$1" "$2" "$3" "$4" "$PWD/$5" ;; esac
 version=${2#v}
 cd "$(dirname "$0")/.."
 own=$(go env GOHOSTARCH)
@@ -39,15 +41,17 @@ trap 'rm -rf "$work"' EXIT
 
 build() { CGO_ENABLED=0 go build -tags full -trimpath -ldflags='-s -w -buildid=' -o "$1" ./cmd/interlock; }
 
-if [ $# -eq 4 ]; then binary=$4; else
+speaker=${5:-}
+if [ $# -ge 4 ]; then binary=$4; else
 	binary=$work/interlock
 	build "$binary"
 fi
 
 # texts prints what a binary that runs here says of itself. That of another processor says the same, but not here.
 texts() {
-	speaker=$binary
-	if [ "$arch" != "$own" ]; then
+	if [ "$arch" = "$own" ]; then
+		speaker=$binary
+	elif [ -z "$speaker" ]; then
 		speaker=$work/speaker
 		build "$speaker"
 	fi
@@ -96,14 +100,17 @@ changelog() {
 	END
 }
 
-# licences prints those of all modules that the binary links: their authors want them passed on with it.
+# licences prints those of all modules that the binary says it is made of: their authors want them passed on with it.
 licences() {
-	GOOS=linux GOARCH=$arch go list -tags full -deps \
-		-f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/interlock |
-		sort -u | while read -r path its dir; do
-		printf '==== %s %s\n\n' "$path" "$its"
-		cat "$dir"/LICEN[CS]E* # fails where there is none
-	done
+	go version -m "$binary" >"$work/about"
+	awk '$1 == "dep" && $2 !~ "^github.com/interlock-go/interlock(/|$)" { print $2 "@" $3 }' "$work/about" >"$work/parts"
+	[ -s "$work/parts" ]
+	(cd "$work" && GOWORK=off xargs go mod download -json <parts >found)
+	awk -F '"' '$2 == "Path" { path = $4 } $2 == "Version" { its = $4 } $2 == "Dir" { print path, its, $4 }' "$work/found" |
+		while read -r path its dir; do
+			printf '==== %s %s\n\n' "$path" "$its"
+			cat "$dir"/LICEN[CS]E* # fails where there is none
+		done
 	printf '==== Go\n\n'
 	cat "$(go env GOROOT)/LICENSE"
 }

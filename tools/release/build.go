@@ -116,7 +116,8 @@ func (r *release) packAll(ctx context.Context) error {
 			continue
 		}
 		said, err := command{dir: r.repository(), env: env}.
-			output(ctx, script, r.to, strings.TrimPrefix(r.version, "v"), p.arch, r.binary(p))
+			output(ctx, script, r.to, strings.TrimPrefix(r.version, "v"), p.arch, r.binary(p),
+				r.binary(platform{runtime.GOOS, runtime.GOARCH}))
 		if err != nil {
 			return err
 		}
