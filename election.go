@@ -77,6 +77,15 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
+	return e.campaign(ctx, value, false)
+}
+
+// TryCampaign is [Election.Campaign] without waiting: if another leads, or campaigns already, the error is a *HeldError.
+func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error) {
+	return e.campaign(ctx, value, true)
+}
+
+func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease, error) {
 	if err := e.mayBeAsked(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +94,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
 	}
-	return e.candidate(value).acquire(ctx, false)
+	return e.candidate(value).acquire(ctx, try)
 }
 
 // candidate is how the election is asked for with that value.

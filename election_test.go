@@ -65,6 +65,34 @@ func TestCampaign_OneLeads_WithItsValue_AndTheNextFollows(t *testing.T) {
 	})
 }
 
+func TestTryCampaign_LeadsAtOnce_OrSaysWhoDoes(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, &Options{ClientName: "other:1"})
+		first, err := c.Election("boss", nil).TryCampaign(t.Context(), "host-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var held *HeldError
+		l, err := other.Election("boss", nil).TryCampaign(t.Context(), "host-2")
+		if l != nil || !errors.As(err, &held) || held.Token != first.Token() || time.Since(start) > 0 {
+			t.Errorf("beside a leader: %v, %v after %v; want a *HeldError of token %d at once", l, err,
+				time.Since(start), first.Token())
+		}
+		if _, err := other.Election("boss", nil).TryCampaign(t.Context(), strings.Repeat("v", 256)); err == nil ||
+			errors.Is(err, ErrHeld) {
+			t.Errorf("with a value that is too long: %v", err)
+		}
+		mustUnlock(t, first)
+		next, err := other.Election("boss", nil).TryCampaign(t.Context(), "host-2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLeader(t, c, next, "host-2")
+		mustUnlock(t, next)
+	})
+}
+
 func TestCampaign_WhoGivesUp_LeavesTheNextItsOwnValue(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, &Options{ClientName: "other:1"})
