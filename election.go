@@ -80,7 +80,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	return e.campaign(ctx, value, false)
 }
 
-// TryCampaign is [Election.Campaign] without waiting: if another leads, or campaigns already, the error is a *HeldError.
+// TryCampaign is [Election.Campaign] without waiting: if another leads, or campaigns already, the error is a
+// *HeldError.
 func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error) {
 	return e.campaign(ctx, value, true)
 }
