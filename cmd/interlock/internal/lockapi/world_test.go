@@ -63,7 +63,8 @@ func serve(t *testing.T, limit time.Duration, o *Options) *world {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	left := ""
-	for end := time.Now().Add(5 * time.Second); code == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); code == 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond) // real: goroutines do not tell when they have ended
 		buffer := make([]byte, 1<<20)
 		left = string(buffer[:runtime.Stack(buffer, true)])
 		if !strings.Contains(left, "lockapi.(*") && !strings.Contains(left, "interlock.(*Client)") {
@@ -180,7 +181,8 @@ func (w *world) waiters(name string) int {
 // until polls, where nothing tells.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		time.Sleep(5 * time.Millisecond) // real: it asks a server
 		if time.Now().After(end) {
 			w.Fatalf("there is no %s", what)
 		}
