@@ -109,8 +109,8 @@ func t1Cells() []*cell {
 			// when nobody starves any more
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}})
 		}
-		// a proxy before its one server; t2 has the time for those with several, and nothing beside the one whose leases
-		// of a second wait for a disk that other runs use
+		// a proxy before its one server; t2 has the time for those with several, and has nothing beside the one that
+		// waits for its disk: other runs use that too, and leases are short
 		if g.Can(target.Slow) && g.Can(target.ServerKill) && g.Name != "redis-aof" {
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
 		}
