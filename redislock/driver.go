@@ -88,13 +88,7 @@ func (d *Driver) KeyOf(lock driver.Key) string {
 // Judge makes of an error of Conn what an operation of this driver that is one part of a larger one returns: it never
 // says that nothing has happened. op is "acquire", "renew" or "release".
 func (d *Driver) Judge(ctx context.Context, op string, lock driver.Key, err error) error {
-	switch {
-	case d.isClosed():
-		return driver.ErrClosed
-	case ctx.Err() != nil:
-		err = ctx.Err()
-	}
-	return d.sorted(op, lock, err, true)
+	return d.callError(ctx, op, lock, err, true)
 }
 
 // ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back

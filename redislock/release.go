@@ -114,11 +114,17 @@ func lostError(key driver.Key, reason string) error {
 
 // unavailable is the error of a call that brought no answer, or was refused.
 func (d *Driver) unavailable(ctx context.Context, op string, key driver.Key, err error) error {
+	return d.callError(ctx, op, key, err, false)
+}
+
+// callError is the error of a call for key that ended with err. The end of ctx or of the driver is the better reason.
+// With copies, the call may have been made before, so that nobody can say that nothing has happened.
+func (d *Driver) callError(ctx context.Context, op string, key driver.Key, err error, copies bool) error {
 	switch {
 	case d.isClosed():
 		return driver.ErrClosed
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	}
-	return d.sorted(op, key, err, false)
+	return d.sorted(op, key, err, copies)
 }

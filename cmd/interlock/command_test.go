@@ -50,6 +50,7 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 		"help-sem":         {"sem", "--help"},
 		"help-console":     {"console", "--help"},
 		"help-serve":       {"serve", "terraform", "--help"},
+		"help-serve-http":  {"serve", "http", "--help"},
 		"help-top":         {"top", "--help"},
 		"help-exit-codes":  {"help", "exit-codes"},
 		"help-environment": {"help", "environment"},

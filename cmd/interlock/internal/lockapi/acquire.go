@@ -85,41 +85,48 @@ func labelOf(by *Token, label string) string {
 // keep remembers a lease, unless its client has gone or the server is ending: then nobody knows its id, so the lock is
 // given back at once.
 func (s *Server) keep(r *http.Request, h *held) bool {
-	if r.Context().Err() != nil {
-		s.table.cancel(h.id)
-	} else if s.table.put(h) {
+	if r.Context().Err() == nil && s.table.put(h) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.Timeout)
 	defer cancel()
 	_ = h.lease.Unlock(ctx) // what is not confirmed in time goes on in the background
+	s.table.cancel(h.id)    // only now: a request that is repeated would find the lock held
 	return false
 }
 
-// take locks the mutex, and waits at most for so long.
+// take locks the mutex. The engine's answer to the first try has a bound of its own: a wait of milliseconds is one for
+// the lock.
 func (s *Server) take(
 	w http.ResponseWriter, r *http.Request, name string, mutex *interlock.Mutex, wait time.Duration,
 ) (*interlock.Lease, error) {
-	bound := wait
-	if wait == 0 {
-		bound = s.o.Timeout
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), bound)
+	ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.ending, cancel)()
-	if wait == 0 {
-		return mutex.TryLock(ctx)
+	lease, err := mutex.TryLock(ctx)
+	if wait > 0 && errors.Is(err, interlock.ErrHeld) {
+		lease, err = s.wait(w, r, name, mutex, wait)
 	}
+	if err != nil && s.ending.Err() != nil {
+		return nil, errEnding()
+	}
+	return lease, err
+}
+
+// wait locks the mutex as soon as it is free, within limit.
+func (s *Server) wait(
+	w http.ResponseWriter, r *http.Request, name string, mutex *interlock.Mutex, limit time.Duration,
+) (*interlock.Lease, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	defer context.AfterFunc(s.ending, cancel)()
 	// The server's own limits for reading and writing are shorter than a wait. Reading has to go on, because it is how
 	// the server learns that the client has gone.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a server without deadlines has its own rules
-	_ = control.SetWriteDeadline(time.Now().Add(wait + s.o.Timeout))
+	_ = control.SetWriteDeadline(time.Now().Add(limit + s.o.Timeout))
 	defer s.table.wait(name)()
 	lease, err := mutex.Lock(ctx)
-	if err != nil && s.ending.Err() != nil {
-		return nil, errEnding()
-	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) &&
 		!errors.Is(err, interlock.ErrHeld) {
 		return nil, problemf(http.StatusConflict, "held", "the wait ended before the lock was free")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/interlocktest"
 )
 
 func TestLease_IsTakenRenewedShownAndReleased(t *testing.T) {
@@ -151,6 +152,19 @@ func TestAcquire_Waits_AndTellsTheHolder(t *testing.T) {
 	if c := <-waiting; c.Status != http.StatusCreated || c.Wanted {
 		t.Errorf("the next one is %d %s", c.Status, c.Body)
 	}
+}
+
+// The wait is one for the lock, and the engine may take longer to answer.
+func TestAcquire_WithAShortWait_HearsTheEngine(t *testing.T) {
+	t.Parallel()
+	store := interlocktest.New(t, nil)
+	store.SetDelay(100 * time.Millisecond)
+	w := serveOn(t, time.Minute, store.Client(nil), nil)
+	a := w.take(`{"name":"n","wait":0.01}`)
+	if b := w.ask(http.StatusConflict, http.MethodPost, "/v1/leases", `{"name":"n"}`); b.Type != "held" {
+		t.Errorf("the problem is %s", b.Body)
+	}
+	w.ask(http.StatusNoContent, http.MethodDelete, "/v1/leases/"+a.ID, "")
 }
 
 // A client of another server is in another process, for the engine.

@@ -39,11 +39,16 @@ func newWorld(t *testing.T, o *Options) *world {
 // serve is newWorld with the limits that the server has for reading and writing one request.
 func serve(t *testing.T, limit time.Duration, o *Options) *world {
 	t.Helper()
-	url := "mem://" + t.Name()
-	locks, err := interlock.Open(t.Context(), url, nil)
+	locks, err := interlock.Open(t.Context(), "mem://"+t.Name(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, limit, locks, o)
+}
+
+// serveOn is serve with a client of any engine, which it closes.
+func serveOn(t *testing.T, limit time.Duration, locks *interlock.Client, o *Options) *world {
+	t.Helper()
 	w := &world{T: t, server: New(locks, o), locks: locks, described: readDescription(t)}
 	web := httptest.NewUnstartedServer(w.server)
 	web.Config.ReadTimeout, web.Config.WriteTimeout = limit, limit
