@@ -9,13 +9,16 @@ import (
 )
 
 // Context returns a context to run the elector with, once: it ends with parent, with cancel, and the moment this
-// process loses the lead that the elector has; its cause is then the *interlock.LostError. It does not end while
+// process learns that the elector's lead is lost; its cause is then the *interlock.LostError. It does not end while
 // nobody or another leads, nor when the elector gives the lead back. A nil parent panics.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.contexts[&cancel] = struct{}{}
+	if l.led && l.lease != nil && errors.Is(l.lease.Err(), interlock.ErrLost) {
+		cancel(lostLead(l.lease.Err()))
+	}
 	context.AfterFunc(ctx, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -35,6 +38,8 @@ func (l *Lock) ended(lease *interlock.Lease, cause error) {
 		return
 	}
 	for cancel := range l.contexts {
-		(*cancel)(fmt.Errorf("resourcelock: %w", cause))
+		(*cancel)(lostLead(cause))
 	}
 }
+
+func lostLead(cause error) error { return fmt.Errorf("resourcelock: the lead was lost: %w", cause) }

@@ -20,11 +20,13 @@
 //
 // # Losing the lead
 //
-// An elector whose Update fails tries again for RenewDeadline, and stops then. If the engine cannot be reached that is
-// early enough, provided that RenewDeadline and RetryPeriod together are at most LeaseDuration, as in the defaults.
-// If the hold is taken away ([interlock.Client.Break], a server that forgets) or the process stood still, others may
-// lead meanwhile. Therefore run the elector with [Lock.Context]: it ends the moment the lead is lost, and with it the
-// context of OnStartedLeading; OnStoppedLeading follows. A lost lead is not taken again before the elector has stopped.
+// An elector whose Update fails tries again for RenewDeadline, and stops then. If the engine cannot be reached that
+// is early enough, provided that RenewDeadline and RetryPeriod together are at most LeaseDuration, as in the
+// defaults. If the hold is taken away ([interlock.Client.Break], a server that forgets) or the process stood still,
+// others may lead meanwhile. Therefore run the elector with [Lock.Context]: it ends the moment this process learns of
+// the loss, and with it the context of OnStartedLeading; OnStoppedLeading follows. The end of the hold's time is
+// known by this process's own clock, any other loss from the next Update. A lost lead is not taken again before the
+// elector has stopped.
 //
 // What the leader writes may still be under way. Give [Lock.Stamp] to the resource, see package fence.
 //

@@ -157,6 +157,29 @@ func TestElector_WithoutTheEngine_StopsBeforeAnotherLeads(t *testing.T) {
 	hears(t, "the next one to lead", waits.started)
 }
 
+// Between a loss and the moment when the elector has stopped, another context would not hear of it any more.
+func TestContext_MadeAfterALoss_HasEnded(t *testing.T) {
+	t.Parallel()
+	store := interlocktest.New(t, nil)
+	lock, err := resourcelock.New(store.Client(nil), "controller", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := rl.LeaderElectionRecord{HolderIdentity: "a", LeaseDurationSeconds: 3}
+	if err := lock.Create(t.Context(), term); err != nil {
+		t.Fatal(err)
+	}
+	first, cancel := lock.Context(t.Context())
+	defer cancel()
+	store.Lose(interlock.KindElection, "controller")
+	hears(t, "the loss", first.Done())
+	second, cancel := lock.Context(t.Context())
+	defer cancel()
+	if cause := context.Cause(second); !errors.Is(cause, interlock.ErrLost) {
+		t.Errorf("the cause is %v", cause)
+	}
+}
+
 // The records are what other tools and candidates see.
 func TestLock_SaysWhoLeads(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func (l *Lock) sure(lease *interlock.Lease, promise time.Duration) error {
 	}
 	if left := time.Until(lease.Deadline()); left < promise {
 		return fmt.Errorf("resourcelock: %s: the hold is sure for %v only, and %v were needed: the engine answers "+
-			"slowly, or the client's Lease is too short (on engines with sessions: LeaseDuration and half of it)",
+			"slowly, or it has sessions and the client's Lease is shorter than twice LeaseDuration",
 			l.Describe(), left.Round(time.Millisecond), promise)
 	}
 	l.led = true

@@ -38,7 +38,7 @@ type Lock struct {
 // New returns the lock of one candidate. All candidates have elections of the same name. The identity is what others
 // read as the leader's; no two candidates may have the same, not even one after the other: use a random part. It has at
 // most 132 bytes. A nil client panics; the client is the caller's to close, after the elector has ended. On an engine
-// with sessions, the client's Lease must be longer than LeaseDuration by half.
+// with sessions the client's Lease, which is that of its session, must be twice LeaseDuration, and at least 4 s.
 func New(c *interlock.Client, name, identity string) (*Lock, error) {
 	if c == nil {
 		panic("resourcelock: New needs a client")
