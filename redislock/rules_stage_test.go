@@ -364,7 +364,9 @@ func (s *stage) must(is bool, format string, args ...any) {
 // String is for messages of want.
 func (o outcome) String() string {
 	return [...]string{
-		"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer",
+		unreadable: "unreadable", granted: "granted", queued: "queued", parked: "parked", held: "held",
+		wouldWait: "would wait", over: "over", broken: "broken", adopted: "adopted", nested: "nested", stuck: "stuck",
+		orphaned: "orphaned", conflict: "conflict", newer: "newer",
 	}[o]
 }
 

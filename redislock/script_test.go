@@ -35,6 +35,7 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 		{"a quick requeue leaves the others as the general part does", checkQuickRequeue},
 		{"a requeue before one who hears nothing is for the one behind", checkUnheardRequeue},
 		{"a wait that may only be tried is told so", checkWouldWait},
+		{"who wants more than there is any more does not go back to the queue", checkResizedBelowAPush},
 		{"a pushed grant is adopted before it is claimed", checkAdoptedUnclaimed},
 		{"5,000 waiters are served in turn", checkManyWaiters},
 		{"5,000 dead waiters are swept at once", checkManyDead},

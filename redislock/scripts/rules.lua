@@ -322,9 +322,11 @@ local function back(n, h)
 	enter(at(n) and first - 1 or n, h)
 end
 
--- retry gives who let a pushed grant pass another chance, if it lives.
+-- retry gives who let a pushed grant pass another chance, if it lives, and if there still are as many permits as it wants:
+-- at the head of the queue it would block everybody. Who is not there any more hears of the limit when it asks again.
 local function retry(h)
-	if h[STATE] == CLAIMED and not dead(h) then
+	local fewer = h[MODE] == 's' and capacity() > 0 and h[WEIGHT] > capacity()
+	if h[STATE] == CLAIMED and not dead(h) and not fewer then
 		h[MISSED] = judge(h) == 'upgrades' and 1 or h[MISSED] + 1 -- at the end an upgrade would wait for itself
 		back(h[MISSED] <= PATIENCE and first - 1 or after, h)
 	elseif h[STATE] == CLAIMED then
