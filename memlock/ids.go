@@ -40,6 +40,7 @@ type record struct {
 	undone   bool              // it is being taken away, and a late copy may come
 	// it has waited for a condition, and nobody knows yet whether it has taken the lock after that
 	signalled bool
+	from      *Driver // which client asked for it; see Driver.Stall
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.

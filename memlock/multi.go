@@ -27,6 +27,7 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	err := d.do(func(now time.Time, q *state) error {
 		recs, err := q.acquireAll(now, all)
 		for i, rec := range recs {
+			rec.from = d
 			grants[i] = grantOf(rec, all[i].Lease, sent)
 		}
 		return err

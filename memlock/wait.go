@@ -76,6 +76,9 @@ func (d *Driver) begin(
 		return nil, driver.Grant{}, driver.ErrClosed
 	}
 	rec, err := step(time.Now(), s.q)
+	if rec != nil {
+		rec.from = d
+	}
 	if err != nil || rec.phase == held {
 		s.finish()
 		s.unlock()

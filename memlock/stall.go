@@ -1,0 +1,19 @@
+package memlock
+
+import "time"
+
+// Stall is for tests: it makes the holds of this client older by that time, as if its process had stood still for so
+// long and did not know. Holds whose lease is over by that end as expired, and who waits for them gets in. The client is
+// not told: it learns of it by the answer to its next request. Waits, and locks that are kept closed, stay as they are.
+func (d *Driver) Stall(by time.Duration) error {
+	return d.do(func(now time.Time, q *state) error {
+		q.advance(now)
+		for _, rec := range q.records {
+			if rec.from == d && rec.phase == held {
+				q.leases.move(&rec.entry, rec.at.Add(-by))
+			}
+		}
+		q.advance(now)
+		return nil
+	})
+}
