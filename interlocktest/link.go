@@ -22,8 +22,9 @@ func (l *link) Traits() driver.Traits {
 	return traits
 }
 
-// before makes a request wait, and says how it fails.
+// before counts a request, makes it wait, and says how it fails.
 func (l *link) before(ctx context.Context, op, name string) error {
+	l.store.count(op, 1)
 	if delay := l.store.present().delay; delay > 0 {
 		late := time.NewTimer(delay)
 		defer late.Stop()
@@ -33,13 +34,19 @@ func (l *link) before(ctx context.Context, op, name string) error {
 			return &driver.UnavailableError{Op: op, Name: name, Err: ctx.Err()}
 		}
 	}
-	return l.after(op, name)
-}
-
-// after says how the answer to a request is lost.
-func (l *link) after(op, name string) error {
 	if l.store.present().down {
 		return &driver.UnavailableError{Op: op, Name: name, Err: errDown}
+	}
+	return nil
+}
+
+// after says how the reply to a request that was carried out is lost.
+func (l *link) after(op, name string) error {
+	switch f := l.store.present(); {
+	case f.down:
+		return &driver.UnavailableError{Op: op, Name: name, Err: errDown}
+	case f.lost[opOf(op)]:
+		return &driver.UnavailableError{Op: op, Name: name, Err: errLost}
 	}
 	return nil
 }
@@ -138,6 +145,10 @@ func (l *link) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockIn
 			yield(driver.LockInfo{}, err)
 			return
 		}
+		if err := l.after("list", prefix); err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
 		l.Driver.Locks(ctx, prefix)(yield)
 	}
 }
@@ -147,13 +158,19 @@ func (l *link) Break(ctx context.Context, key driver.Key, token uint64) error {
 	return l.do(ctx, "break", key.Name, func() error { return l.Driver.Break(ctx, key, token) })
 }
 
-// Renew fails when the engine is down, and when renewals do.
+// Renew fails when the engine is down, and when renewals do. Renewals whose reply is lost are carried out.
 func (l *link) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
+	l.store.count("renew", len(batch))
 	if f := l.store.present(); f.down || f.noRenewals {
 		for i := range batch {
 			done(i, &driver.UnavailableError{Op: "renew", Name: batch[i].Name, Err: errDown})
 		}
 		return
 	}
-	l.Driver.Renew(ctx, batch, done)
+	l.Driver.Renew(ctx, batch, func(i int, err error) {
+		if lost := l.after("renew", batch[i].Name); lost != nil {
+			err = lost
+		}
+		done(i, err)
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -28,18 +27,15 @@ type Store struct {
 
 	mu      sync.Mutex // guards what follows
 	faults  faults
-	clients []func() error // closes each
+	asked   [ops]int // how many requests clients have sent
+	clients []member
 }
 
-// faults are what goes wrong at present.
-type faults struct {
-	down       bool
-	noRenewals bool
-	delay      time.Duration
+// member is a client of the store, and its way there.
+type member struct {
+	client *interlock.Client
+	link   *link
 }
-
-// errDown is the cause of failures that a test has asked for.
-var errDown = errors.New("interlocktest: the test has made the engine unavailable")
 
 // New returns a store that lives as long as the test. At the test's end, after its deferred calls and its own clean-up,
 // New reports locks that are still held as errors of the test, and closes all clients. Before it reports one it waits
@@ -69,37 +65,8 @@ func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients = append(s.clients, func() error { return errors.Join(c.Close(), d.Close()) })
+	s.clients = append(s.clients, member{c, d})
 	return c
-}
-
-// SetDown makes the engine unavailable, or available again: requests fail with interlock.ErrUnavailable, and what they
-// would have done is not done. A request that waits goes on waiting, but is not told of its grant. Holds last for as
-// long as they are trusted, and are lost then (interlock.LostUnconfirmed).
-func (s *Store) SetDown(down bool) { s.change(func(f *faults) { f.down = down }) }
-
-// FailRenewals makes renewals alone fail with interlock.ErrUnavailable, or lets them succeed again. Holds are lost when
-// they are trusted no more.
-func (s *Store) FailRenewals(fail bool) { s.change(func(f *faults) { f.noRenewals = fail }) }
-
-// SetDelay makes each request take so much longer before it has an effect. Renewals are not delayed.
-func (s *Store) SetDelay(d time.Duration) { s.change(func(f *faults) { f.delay = d }) }
-
-// Lose ends all holds of a lock, as an operator does by interlock break: the leases are lost with interlock.LostBroken,
-// and the next waiter gets the lock. A lock that nobody holds ends the test: it would test nothing.
-func (s *Store) Lose(kind interlock.Kind, name string) {
-	s.t.Helper()
-	ctx, key := context.WithoutCancel(s.t.Context()), driver.Key{Kind: kind, Name: name}
-	info, err := s.root.Look(ctx, key)
-	if err == nil && len(info.Holders) == 0 {
-		err = driver.ErrNotHeld
-	}
-	for _, h := range info.Holders {
-		err = errors.Join(err, s.root.Break(ctx, key, h.Token))
-	}
-	if err != nil {
-		s.t.Fatalf("interlocktest: lose %s %q: %v", kind, name, err)
-	}
 }
 
 // settling is how long a hold may take to end that nobody has any more: clients give back in the background what they
@@ -144,22 +111,10 @@ func (s *Store) close() {
 	s.mu.Lock()
 	clients := s.clients
 	s.mu.Unlock()
-	for _, end := range clients {
-		if err := end(); err != nil {
+	for _, m := range clients {
+		if err := errors.Join(m.client.Close(), m.link.Close()); err != nil {
 			s.t.Errorf("interlocktest: close a client: %v", err)
 		}
 	}
 	_ = s.root.Close()
-}
-
-func (s *Store) change(f func(*faults)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(&s.faults)
-}
-
-func (s *Store) present() faults {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.faults
 }

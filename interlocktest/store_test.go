@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,12 +19,21 @@ type recorder struct {
 	testing.TB
 	cleanup []func()
 	errors  []string
+	fatal   string // why it was ended
 }
 
 func (r *recorder) Helper()          {}
 func (r *recorder) Cleanup(f func()) { r.cleanup = append(r.cleanup, f) }
 func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatal(args ...any)                 { r.stop(fmt.Sprint(args...)) }
+func (r *recorder) Fatalf(format string, args ...any) { r.stop(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) stop(why string) {
+	r.fatal = why
+	runtime.Goexit()
 }
 
 // end runs what the test has registered, as the testing package does.

@@ -1,0 +1,121 @@
+package interlocktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// faults are what goes wrong at present.
+type faults struct {
+	down       bool
+	noRenewals bool
+	delay      time.Duration
+	lost       [ops]bool // whose replies are lost
+}
+
+// Causes of failures that a test has asked for.
+var (
+	errDown = errors.New("interlocktest: the test has made the engine unavailable")
+	errLost = errors.New("interlocktest: the test has lost the reply; the request was carried out")
+)
+
+// SetDown makes the engine unavailable, or available again: requests fail with interlock.ErrUnavailable, and what they
+// would have done is not done. A request that waits goes on waiting, but is not told of its grant. Holds last for as
+// long as they are trusted, and are lost then (interlock.LostUnconfirmed).
+func (s *Store) SetDown(down bool) { s.change(func(f *faults) { f.down = down }) }
+
+// FailRenewals makes renewals alone fail with interlock.ErrUnavailable, or lets them succeed again. Holds are lost when
+// they are trusted no more.
+func (s *Store) FailRenewals(fail bool) { s.change(func(f *faults) { f.noRenewals = fail }) }
+
+// LoseReplies makes the replies to one kind of request get lost, or arrive again: the engine carries the request out, and
+// the client gets interlock.ErrUnavailable. A client takes back what it may have been granted in this way, and repeats a
+// release, so it is done in the end.
+func (s *Store) LoseReplies(op Op, lose bool) {
+	s.t.Helper()
+	s.check(op)
+	s.change(func(f *faults) { f.lost[op] = lose })
+}
+
+// SetDelay makes each request take so much longer before it has an effect. Renewals are not delayed.
+func (s *Store) SetDelay(d time.Duration) { s.change(func(f *faults) { f.delay = d }) }
+
+// Lose ends all holds of a lock, as an operator does by interlock break: the leases are lost with interlock.LostBroken,
+// and the next waiter gets the lock. A lock that nobody holds ends the test: it would test nothing.
+func (s *Store) Lose(kind interlock.Kind, name string) {
+	s.t.Helper()
+	ctx, key := context.WithoutCancel(s.t.Context()), driver.Key{Kind: kind, Name: name}
+	info, err := s.root.Look(ctx, key)
+	if err == nil && len(info.Holders) == 0 {
+		err = driver.ErrNotHeld
+	}
+	for _, h := range info.Holders {
+		err = errors.Join(err, s.root.Break(ctx, key, h.Token))
+	}
+	if err != nil {
+		s.t.Fatalf("interlocktest: lose %s %q: %v", kind, name, err)
+	}
+}
+
+// Suspend makes c as a process that stood still for d and does not know it yet, stopped by a debugger or with its
+// virtual machine: time has passed for the engine and not for c. Holds of c whose lease is over by that are free, and
+// the next waiter has them, while c still trusts its leases; it learns of the loss by the reply to its next request.
+// What c writes until then only a fence refuses. c must be a client of this store.
+func (s *Store) Suspend(c *interlock.Client, d time.Duration) {
+	s.t.Helper()
+	s.mu.Lock()
+	clients := s.clients
+	s.mu.Unlock()
+	at := slices.IndexFunc(clients, func(m member) bool { return m.client == c })
+	switch {
+	case at < 0:
+		s.t.Fatal("interlocktest: Suspend: the client is not one that this store's Client returned")
+	case d <= 0:
+		s.t.Fatalf("interlocktest: Suspend: %v is no time to stand still for", d)
+	default:
+		_ = clients[at].link.Stall(d) // it fails once the store is closed, when nothing is held
+	}
+}
+
+// Requests is how many requests of that kind all clients have sent so far, failed ones included: what a program costs a
+// server. Renewals of several holds travel together and count one each; what the client settles by itself, such as the
+// next goroutine of the process that gets a lock, is no request.
+func (s *Store) Requests(op Op) int {
+	s.t.Helper()
+	s.check(op)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[op]
+}
+
+// check ends the test if there is no such request.
+func (s *Store) check(op Op) {
+	s.t.Helper()
+	if op >= ops {
+		s.t.Fatalf("interlocktest: there is no Op %d; use OpAcquire, OpRenew, OpRelease or OpOther", op)
+	}
+}
+
+// count notes that n requests are sent.
+func (s *Store) count(word string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[opOf(word)] += n
+}
+
+func (s *Store) change(f func(*faults)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.faults)
+}
+
+func (s *Store) present() faults {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults
+}
