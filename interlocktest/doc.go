@@ -13,7 +13,9 @@
 //		})
 //	}
 //
-// Each call of Client is as another process: its holds exclude those of the others. The faults concern all clients.
+// Each call of Client is as another process: its holds exclude those of the others. Faults concern all clients, but for
+// Suspend. docs/testing.md says what the code under test sees of each.
+//
 // Inside a testing/synctest bubble leases run by the bubble's clock, so an hour of renewals takes no time, and
 // synctest.Wait replaces every sleep. New and Client must then be called in the bubble. Outside of one, time is real.
 //

@@ -33,9 +33,9 @@ func (s *Store) SetDown(down bool) { s.change(func(f *faults) { f.down = down })
 // they are trusted no more.
 func (s *Store) FailRenewals(fail bool) { s.change(func(f *faults) { f.noRenewals = fail }) }
 
-// LoseReplies makes the replies to one kind of request get lost, or arrive again: the engine carries the request out, and
-// the client gets interlock.ErrUnavailable. A client takes back what it may have been granted in this way, and repeats a
-// release, so it is done in the end.
+// LoseReplies loses the replies to one kind of request, or lets them arrive again. The engine carries the request out,
+// and the client gets interlock.ErrUnavailable. It takes back what it may have been granted in this way, and repeats a
+// release. Holds whose renewals get no reply are lost when they are trusted no more; the engine keeps them for longer.
 func (s *Store) LoseReplies(op Op, lose bool) {
 	s.t.Helper()
 	s.check(op)
@@ -62,10 +62,10 @@ func (s *Store) Lose(kind interlock.Kind, name string) {
 	}
 }
 
-// Suspend makes c as a process that stood still for d and does not know it yet, stopped by a debugger or with its
-// virtual machine: time has passed for the engine and not for c. Holds of c whose lease is over by that are free, and
-// the next waiter has them, while c still trusts its leases; it learns of the loss by the reply to its next request.
-// What c writes until then only a fence refuses. c must be a client of this store.
+// Suspend makes c a process that stood still for d and does not know it yet, as one whose virtual machine was paused:
+// time has passed for the engine, and not for c. Locks of c whose lease has ended are free, and the next waiter gets
+// them, while c still trusts its leases. It learns of the loss by the reply to its next request; what it writes until
+// then only a fence refuses. c must be a client of this store.
 func (s *Store) Suspend(c *interlock.Client, d time.Duration) {
 	s.t.Helper()
 	s.mu.Lock()

@@ -51,7 +51,7 @@ func TestStore_LoseReplies_OfRenew_LosesTheHold_WhichOthersGetLater(t *testing.T
 		select {
 		case <-lease.Lost():
 		case <-time.After(time.Hour):
-			t.Error("replies that are lost do not end the trust")
+			t.Fatal("replies that are lost do not end the trust")
 		}
 		var lost *interlock.LostError
 		if !errors.As(lease.Err(), &lost) || lost.Reason != interlock.LostUnconfirmed {
