@@ -124,17 +124,22 @@ func (f *lockFile) free() { _ = flock(f.fd, syscall.LOCK_UN) }
 
 // duplicate returns a second descriptor of the same open file, which has the same lock.
 func (f *lockFile) duplicate() (*os.File, error) {
-	// ForkLock: no child may be forked between dup and the flag that keeps the descriptor out of it.
-	syscall.ForkLock.RLock()
-	fd, err := syscall.Dup(f.fd)
-	if err == nil {
-		syscall.CloseOnExec(fd)
-	}
-	syscall.ForkLock.RUnlock()
+	fd, err := duplicate(f.fd)
 	if err != nil {
 		return nil, pathError("lock file", f.path, err)
 	}
 	return os.NewFile(uintptr(fd), f.path), nil
+}
+
+func duplicate(fd int) (int, error) {
+	// No child may be forked between dup and the flag that keeps the descriptor out of it.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	own, err := syscall.Dup(fd)
+	if err == nil {
+		syscall.CloseOnExec(own)
+	}
+	return own, err
 }
 
 func flock(fd, how int) error {

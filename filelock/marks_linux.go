@@ -1,6 +1,11 @@
 package filelock
 
-import "syscall"
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"syscall"
+)
 
 // Beside the flock, processes mark bytes of the lock file with OFD locks (open file description locks, fcntl), which
 // flock(2) does not see on local Linux file systems, nor the other way round. Like the flock they belong to the open
@@ -86,6 +91,12 @@ func (f *lockFile) dropMarks() { _ = setMark(f.fd, syscall.F_UNLCK, firstMark, t
 
 // isHeld reports whether another open file than fd has the lock with a record of ours.
 func isHeld(fd int) bool { return marked(fd, held, 1) }
+
+// hasLocks reports whether the open file of fd has a flock or a mark. Without /proc that is not known.
+func hasLocks(fd int) bool {
+	info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	return bytes.Contains(info, []byte("\nlock:"))
+}
 
 // giveWay lets a waiter run that was woken but is not running yet. It is called by who would queue behind others: with
 // all processors busy and short holds, it would otherwise reach the free turnstile first, and get more than its share.

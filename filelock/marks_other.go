@@ -31,6 +31,9 @@ func (f *lockFile) dropMarks() {}
 // isHeld is asked when the lock was found taken. The record then is the holder's, or that of the last one before it.
 func isHeld(descriptor) bool { return true }
 
+// hasLocks is not known here.
+func hasLocks(descriptor) bool { return false }
+
 func giveWay() {}
 
 // lockInside is never called: servable refuses read/write locks and semaphores here.
