@@ -12,12 +12,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-var (
-	errNotTheFile  = errors.New("the descriptor is not open on the lock's file, or that was replaced meanwhile")
-	errHasLocks    = errors.New("the descriptor has a lock already")
-	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
-)
-
 // AcquireOn is Acquire on an open file of the caller's, which must be open for reading and writing at [Driver.Path] of
 // the lock, and have no lock yet. The hold belongs to that open file: it ends when the last process that has the file
 // open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
@@ -32,7 +26,7 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer func() { _ = syscall.Close(f.fd) }() // a duplicate, so what is held stays with the caller's
+	defer f.dispose()
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
@@ -46,7 +40,7 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 	}
 	g, err := d.lock(ctx, a, r, f)
 	if errors.Is(err, errMoved) {
-		err = fmt.Errorf("file: %s: %w", f.path, errNotTheFile)
+		err = pathError("lock file", f.path, errNotTheFile)
 	}
 	if err = d.leave(r, a, err); err != nil {
 		f.unlock()
@@ -55,46 +49,66 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 	return g, nil
 }
 
-// borrow returns file as a lock file, with a descriptor of our own of the same open file.
+// borrow opens the lock's file for a hold that is to belong to the open file of the caller's. The wait for it is not to:
+// if this process is killed, its place in the line must end, whoever has the caller's file.
 func (d *Driver) borrow(key driver.Key, file *os.File) (*lockFile, error) {
-	f := &lockFile{path: d.path(key), key: key}
-	conn, err := file.SyscallConn()
+	f, err := openLockFile(d.path(key), d.dir)
 	if err != nil {
-		return nil, pathError("descriptor for", f.path, err)
+		return nil, err
 	}
-	var failed error
-	err = conn.Control(func(fd uintptr) { f.fd, failed = duplicate(int(fd)) })
-	if err = errors.Join(err, failed); err != nil {
-		return nil, pathError("descriptor for", f.path, err)
-	}
-	if err := f.usable(); err != nil {
-		_ = syscall.Close(f.fd)
-		return nil, fmt.Errorf("file: %s: %w", f.path, err)
+	f.key = key
+	if err := f.borrow(file); err != nil {
+		f.close()
+		return nil, err
 	}
 	return f, nil
 }
 
-// usable checks an open file that is not of our making.
-func (f *lockFile) usable() error {
-	if err := f.identify(); err != nil {
-		return err
+// borrow makes what f will hold that of file.
+func (f *lockFile) borrow(file *os.File) error {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return pathError("descriptor for", f.path, err)
 	}
-	switch same, err := f.atPath(); {
-	case err != nil:
+	own := -1
+	var failed error
+	err = conn.Control(func(fd uintptr) { own, failed = duplicate(int(fd)) })
+	if err = errors.Join(err, failed); err != nil {
+		return pathError("descriptor for", f.path, err)
+	}
+	if err := fit(own, f.id); err != nil {
+		_ = syscall.Close(own)
+		return pathError("lock file", f.path, err)
+	}
+	f.borrows, f.borrowed = true, own
+	return nil
+}
+
+// dispose closes f, and leaves what it holds to the caller's open file.
+func (f *lockFile) dispose() {
+	_ = syscall.Close(f.borrowed)
+	_ = syscall.Close(f.fd)
+}
+
+// fit says what is wrong with an open file that is to get a lock of the file id.
+func fit(fd int, id fileID) error {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
 		return err
-	case !same:
-		return errNotTheFile
 	}
 	switch {
-	case !opensBothWays(f.fd):
+	case idOf(&st) != id:
+		return errNotTheFile
+	case !opensBothWays(fd):
 		return errNotBothWays
-	case hasLocks(f.fd):
+	case hasLocks(fd):
 		return errHasLocks
 	}
 	return nil
 }
 
-// opensBothWays reports whether fd is open for reading and writing: it asks for nothing to be read, and written.
+// opensBothWays reports whether fd is open for reading and writing, as marks need it: it asks for nothing to be read,
+// and written.
 func opensBothWays(fd int) bool {
 	_, reading := pread(fd, nil, 0)
 	_, writing := pwrite(fd, nil, 0)

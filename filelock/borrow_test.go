@@ -80,44 +80,6 @@ func TestAcquireOn_IsListed(t *testing.T) {
 	}
 }
 
-// Readers by descriptor are beside each other, and alone without: also permits.
-func TestAcquireOn_ReadersWritersAndPermits(t *testing.T) {
-	if !tellsHolders {
-		t.Skip("only Linux has them in files")
-	}
-	for name, row := range map[string]struct {
-		first, beside, not *driver.Request
-	}{
-		"read":    {reader("1"), reader("2"), writer("3")},
-		"write":   {writer("1"), nil, reader("3")},
-		"permits": {permits("1", 3, 2), permits("2", 3, 1), permits("3", 3, 2)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := open(t, t.TempDir())
-			shell := shellFile(t, d, row.first.Key)
-			if _, err := d.AcquireOn(t.Context(), row.first, shell); err != nil {
-				t.Fatal(err)
-			}
-			if row.beside != nil {
-				if err := tryInside(t, d, row.beside); err != nil {
-					t.Errorf("beside it: %v", err)
-				}
-			}
-			if err := tryInside(t, d, row.not); !errors.Is(err, driver.ErrHeld) {
-				t.Errorf("what cannot be beside it: got %v", err)
-			}
-			if err := shell.Close(); err != nil {
-				t.Error(err)
-			}
-			again := *row.not
-			again.ID = "4"
-			if err := tryInside(t, d, &again); err != nil {
-				t.Errorf("after the end: %v", err)
-			}
-		})
-	}
-}
-
 // A refusal leaves nothing behind, whatever it is about.
 func TestAcquireOn_WhatCannotBe(t *testing.T) {
 	closed := func(t *testing.T, d *Driver) *os.File {
@@ -156,6 +118,9 @@ func TestAcquireOn_WhatCannotBe(t *testing.T) {
 			_, err := d.AcquireOn(t.Context(), request("1", "x"), row.file(t, d))
 			if err == nil || row.want != nil && !errors.Is(err, row.want) {
 				t.Errorf("got %v", err)
+			}
+			if row.want != nil && driver.Refusal(err) == nil {
+				t.Errorf("it does not say what to do: %v", err)
 			}
 			if !errors.Is(row.want, errHasLocks) {
 				mustTry(t, d, "2", "x")

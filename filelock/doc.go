@@ -28,8 +28,8 @@
 // of flock: memory that goroutines share needs one driver for all of them, which it does see.)
 //
 // A hold ends with its process, also by kill -9, at once. [Driver.File] hands the hold to a child as well, and then it
-// ends with the last of the two. A regular Release ends it whoever has the descriptor. [Driver.AcquireOn] takes a lock on
-// an open file of the caller's, such as a shell's, which then has it.
+// ends with the last of the two. A regular Release ends it whoever has the descriptor. [Driver.AcquireOn] takes a lock
+// on an open file of the caller's, such as a shell's, which then has it.
 //
 // The token is written into the lock file before Acquire returns. It is the larger of the last token plus one and the
 // wall clock in microseconds. There is no fsync: what a power cut can take away are the last records, and the clock has

@@ -16,6 +16,13 @@ var errNotRegular = errors.New("it is not a regular file")
 // errRestless is a path that shows another file each time.
 var errRestless = errors.New("it is another file each time it is looked at")
 
+// What is wrong with an open file that is not of our making; see Driver.AcquireOn.
+var (
+	errNotTheFile  = errors.New("the descriptor is not open on the lock's file, or that was replaced meanwhile")
+	errHasLocks    = errors.New("the descriptor has a lock already")
+	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
+)
+
 // errNoMarks is a lack of open file description locks. A mutex does without them.
 var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
 
@@ -37,6 +44,10 @@ func adviceFor(err error) string {
 		return "name a folder on a local file system"
 	case errors.Is(err, errTokensUsedUp):
 		return "remove the file under its lock"
+	case errors.Is(err, errNotTheFile), errors.Is(err, errNotBothWays):
+		return "open the lock's file for reading and writing, as exec 9<>FILE does in a shell"
+	case errors.Is(err, errHasLocks):
+		return "close it first"
 	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -114,13 +114,13 @@ func lstatID(path string) (fileID, error) {
 }
 
 // tryLock takes the lock if it is free: nil, or EWOULDBLOCK.
-func (f *lockFile) tryLock() error { return flock(f.fd, syscall.LOCK_EX|syscall.LOCK_NB) }
+func (f *lockFile) tryLock() error { return flock(f.holding(), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // awaitLock sleeps in the kernel until it has the lock; a signal ends it with EINTR.
-func (f *lockFile) awaitLock() error { return syscall.Flock(f.fd, syscall.LOCK_EX) }
+func (f *lockFile) awaitLock() error { return syscall.Flock(f.holding(), syscall.LOCK_EX) }
 
 // free gives the flock back.
-func (f *lockFile) free() { _ = flock(f.fd, syscall.LOCK_UN) }
+func (f *lockFile) free() { _ = flock(f.holding(), syscall.LOCK_UN) }
 
 // duplicate returns a second descriptor of the same open file, which has the same lock.
 func (f *lockFile) duplicate() (*os.File, error) {

@@ -22,10 +22,23 @@ type lockFile struct {
 	last   uint64    // the last token that was written here
 	looked time.Time // when it was last found at its path
 
+	// The open file that gets what lasts as long as a hold, the flock and its marks, is that of fd; if borrows, that of
+	// borrowed. A place in the line is fd's in any case: it ends with this process.
+	borrows  bool
+	borrowed descriptor
+
 	slot int // of its record, on locks that several hold at once; see slots_linux.go
 
 	// shared is set when a duplicate of the descriptor was handed out. Guarded by Driver.mu.
 	shared bool
+}
+
+// holding is the descriptor of the open file that gets the lock.
+func (f *lockFile) holding() descriptor {
+	if f.borrows {
+		return f.borrowed
+	}
+	return f.fd
 }
 
 // unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one

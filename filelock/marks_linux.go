@@ -85,9 +85,9 @@ func orUnmarked(err error) error {
 	return nil
 }
 
-func (f *lockFile) markHeld() { _ = setMark(f.fd, syscall.F_RDLCK, held, 1) }
+func (f *lockFile) markHeld() { _ = setMark(f.holding(), syscall.F_RDLCK, held, 1) }
 
-func (f *lockFile) dropMarks() { _ = setMark(f.fd, syscall.F_UNLCK, firstMark, toTheEnd) }
+func (f *lockFile) dropMarks() { _ = setMark(f.holding(), syscall.F_UNLCK, firstMark, toTheEnd) }
 
 // isHeld reports whether another open file than fd has the lock with a record of ours.
 func isHeld(fd int) bool { return marked(fd, held, 1) }

@@ -83,11 +83,11 @@ func (f *lockFile) markSlot(r *driver.Request) error {
 		kind = syscall.F_WRLCK
 	case r.Kind == driver.KindSemaphore:
 		weight = int64(r.Weight)
-		if err := setMark(f.fd, syscall.F_RDLCK, limitMark, int64(r.Limit)); err != nil {
+		if err := setMark(f.holding(), syscall.F_RDLCK, limitMark, int64(r.Limit)); err != nil {
 			return err
 		}
 	}
-	return setMark(f.fd, kind, slotMarks0+int64(f.slot)*slotStride, weight)
+	return setMark(f.holding(), kind, slotMarks0+int64(f.slot)*slotStride, weight)
 }
 
 // limitOf returns the limit that is in force, or 0.

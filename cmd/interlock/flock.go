@@ -8,17 +8,16 @@ import (
 
 // flockWords are flags of flock(1) that run has not, as pflag names them, and what to do instead.
 var flockWords = map[string]string{
-	"--fd":      byDescriptor,
-	"'u' in ":   byDescriptor,
-	"--unlock":  byDescriptor,
+	"'u' in ":   closesIt,
+	"--unlock":  closesIt,
 	"'F' in ":   staysBeside,
 	"--no-fork": staysBeside,
 	"'e' in ":   "a lock is exclusive by itself; beside readers it is -x",
 }
 
 const (
-	byDescriptor = "a shell itself holds a lock by a descriptor, with flock: \"interlock acquire NAME\" shows how"
-	staysBeside  = "run stays beside its command, to forward signals and to give the lock back"
+	closesIt    = "a lock on a descriptor ends when the shell closes it: exec 9>&-"
+	staysBeside = "run stays beside its command, to forward signals and to give the lock back"
 )
 
 // flagError is a flag that there is not, with what to do instead if it is one of flock(1).

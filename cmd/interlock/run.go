@@ -35,12 +35,16 @@ stays held if only interlock itself is killed, unless --close is given.
 
 With --shared the command reads the read/write lock NAME, beside other readers; with --exclusive it writes, alone. A writer
 that waits keeps new readers out. Without either the lock is a mutex: it has nothing to do with the read/write lock of the
-same name, so commands that are to keep readers out need --exclusive.`
+same name, so commands that are to keep readers out need --exclusive.
+
+With --fd there is no command: the lock is taken on a descriptor that the calling shell has open on the lock's file, and
+run ends. The shell holds the lock until it closes the descriptor (exec 9>&-) or ends, with all that inherited it.`
 
 const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
   interlock run deploy --wait 5m -c 'make build && make push'
-  interlock run data --shared -- ./report.sh              # many of these, or one "run data --exclusive"`
+  interlock run data --shared -- ./report.sh              # many of these, or one "run data --exclusive"
+  exec 9<>~/.local/state/interlock/locks/nightly.mutex && interlock run nightly --fd 9   # the shell itself holds it`
 
 // runOptions are the flags of run, and of sem.
 type runOptions struct {
@@ -51,6 +55,7 @@ type runOptions struct {
 	waitGiven, graceGiven      bool
 	noWait, verbose, strict    bool
 	shared, exclusive, close   bool // of run, but for close
+	fd                         int  // of run: a descriptor of the caller's to lock
 	label, owner, shell        string
 	onLost                     string
 	conflictExit, lostExitCode int
@@ -71,6 +76,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.shared, "shared", "s", false, "read: beside other readers of the read/write lock NAME")
 	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "write: alone with the read/write lock NAME")
+	flags.IntVar(&o.fd, "fd", -1, "run no command: lock this descriptor of the calling shell (files only)")
+	flags.Lookup("fd").DefValue = "0" // so that the help shows none
 	a.addJob(cmd, &o)
 	return cmd
 }
@@ -107,6 +114,9 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 			return cmd.Help()
 		}
 		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
+		if cmd.Flags().Changed("fd") {
+			return a.lockDescriptor(cmd.Context(), o, name, argv, cmd.Flags())
+		}
 		if argv, err = o.resolve(name, argv); err != nil {
 			return err
 		}

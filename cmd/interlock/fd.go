@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+)
+
+// descriptorLocker is the file engine's: there a lock can belong to an open file of another process.
+type descriptorLocker interface {
+	Path(key driver.Key) string
+	AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error)
+}
+
+// onDescriptor is a driver whose locks are taken on one open file.
+type onDescriptor struct {
+	driver.Driver
+	locker descriptorLocker
+	file   *os.File
+}
+
+// Acquire takes the lock on the open file.
+func (d *onDescriptor) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return d.locker.AcquireOn(ctx, r, d.file)
+}
+
+// withDescriptor are the flags of run that mean something beside --fd. The others are about the command or its lease.
+var withDescriptor = []string{
+	"fd", "wait", "no-wait", "conflict-exit-code", "shared", "exclusive", "label", "verbose", // and those of all:
+	"url", "output", "timeout",
+}
+
+// lockDescriptor takes the lock on a descriptor that the process has open which started us. When we end, that process
+// still has the open file and with it the lock.
+func (a *app) lockDescriptor(
+	ctx context.Context, o *runOptions, name string, argv []string, flags *pflag.FlagSet,
+) error {
+	if err := o.checkDescriptor(name, argv, flags); err != nil {
+		return err
+	}
+	signals := catchSignals()
+	defer signals.stop()
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }() // leaves the lock alone: it is not the client's
+	if err := e.has(o.kind(), name); err != nil {
+		return err
+	}
+	d, err := e.onDescriptor(o.fd, driver.Key{Kind: o.kind(), Name: name})
+	if err != nil {
+		return err
+	}
+	ctx, done := signals.endWait(ctx)
+	defer done()
+	began := time.Now()
+	grant, err := a.waitOnDescriptor(ctx, d, o, name)
+	var stopped *signalError
+	switch {
+	case err == nil && o.verbose:
+		a.say("got %q on descriptor %d after %s, token %d", name, o.fd, short(time.Since(began)), grant.Token)
+	case err != nil && errors.As(context.Cause(ctx), &stopped):
+		return stopped
+	}
+	return o.conflict(err)
+}
+
+// checkDescriptor checks the flags against each other.
+func (o *runOptions) checkDescriptor(name string, argv []string, flags *pflag.FlagSet) error {
+	var without []string
+	flags.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(withDescriptor, f.Name) {
+			without = append(without, "--"+f.Name)
+		}
+	})
+	switch {
+	case o.fd < 0:
+		return usage("--fd %d is no descriptor", o.fd)
+	case len(argv) > 0:
+		return usage("--fd takes no command: the shell holds the lock until it closes the descriptor")
+	case len(without) > 0:
+		return usage("%s means nothing beside --fd, which runs no command", strings.Join(without, " and "))
+	}
+	if _, err := o.resolve(name, []string{"none"}); err != nil {
+		return err
+	}
+	return nil
+}
+
+// onDescriptor returns the driver that takes the lock on our copy of that descriptor.
+func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
+	locker, ok := e.driver.(descriptorLocker)
+	if !ok {
+		lifetime, instead := e.driver.Traits().Lifetime, "\"interlock run\""
+		if lifetime == driver.Leases {
+			instead = "\"interlock acquire\", whose handle a script renews and releases, or " + instead
+		}
+		return nil, fmt.Errorf("--fd: %w: only a lock in files belongs to a descriptor, on %s a hold ends with its "+
+			"%s; use %s", interlock.ErrUnsupported, e.url, lifetime, instead)
+	}
+	path := locker.Path(key)
+	if why := unfit(fd, path); why != "" {
+		return nil, usage("--fd: descriptor %d %s; the shell opens it first: exec %[1]d<>%[3]s", fd, why, quote(path))
+	}
+	return &onDescriptor{e.driver, locker, os.NewFile(uintptr(fd), path)}, nil
+}
+
+// unfit says why a lock at path cannot be taken on that descriptor, or nothing.
+func unfit(fd int, path string) string {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return "is not open"
+	}
+	var open, there unix.Stat_t
+	err = errors.Join(unix.Fstat(fd, &open), unix.Stat(path, &there))
+	switch {
+	case err != nil, open.Dev != there.Dev, open.Ino != there.Ino:
+		return "is not open on the lock's file"
+	case flags&unix.O_ACCMODE != unix.O_RDWR:
+		return "is not open for reading and writing"
+	}
+	return ""
+}
+
+// waitOnDescriptor tries once, so that it can say who is in the way, and then waits.
+func (a *app) waitOnDescriptor(
+	ctx context.Context, d *onDescriptor, o *runOptions, name string,
+) (driver.Grant, error) {
+	opts := &acquireOptions{wait: o.wait, waitGiven: o.waitGiven, label: o.label}
+	request := func(try bool) *driver.Request {
+		r := opts.request(name, try)
+		r.Kind = o.kind()
+		if o.shared {
+			r.Mode = driver.Shared
+		}
+		return r
+	}
+	grant, err := a.ask(ctx, d, opts, request(true), nil)
+	var held *interlock.HeldError
+	if !errors.As(err, &held) || o.waitGiven && o.wait == 0 {
+		return grant, err
+	}
+	a.tellWaiting(o.verbose, held)
+	return a.ask(ctx, d, opts, request(false), held)
+}
