@@ -49,8 +49,8 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 	return g, nil
 }
 
-// borrow opens the lock's file for a hold that is to belong to the open file of the caller's. The wait for it is not to:
-// if this process is killed, its place in the line must end, whoever has the caller's file.
+// borrow opens the lock's file for a hold that is to belong to the caller's open file. The place in the line is not to:
+// it must end if this process is killed, whoever has the caller's file.
 func (d *Driver) borrow(key driver.Key, file *os.File) (*lockFile, error) {
 	f, err := openLockFile(d.path(key), d.dir)
 	if err != nil {
