@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,18 +31,18 @@ func (d *onDescriptor) Acquire(ctx context.Context, r *driver.Request) (driver.G
 	return d.locker.AcquireOn(ctx, r, d.file)
 }
 
-// withDescriptor are the flags of run that mean something beside --fd. The others are about the command or its lease.
-var withDescriptor = []string{
-	"fd", "wait", "no-wait", "conflict-exit-code", "shared", "exclusive", "label", "verbose", // and those of all:
-	"url", "output", "timeout",
+// notWithDescriptor are the flags of run that mean nothing beside --fd: they are about the command, or a lease.
+var notWithDescriptor = []string{
+	"close", "command", "kill-grace", "lease", "lock-delay", "lost-exit-code", "min-hold", "on-lost", "owner",
+	"strict-release",
 }
 
 // lockDescriptor takes the lock on a descriptor that the process has open which started us. When we end, that process
 // still has the open file and with it the lock.
 func (a *app) lockDescriptor(
-	ctx context.Context, o *runOptions, name string, argv []string, flags *pflag.FlagSet,
+	ctx context.Context, o *runOptions, name string, argv []string, given func(flag string) bool,
 ) error {
-	if err := o.checkDescriptor(name, argv, flags); err != nil {
+	if err := o.checkDescriptor(name, argv, given); err != nil {
 		return err
 	}
 	signals := catchSignals()
@@ -76,20 +74,15 @@ func (a *app) lockDescriptor(
 }
 
 // checkDescriptor checks the flags against each other.
-func (o *runOptions) checkDescriptor(name string, argv []string, flags *pflag.FlagSet) error {
-	var without []string
-	flags.Visit(func(f *pflag.Flag) {
-		if !slices.Contains(withDescriptor, f.Name) {
-			without = append(without, "--"+f.Name)
-		}
-	})
+func (o *runOptions) checkDescriptor(name string, argv []string, given func(flag string) bool) error {
+	if at := slices.IndexFunc(notWithDescriptor, given); at >= 0 {
+		return usage("--%s means nothing beside --fd, which runs no command", notWithDescriptor[at])
+	}
 	switch {
 	case o.fd < 0:
 		return usage("--fd %d is no descriptor", o.fd)
 	case len(argv) > 0:
 		return usage("--fd takes no command: the shell holds the lock until it closes the descriptor")
-	case len(without) > 0:
-		return usage("%s means nothing beside --fd, which runs no command", strings.Join(without, " and "))
 	}
 	if _, err := o.resolve(name, []string{"none"}); err != nil {
 		return err

@@ -115,7 +115,7 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 		}
 		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
 		if cmd.Flags().Changed("fd") {
-			return a.lockDescriptor(cmd.Context(), o, name, argv, cmd.Flags())
+			return a.lockDescriptor(cmd.Context(), o, name, argv, cmd.Flags().Changed)
 		}
 		if argv, err = o.resolve(name, argv); err != nil {
 			return err
