@@ -16,8 +16,10 @@ import (
 // the lock, and have no lock yet. The hold belongs to that open file: it ends when the last process that has the file
 // open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
 //
+// Of several who ask at once with the same open file one gets the lock; on Linux the others are refused.
+//
 // The driver does not know the hold: Release does not find it, and Close leaves it alone. After an error nothing is
-// held.
+// held that was not held before.
 func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error) {
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err
@@ -82,6 +84,21 @@ func (f *lockFile) borrow(file *os.File) error {
 	}
 	f.borrows, f.borrowed = true, own
 	return nil
+}
+
+// vacant refuses a borrowed open file that got a lock after it was borrowed: other processes that have the file may ask
+// too, and to the kernel they are all one. Both would get the lock, and the failure of one would take it from the other.
+func (f *lockFile) vacant() error {
+	if f.borrows && !f.lent && hasLocks(f.borrowed) {
+		return errHasLocks
+	}
+	return nil
+}
+
+// got notes whether the borrowed open file has its lock by f.
+func (f *lockFile) got(err error) error {
+	f.lent = f.borrows && (f.lent || err == nil)
+	return err
 }
 
 // dispose closes f, and leaves what it holds to the caller's open file.

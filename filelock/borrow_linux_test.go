@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -39,5 +40,67 @@ func TestAcquireOn_ReadersWritersAndPermits(t *testing.T) {
 				t.Errorf("after the end: %v", err)
 			}
 		})
+	}
+}
+
+// Two processes ask with the same open file, which to the kernel has one lock. One gets it, and the failure of the other
+// does not take it away.
+func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
+	for name, row := range map[string]struct{ holder, one, two, after *driver.Request }{
+		"mutex": {request("1", "x"), request("2", "x"), request("3", "x"), request("4", "x")},
+		"read":  {writer("1"), reader("2"), reader("3"), writer("4")},
+		"write": {reader("1"), writer("2"), writer("3"), reader("4")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := open(t, dir)
+			if _, err := d.Acquire(t.Context(), row.holder); err != nil {
+				t.Fatal(err)
+			}
+			shell := shellFile(t, d, row.holder.Key)
+			got := make(chan error, 2)
+			for _, r := range []*driver.Request{row.one, row.two} {
+				told, process := make(chan struct{}, 16), open(t, dir)
+				r.Waiting = func(*driver.HeldError) { told <- struct{}{} }
+				go func() {
+					_, err := process.AcquireOn(t.Context(), r, shell)
+					got <- err
+				}()
+				<-told
+			}
+			if err := d.Release(context.Background(), &driver.Release{Key: row.holder.Key, ID: "1"}); err != nil {
+				t.Fatal(err)
+			}
+			first, second := <-got, <-got
+			if first != nil && second != nil || !errors.Is(errors.Join(first, second), errHasLocks) {
+				t.Errorf("want one that has the lock and one that is refused, got %v and %v", first, second)
+			}
+			if err := tryInside(t, d, row.after); !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("the open file has the lock: got %v", err)
+			}
+		})
+	}
+}
+
+// A gate that was taken for a borrowed file is left expressly: a child that is just being forked has its descriptor too.
+func TestBorrow_UnlockLeavesTheGate(t *testing.T) {
+	d := open(t, t.TempDir())
+	key := reader("1").Key
+	f, err := d.borrow(key, shellFile(t, d, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.enterGate(); err != nil {
+		t.Fatal(err)
+	}
+	child, err := f.duplicate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Close() }()
+	f.unlock()
+	f.dispose()
+	if err := tryInside(t, d, reader("2")); err != nil {
+		t.Errorf("got %v", err)
 	}
 }

@@ -114,10 +114,24 @@ func lstatID(path string) (fileID, error) {
 }
 
 // tryLock takes the lock if it is free: nil, or EWOULDBLOCK.
-func (f *lockFile) tryLock() error { return flock(f.holding(), syscall.LOCK_EX|syscall.LOCK_NB) }
+func (f *lockFile) tryLock() error { return f.tryFlock(syscall.LOCK_EX) }
 
 // awaitLock sleeps in the kernel until it has the lock; a signal ends it with EINTR.
-func (f *lockFile) awaitLock() error { return syscall.Flock(f.holding(), syscall.LOCK_EX) }
+func (f *lockFile) awaitLock() error { return f.awaitFlock(syscall.LOCK_EX) }
+
+func (f *lockFile) tryFlock(how int) error {
+	if err := f.vacant(); err != nil {
+		return err
+	}
+	return f.got(flock(f.holding(), how|syscall.LOCK_NB))
+}
+
+func (f *lockFile) awaitFlock(how int) error {
+	if err := f.vacant(); err != nil {
+		return err
+	}
+	return f.got(syscall.Flock(f.holding(), how))
+}
 
 // free gives the flock back.
 func (f *lockFile) free() { _ = flock(f.holding(), syscall.LOCK_UN) }

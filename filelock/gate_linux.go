@@ -60,7 +60,7 @@ func (f *lockFile) tryInside(r *driver.Request, patience time.Duration) error {
 	if err := f.tryGate(r, patience); err != nil {
 		return err
 	}
-	if err := flock(f.holding(), flockMode(r)|syscall.LOCK_NB); err != nil {
+	if err := f.tryFlock(flockMode(r)); err != nil {
 		return err
 	}
 	return f.tryPermits(r)
@@ -127,8 +127,8 @@ func (d *Driver) queueInside(ctx context.Context, a *attempt, r *driver.Request,
 	news.tell()
 	how := flockMode(r)
 	if err := w.wait(ctx, stage{
-		block: func() error { return syscall.Flock(f.holding(), how) },
-		try:   func() error { return flock(f.holding(), how|syscall.LOCK_NB) },
+		block: func() error { return f.awaitFlock(how) },
+		try:   func() error { return f.tryFlock(how) },
 	}); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type lockFile struct {
 	// borrowed. A place in the line is fd's in any case: it ends with this process.
 	borrows  bool
 	borrowed descriptor
+	lent     bool // the borrowed one has got its lock by f, and not by somebody else who has that file
 
 	slot int // of its record, on locks that several hold at once; see slots_linux.go
 
@@ -45,6 +46,13 @@ func (f *lockFile) holding() descriptor {
 // that is just being forked, has the same open file, and the lock would last until it closes its copy too.
 func (f *lockFile) unlock() {
 	f.linger.on = false
+	if f.borrows {
+		f.leaveLine()
+		if !f.lent {
+			return
+		}
+		f.lent = false
+	}
 	f.dropMarks()
 	f.free()
 }
