@@ -43,8 +43,8 @@ func TestAcquireOn_ReadersWritersAndPermits(t *testing.T) {
 	}
 }
 
-// Two processes ask with the same open file, which to the kernel has one lock. One gets it, and the failure of the other
-// does not take it away.
+// Two processes ask with the same open file, which to the kernel has one lock. One gets it, and the failure of the
+// other does not take it away.
 func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 	for name, row := range map[string]struct{ holder, one, two, after *driver.Request }{
 		"mutex": {request("1", "x"), request("2", "x"), request("3", "x"), request("4", "x")},
@@ -82,7 +82,8 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 	}
 }
 
-// A gate that was taken for a borrowed file is left expressly: a child that is just being forked has its descriptor too.
+// A gate that was taken for a borrowed file is left expressly: a child that is just being forked has the descriptor
+// too.
 func TestBorrow_UnlockLeavesTheGate(t *testing.T) {
 	d := open(t, t.TempDir())
 	key := reader("1").Key
