@@ -23,6 +23,7 @@ const (
 	killed          = "a session that is ended frees its locks, and its holder learns of that a moment later"
 	evicted         = "the server throws a lock away while it is held"
 	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
+	tooEarlyForOne  = "a lease ends early on one server when its clock jumps ahead, and its holder had no vote to spare"
 	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
 	tooEarlyThere   = "a lease ends early when a replica takes over whose clock is ahead, or behind and set right"
 	tooEarlyIdle    = "a session that is idle may end early when the server's clock jumps ahead"

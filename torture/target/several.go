@@ -74,7 +74,9 @@ func several() []*Target {
 		{
 			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Syncs: true,
 			Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
-			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
+			Broken: map[Fault]string{
+				Clock: tooEarlyForOne, Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted,
+			},
 			Leases: map[Fault]time.Duration{Clocks: 6 * time.Second},
 			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
 		},
