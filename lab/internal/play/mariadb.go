@@ -11,6 +11,9 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
+// toDatabase is a statement and its answer, in the picture.
+var toDatabase = &story.Message{To: "MariaDB", Way: story.Both}
+
 // MariaDB is a server of a play, with a table of goods.
 type MariaDB struct {
 	p    *Play
@@ -104,5 +107,5 @@ func (s *statements) tell(query string, args []any, answer string, err error) {
 	for _, arg := range args {
 		query = strings.Replace(query, "?", fmt.Sprint(arg), 1)
 	}
-	s.a.p.step(s.a.name, story.Asks, story.Same(query+"  →  "+Answer(answer, err)))
+	s.a.p.said(s.a.name, story.Same(query+"  →  "+Answer(answer, err)), toDatabase)
 }

@@ -45,6 +45,8 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 	}
 	if a.p.state(a.name) == story.Holds {
 		a.p.set(a.name, story.Still)
+	} else {
+		a.p.set(a.name, story.Halted)
 	}
 	return pause
 }
@@ -54,6 +56,8 @@ func (c *Pause) Resume() {
 	c.a.p.Helper()
 	if c.a.p.state(c.a.name) == story.Still {
 		c.a.p.set(c.a.name, story.Holds)
+	} else {
+		c.a.p.set(c.a.name, story.Idle)
 	}
 	c.end(true)
 }
