@@ -57,7 +57,7 @@ func (m *MariaDB) Exec(query string, args ...any) {
 func (m *MariaDB) Stock(n int) {
 	m.p.Helper()
 	m.Exec("UPDATE goods SET number = ? WHERE id = 1", n)
-	m.p.Watch("stock", func() string { return fmt.Sprint(m.Number()) })
+	m.p.Watch("MariaDB: stock", func() string { return fmt.Sprint(m.Number()) })
 	m.p.Say("In stock: %d.", "库存：%d。", n)
 }
 

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/lab/exhibit"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// listing is the code of an exhibit.
+type listing struct {
+	Name  string // as directory/file
+	Lines []codeLine
+}
+
+// codeLine is one line of it. Place is what story.Step.Code calls it.
+type codeLine struct {
+	Number      int
+	Place, Text string
+}
+
+// listings returns the files in which clients were during an act.
+func listings(a *story.Act) []listing {
+	var names []string
+	for i := range a.Steps {
+		for _, place := range a.Steps[i].Code {
+			if name, _, ok := strings.Cut(place, ":"); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	var all []listing
+	for _, name := range names {
+		if text, err := exhibit.Sources.ReadFile(name); err == nil { // a record of an exhibit that is gone has no code
+			all = append(all, listing{name, lines(name, string(text))})
+		}
+	}
+	return all
+}
+
+// lines returns a file's lines without its head: the exhibit begins after the imports.
+func lines(name, text string) []codeLine {
+	var all []codeLine
+	inHead := true
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case inHead && (line == ")" || strings.HasPrefix(line, `import "`)):
+			inHead = false
+			continue
+		case inHead, len(all) == 0 && line == "":
+			continue
+		}
+		n := i + 1
+		all = append(all, codeLine{n, name + ":" + strconv.Itoa(n), strings.ReplaceAll(line, "\t", "    ")})
+	}
+	return all
+}
