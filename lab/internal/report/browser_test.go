@@ -104,7 +104,7 @@ func openPage(t *testing.T, file, fragment string) *tab {
 			t.Errorf("the page complains: %s", c)
 		}
 	})
-	p.must(chromedp.Do(ctx, chromedp.EmulateViewport(1400, 1000)))
+	p.must(chromedp.Do(ctx, chromedp.EmulateViewport(1200, 1000)))
 	p.must(chromedp.Listen(ctx, p.heard))
 	_, err := chromedp.Call(ctx, runtime.Enable, cdp.Empty{})
 	p.must(err)

@@ -21,21 +21,26 @@ type codeLine struct {
 	Place, Text string
 }
 
-// listings returns the files in which clients were during an act.
+// listings returns the files of the exhibits in whose code clients were during an act. What the articles print stands
+// in a file beside the code.
 func listings(a *story.Act) []listing {
-	var names []string
+	var exhibits []string
 	for i := range a.Steps {
 		for _, place := range a.Steps[i].Code {
-			if name, _, ok := strings.Cut(place, ":"); ok && !slices.Contains(names, name) {
-				names = append(names, name)
+			if name, _, ok := strings.Cut(place, "/"); ok && !slices.Contains(exhibits, name) {
+				exhibits = append(exhibits, name)
 			}
 		}
 	}
-	slices.Sort(names)
+	slices.Sort(exhibits)
 	var all []listing
-	for _, name := range names {
-		if text, err := exhibit.Sources.ReadFile(name); err == nil { // a record of an exhibit that is gone has no code
-			all = append(all, listing{name, lines(name, string(text))})
+	for _, dir := range exhibits {
+		files, _ := exhibit.Sources.ReadDir(dir) // a record of an exhibit that is gone has no code
+		for _, file := range files {
+			name := dir + "/" + file.Name()
+			if text, err := exhibit.Sources.ReadFile(name); err == nil && !strings.HasSuffix(name, "_test.go") {
+				all = append(all, listing{name, lines(name, string(text))})
+			}
 		}
 	}
 	return all

@@ -32,16 +32,18 @@ function make(tag, attributes, ...content) {
 const both = (en, zh) => (en === zh ? [en] : [make('span', { lang: 'en' }, en), make('span', { lang: 'zh-CN' }, zh)]);
 
 const states = [
-  ['holds', 'believes to hold it', '认为持有'], ['still', 'stopped while it held it', '持有时停住'], ['halted', 'stopped', '停住'],
-  ['waits', 'waits', '排队'], ['woken', 'woken for nothing', '白醒'], ['dead', 'dead', '已死'],
+  ['holds', 'believing to hold it', '自认为持有'], ['still', 'stopped while holding it', '持有时停住'], ['halted', 'stopped', '停住'],
+  ['waits', 'waiting', '排队'], ['woken', 'woken for nothing', '白醒'], ['dead', 'dead', '已死'],
 ];
 
 /** standing tells in two languages how things stand after a step: what each client believes and each server says. */
 function standing(act, step) {
   const en = [], zh = [];
   for (const [state, inEnglish, inChinese] of states) {
-    const who = act.cast.filter((name) => step.states?.[name] === state).join(', ');
-    if (who) en.push(`${who}: ${inEnglish}`), zh.push(`${who}：${inChinese}`);
+    const who = act.cast.filter((name) => step.states?.[name] === state);
+    if (who.length === 0) continue;
+    en.push(`${inEnglish}: ${who.join(', ')}`);
+    zh.push(`${inChinese}：${who.join('、')}`);
   }
   (act.keys ?? []).forEach((server, i) => {
     const [left, leftZh] = lease(step.left_ms?.[i] ?? 0);
@@ -175,7 +177,7 @@ function spoken() {
     return `${story().id}.${p.number + 1}: ${s.who ? `${s.who}: ` : ''}${text}. ${word(...standing(p.act, s))}.`;
   });
   const [first] = open();
-  if (first) all.push(word('Who gets in next?', '下一个进来的是谁？') + choices(first.q).map(([n, en, zh]) => ` ${n}: ${word(en, zh)}`));
+  if (first) all.push(word('Who gets in next?', '下一个进来的是谁？') + choices(first.q).map(([n, en, zh]) => ` ${n}: ${word(en, zh)}`).join(','));
   return all.join(' ');
 }
 
@@ -329,6 +331,8 @@ function clicked(e) {
 
 function languageChanged() {
   document.documentElement.lang = word('en', 'zh-CN');
+  document.title = word('interlock: the lab', 'interlock: 实验室');
+  document.querySelectorAll('[data-en]').forEach((el) => el.setAttribute('aria-label', word(el.dataset.en, el.dataset.zh)));
   show();
 }
 

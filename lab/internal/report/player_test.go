@@ -1,10 +1,13 @@
 package report
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -43,7 +46,7 @@ func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
 	p.press(kb.ArrowRight)
 	p.wants("#D0-1 .steps li", "A: SET <k> A → OK 0")
 	p.wants("#D0-2 .steps li", "A: Lock → held 0")
-	p.wants("#D0-1 .now", "A: believes to hold it · Redis: A (10.0 s left)")
+	p.wants("#D0-1 .now", "believing to hold it: A · Redis: A (10.0 s left)")
 	p.wants("#D0-1 .lit .chip", "A")
 	if line := eval[string](p, `document.querySelector("#D0-1 .lit").dataset.place`); line != "d03blinddel/lock.go:20" {
 		t.Errorf("the line is %s", line)
@@ -58,7 +61,7 @@ func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
 	p.press(kb.ArrowLeft)
 	p.wants("#D0-1 .steps .current", "time passes 1 ms")
 	p.wants("#D0-2 .steps .current", "B: waits 3 s")
-	p.wants("#D0-2 .now", "A: stopped while it held it · B: waits · Redis: A (3.0 s left)")
+	p.wants("#D0-2 .now", "stopped while holding it: A · waiting: B · Redis: A (3.0 s left)")
 	p.press(kb.End)
 	if a := curtain(p, "#D0-1"); a < 1000 {
 		t.Errorf("at the end the curtain is at %v", a)
@@ -133,10 +136,54 @@ func TestPlayer_Languages_AndPrint(t *testing.T) {
 	if lang := eval[string](p, "document.documentElement.lang"); lang != "zh-CN" {
 		t.Errorf("the page's language is %s", lang)
 	}
+	if label := eval[string](p, `document.querySelector("nav").getAttribute("aria-label")`); label != "实验" {
+		t.Errorf("the list of experiments is labelled %s", label)
+	}
+	if says := eval[string](p, `document.getElementById("live").textContent`); !strings.Contains(says, "下一个进来的是谁？ 1: B, 2: C, 0: 没有人") {
+		t.Errorf("a screen reader is told %s", says)
+	}
 	p.media("print")
 	if n := len(p.shown(".story.on .steps li")); n != 10 {
 		t.Errorf("%d steps are printed, not all 10", n)
 	}
 	p.wants(".controls, .ask, nav, .curtain")
 	p.wants(".story h2", "D0 · 标题")
+}
+
+var screenshots = flag.Bool("screenshots", false, "make the picture of docs/lab.md")
+
+// published is the page in the documentation.
+var published = filepath.Join("..", "..", "..", "docs", "lab", "index.html")
+
+func TestPublishedPage_HasTheCurrentPlayer(t *testing.T) {
+	html, err := os.ReadFile(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{style, script} {
+		if !strings.Contains(string(html), part) {
+			t.Error("docs/lab/index.html has an older player; make it again as docs/lab.md says")
+		}
+	}
+}
+
+func TestPublishedPage_Plays(t *testing.T) {
+	chromium(t)
+	file, err := filepath.Abs(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t, file, "#D3.2")
+	p.wants(".story h2", "D3 · SET NX EX, and a DEL that does not ask")
+	for range 8 {
+		p.press(kb.ArrowRight)
+	}
+	p.wants("#D3-1 .lit .chip", "A") // it has sent DEL
+	if !*screenshots {
+		return
+	}
+	eval[any](p, `document.head.append(Object.assign(document.createElement("style"), {textContent: "* { transition: none !important }"}))`)
+	png, err := chromedp.Run(p.ctx, chromedp.Screenshot(chromedp.CSS(".story.on .acts")))
+	p.must(err)
+	p.must(os.WriteFile(filepath.Join(filepath.Dir(file), "page.png"), png, 0o644))
 }

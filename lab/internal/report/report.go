@@ -5,6 +5,7 @@ package report
 
 import (
 	_ "embed" // the page
+	"fmt"
 	"html/template"
 	"io"
 
@@ -23,6 +24,7 @@ var script string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
 	"draw": draw, "listings": listings, "named": named,
+	"label":  label,
 	"since":  func(a *story.Act, i int) string { return short(a.Steps[i].At - a.Steps[0].At) },
 	"number": func(i int) int { return i + 1 },
 }).Parse(text))
@@ -62,6 +64,16 @@ func both(t story.Text) template.HTML {
 	//nolint:gosec // both are escaped
 	return template.HTML(`<span lang="en">` + template.HTMLEscapeString(en) + `</span>` +
 		`<span lang="zh-CN">` + template.HTMLEscapeString(zh) + `</span>`)
+}
+
+// label returns the attributes of an element whose name only a screen reader tells. The player changes the language.
+func label(chinese bool, en, zh string) template.HTMLAttr {
+	now := en
+	if chinese {
+		now = zh
+	}
+	//nolint:gosec // they are the words of page.html
+	return template.HTMLAttr(fmt.Sprintf(` aria-label="%s" data-en="%s" data-zh="%s"`, now, en, zh))
 }
 
 // named is a step's text with who did it.
