@@ -37,7 +37,7 @@ func TestSteps_OfAnExhibit_TellWhereEachClientIs(t *testing.T) {
 		t.Errorf("a key without an end has %d ms left", last.Left[0])
 	}
 	line := regexp.MustCompile(`^d04getdel/lock\.go:\d+$`)
-	where := []string{set.Code["A"], get.Code["A"], still.Code["A"]}
+	where := []string{set.Code["A"][0], get.Code["A"][0], still.Code["A"][0]}
 	if !line.MatchString(where[0]) || where[0] == where[1] || where[1] == where[2] {
 		t.Errorf("SET, GET, and A that stands still before DEL, are at %q", where)
 	}

@@ -33,7 +33,7 @@ type Play struct {
 	clash  bool            // was told of already
 	over   bool
 	tokens map[uint64]int
-	code   map[string]string // where each client is in its exhibit
+	code   map[string][]string // where each client is in its exhibit
 
 	left atomic.Int64 // of the lease, as whoever looked last has seen; see story.Step.Left
 }
@@ -81,7 +81,7 @@ func (p *Play) Fenced(en, zh string) {
 func (p *Play) begin(a *story.Act) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.act, p.keys, p.states, p.clash, p.code = a, nil, map[string]story.State{}, false, map[string]string{}
+	p.act, p.keys, p.states, p.clash, p.code = a, nil, map[string]story.State{}, false, map[string][]string{}
 	p.story.Acts = append(p.story.Acts, a)
 }
 

@@ -12,7 +12,8 @@ import (
 const (
 	left   = 104 // where time begins
 	column = 26  // of one step, at least
-	spare  = 150 // shared out among the steps by the time that passes between them
+	spare  = 150 // shared out among the steps by the time that passes between them, at least
+	usual  = 620 // the width of a picture, unless it has many steps
 	edge   = 16  // behind the last step
 )
 
@@ -22,15 +23,16 @@ const (
 type axis struct {
 	times []time.Duration
 	xs    []float64 // of the columns
+	spare float64
 }
 
 func newAxis(steps []story.Step) *axis {
-	a := &axis{}
+	a := &axis{spare: max(spare, usual-left-edge-column*float64(len(steps)))}
 	for i := range steps {
 		a.times = append(a.times, steps[i].At)
 	}
 	for i, t := range a.times {
-		a.xs = append(a.xs, tenth(left+column/2+float64(i)*column+spare*a.share(t)))
+		a.xs = append(a.xs, tenth(left+column/2+float64(i)*column+a.spare*a.share(t)))
 	}
 	return a
 }
@@ -51,7 +53,7 @@ func (a *axis) span() time.Duration {
 }
 
 // right is where the picture ends.
-func (a *axis) right() float64 { return left + float64(len(a.times))*column + spare + edge }
+func (a *axis) right() float64 { return left + float64(len(a.times))*column + a.spare + edge }
 
 // exact is where t is on the ruler.
 func (a *axis) exact(t time.Duration) float64 {

@@ -159,7 +159,8 @@ func (p *tab) until(condition string) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			p.Fatalf("waited %v for %s; the page shows\n%s", patience, condition, eval[string](p, "document.body.innerText"))
+			shown := eval[string](p, "document.body.innerText")
+			p.Fatalf("waited %v for %s; the page shows\n%s", patience, condition, shown)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func listings(a *story.Act) []listing {
 	var exhibits []string
 	for i := range a.Steps {
 		for _, place := range a.Steps[i].Code {
-			if name, _, ok := strings.Cut(place, "/"); ok && !slices.Contains(exhibits, name) {
+			if name, _, ok := strings.Cut(place[0], "/"); ok && !slices.Contains(exhibits, name) {
 				exhibits = append(exhibits, name)
 			}
 		}

@@ -65,14 +65,13 @@ func (p *picture) addMarks() {
 		for i := range p.act.Steps {
 			now := p.act.Steps[i].States[name]
 			kind := ""
-			switch {
-			case now == before:
-			case now == story.Dead:
+			switch now {
+			case story.Dead:
 				kind = "killed"
-			case now == story.Still || now == story.Halted:
+			case story.Still, story.Halted:
 				kind = "stopped"
 			}
-			if kind != "" {
+			if kind != "" && now != before {
 				p.Marks = append(p.Marks, mark{p.axis.xs[i], p.Lanes[lane].Middle(), kind})
 			}
 			before = now

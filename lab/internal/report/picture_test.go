@@ -16,7 +16,7 @@ func TestAxis_HasARulerToScale_AndAColumnForEachStep(t *testing.T) {
 			t.Errorf("steps %d and %d are %v apart", i, i+1, a.xs[i]-a.xs[i-1])
 		}
 	}
-	if wait, none := a.xs[1]-a.xs[0], a.xs[2]-a.xs[1]; wait != column+spare/2 || none != column {
+	if wait, none := a.xs[1]-a.xs[0], a.xs[2]-a.xs[1]; wait != column+a.spare/2 || none != column {
 		t.Errorf("half the time is %v wide, and no time %v", wait, none)
 	}
 	first, half, last := a.exact(a.times[0]), a.exact(a.times[1]), a.exact(a.times[4])

@@ -21,10 +21,7 @@ func TestAlign_WaitsForWhatHappensOnBothSides(t *testing.T) {
 		{". .", ". . .", [][2]int{{0, 0}, {1, 1}, {1, 2}}},
 		{"", "A", [][2]int{{-1, 0}}},
 	} {
-		fields := func(s string) []string {
-			return strings.Fields(s)
-		}
-		a, b := fields(c.a), fields(c.b)
+		a, b := strings.Fields(c.a), strings.Fields(c.b)
 		for _, side := range [][]string{a, b} {
 			for i := range side {
 				side[i] = strings.Trim(side[i], ".")
@@ -46,9 +43,14 @@ func TestPairs_PutEveryActBesideTheOneThatItAnswers(t *testing.T) {
 		want [][2]int
 	}{
 		"by place": {[]*story.Act{exhibit("a"), exhibit("b"), answer("x"), answer("y")}, [][2]int{{0, 2}, {1, 3}}},
-		"by title": {[]*story.Act{exhibit("A jump"), exhibit("a pause"), answer("a pause, fenced"), answer("a jump, fenced")},
-			[][2]int{{0, 3}, {1, 2}}},
-		"by number":       {[]*story.Act{exhibit("a"), exhibit("b"), answer("x", 1, 2), answer("y", 2)}, [][2]int{{0, 2}, {1, 2}, {1, 3}}},
+		"by title": {
+			[]*story.Act{exhibit("A jump"), exhibit("a pause"), answer("a pause, fenced"), answer("a jump, fenced")},
+			[][2]int{{0, 3}, {1, 2}},
+		},
+		"by number": {
+			[]*story.Act{exhibit("a"), exhibit("b"), answer("x", 1, 2), answer("y", 2)},
+			[][2]int{{0, 2}, {1, 2}, {1, 3}},
+		},
 		"one for two":     {[]*story.Act{exhibit("a"), exhibit("b"), answer("x")}, [][2]int{{0, 2}, {1, 2}}},
 		"two for one":     {[]*story.Act{exhibit("a"), answer("x"), answer("y")}, [][2]int{{0, 1}, {0, 2}}},
 		"only exhibits":   {[]*story.Act{exhibit("a")}, [][2]int{{0, -1}}},
@@ -87,7 +89,9 @@ func TestQuestions_AreAskedWhenSomebodyMayGetIn(t *testing.T) {
 			{States: standings("A", "holds")}, {States: standings("A", "still")}, {States: standings("A", "holds")},
 		}}, []question{{After: 1, Options: []string{"B"}, Answer: "", Reveal: 2}}},
 		"one after the other": {&story.Act{Cast: []string{"A", "B"}, Steps: []story.Step{
-			{States: standings("A", "holds")}, {States: standings()}, {States: standings("B", "holds"), Kind: story.Fate},
+			{States: standings("A", "holds")},
+			{States: standings()},
+			{States: standings("B", "holds"), Kind: story.Fate},
 			{States: standings("B", "holds", "A", "holds")},
 		}}, []question{
 			{After: 1, Options: []string{"A", "B"}, Answer: "B", Reveal: 2},

@@ -227,13 +227,14 @@ function showCode({ el, step, act }) {
   el.querySelectorAll('.chip').forEach((chip) => chip.remove());
   el.querySelectorAll('.lit').forEach((line) => line.classList.remove('lit'));
   const now = act.steps[step];
-  for (const [who, place] of Object.entries(now?.code ?? {})) {
-    const line = el.querySelector(`[data-place="${CSS.escape(place)}"]`);
-    if (!line) continue;
+  for (const [who, places] of Object.entries(now?.code ?? {})) {
     const stopped = ['still', 'halted'].includes(now.states?.[who]);
-    line.append(make('span', { class: 'chip' }, stopped ? `${who} ❚❚` : who));
-    if (now.kind === 'asks' && now.who === who) {
-      line.classList.add('lit');
+    for (const place of places) { // the callers come last: what they call shows beside them if there is room
+      const line = el.querySelector(`[data-place="${CSS.escape(place)}"]`);
+      if (!line) continue;
+      line.append(make('span', { class: 'chip' }, stopped ? `${who} ❚❚` : who));
+      if (now.who !== who) continue;
+      line.classList.toggle('lit', now.kind === 'asks');
       reveal(line.parentElement, line);
     }
   }

@@ -115,11 +115,20 @@ func TestPlayer_Scrub_Address_AndScenes(t *testing.T) {
 	p := play(t, "#D1.1")
 	p.wants(".story h2", "D1 · a <title>")
 	p.wants("nav a[aria-current]", "D1 a <title>")
-	eval[bool](p, `(e => { e.value = 4; return e.dispatchEvent(new Event("input")); })(document.getElementById("scrub"))`)
+	eval[bool](p, `(scrub => {
+		scrub.value = 4;
+		return scrub.dispatchEvent(new Event("input"));
+	})(document.getElementById("scrub"))`)
 	p.wants("#count", "4 / 6")
 	if says := eval[string](p, `document.getElementById("scrub").getAttribute("aria-valuetext")`); says != "4 of 6" {
 		t.Errorf("the slider says %q", says)
 	}
+	eval[any](p, `(svg => { // on the number of the second step of the left act
+		const box = svg.getBoundingClientRect();
+		const x = svg.querySelectorAll(".step")[1].dataset.x * box.width / svg.viewBox.baseVal.width;
+		svg.dispatchEvent(new MouseEvent("click", {bubbles: true, clientX: box.left + x, clientY: box.top + 50}));
+	})(document.querySelector("#D1-1 .act-picture"))`)
+	p.wants("#count", "2 / 6")
 	p.press("p")
 	p.wants(".story h2", "D0 · a <title>")
 	if hash := eval[string](p, "location.hash"); hash != "#D0.1" {
@@ -139,7 +148,8 @@ func TestPlayer_Languages_AndPrint(t *testing.T) {
 	if label := eval[string](p, `document.querySelector("nav").getAttribute("aria-label")`); label != "实验" {
 		t.Errorf("the list of experiments is labelled %s", label)
 	}
-	if says := eval[string](p, `document.getElementById("live").textContent`); !strings.Contains(says, "下一个进来的是谁？ 1: B, 2: C, 0: 没有人") {
+	says := eval[string](p, `document.getElementById("live").textContent`)
+	if !strings.Contains(says, "下一个进来的是谁？ 1: B, 2: C, 0: 没有人") {
 		t.Errorf("a screen reader is told %s", says)
 	}
 	p.media("print")
@@ -182,7 +192,7 @@ func TestPublishedPage_Plays(t *testing.T) {
 	if !*screenshots {
 		return
 	}
-	eval[any](p, `document.head.append(Object.assign(document.createElement("style"), {textContent: "* { transition: none !important }"}))`)
+	eval[any](p, `document.head.append(make("style", {}, "* { transition: none !important }"))`)
 	png, err := chromedp.Run(p.ctx, chromedp.Screenshot(chromedp.CSS(".story.on .acts")))
 	p.must(err)
 	p.must(os.WriteFile(filepath.Join(filepath.Dir(file), "page.png"), png, 0o644))

@@ -52,7 +52,7 @@ func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 		Chinese bool
 		Style   template.CSS
 		Script  template.JS
-	}{stories, run, lang == story.ZH, template.CSS(style), template.JS(script)}) //nolint:gosec // both are our own files
+	}{stories, run, lang == story.ZH, template.CSS(style), template.JS(script)}) //nolint:gosec // our own files
 }
 
 // both returns a text in both languages, of which the page shows one.

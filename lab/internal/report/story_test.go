@@ -19,7 +19,7 @@ func ask(at time.Duration, who, text string, states map[string]story.State, held
 	return story.Step{
 		At: at, Who: who, Kind: story.Asks, Text: story.Same(text), States: states,
 		Held: []string{held}, Left: []int64{left}, Message: &story.Message{To: "Redis", Way: story.Both},
-		Code: map[string]string{who: "d03blinddel/lock.go:20"},
+		Code: map[string][]string{who: {"d03blinddel/lock.go:20"}},
 	}
 }
 

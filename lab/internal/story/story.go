@@ -74,8 +74,10 @@ type Step struct {
 	// for each of Keys: the milliseconds until the lease ends there, Forever, or 0 if there is none or nobody tells
 	Left []int64 `json:"left_ms,omitempty"`
 
-	Message *Message          `json:"message,omitempty"` // what went over the wire in this step
-	Code    map[string]string `json:"code,omitempty"`    // the line of its exhibit at which each client is, as file:line
+	Message *Message `json:"message,omitempty"` // what went over the wire in this step
+
+	// the lines of its exhibit at which each client is, as file:line: the one that sends, then its callers
+	Code map[string][]string `json:"code,omitempty"`
 }
 
 // Forever is a lease without an end.
