@@ -1,6 +1,6 @@
 module github.com/interlock-go/interlock/lab
 
-go 1.25.0
+go 1.26
 
 replace github.com/interlock-go/interlock => ../
 

@@ -107,7 +107,7 @@ func happenings(steps []story.Step) []string {
 // align returns the moves of a player: on each move both sides go on by a step, and one of them waits where the same
 // happens on both sides later, so that it happens together.
 func align(a, b []string) [][2]int {
-	var rows [][2]int
+	rows := [][2]int{}
 	i, j := 0, 0 // the steps that come next
 	for _, m := range append(common(a, b), [2]int{len(a), len(b)}) {
 		for i < m[0] || j < m[1] {

@@ -40,7 +40,7 @@ const states = [
 function standing(act, step) {
   const en = [], zh = [];
   for (const [state, inEnglish, inChinese] of states) {
-    const who = act.cast.filter((name) => step.states?.[name] === state);
+    const who = (act.cast ?? []).filter((name) => step.states?.[name] === state);
     if (who.length === 0) continue;
     en.push(`${inEnglish}: ${who.join(', ')}`);
     zh.push(`${inChinese}：${who.join('、')}`);
@@ -146,7 +146,7 @@ function neighbour(by) {
 
 /** fromAddress shows what the address names: a story, or one of its scenes as in #D3.2. */
 function fromAddress() {
-  const [, id, n] = /^#([^.]*)\.?(\d*)$/.exec(decodeURIComponent(location.hash)) ?? [];
+  const [, id, n] = /^#([^.]*)\.?(\d*)$/.exec(location.hash) ?? [];
   const i = Math.max(run.findIndex((s) => s.id === id), 0);
   scene(i, Math.min(Math.max(Number(n) - 1, 0), run[i].pairs.length - 1));
 }
@@ -192,10 +192,10 @@ function showPane(pane) {
 }
 
 /** showPicture moves the curtain behind the step that was shown last, and the hand to its instant. */
-function showPicture({ el, step, act }) {
+function showPicture({ el, step }) {
   const heads = [...el.querySelectorAll('.step')];
   heads.forEach((head, i) => head.classList.toggle('current', i === step));
-  const over = step === act.steps.length - 1;
+  const over = step === heads.length - 1;
   const x = step < 0 ? begin : over ? 1e5 : Number(heads[step].dataset.x) + column / 2;
   el.querySelector('.curtain').style.transform = `translateX(${x}px)`;
   const exact = step < 0 ? begin + column / 2 : heads[step].dataset.exact;
@@ -226,7 +226,7 @@ function reveal(box, el) {
 function showCode({ el, step, act }) {
   el.querySelectorAll('.chip').forEach((chip) => chip.remove());
   el.querySelectorAll('.lit').forEach((line) => line.classList.remove('lit'));
-  const now = act.steps[step];
+  const now = act.steps?.[step];
   for (const [who, places] of Object.entries(now?.code ?? {})) {
     const stopped = ['still', 'halted'].includes(now.states?.[who]);
     for (const place of places) { // the callers come last: what they call shows beside them if there is room
@@ -352,6 +352,7 @@ function start() {
   document.addEventListener('keydown', pressed);
   window.addEventListener('hashchange', fromAddress);
   fromAddress();
+  languageChanged(); // a browser may restore the choice of an earlier visit
 }
 
 start();

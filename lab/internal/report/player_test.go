@@ -23,7 +23,8 @@ func play(t *testing.T, fragment string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(w, []*story.Story{example(), second}, story.EN); err != nil {
+	bare := &story.Story{ID: "D2", Acts: []*story.Act{{Title: story.Same("without a step")}}}
+	if err := Write(w, []*story.Story{example(), second, bare, {ID: "D3"}}, story.EN); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -102,6 +103,8 @@ func TestPlayer_Plays_AndStopsForAQuestion(t *testing.T) {
 	eval[string](p, `document.getElementById("pace").value = "250"`)
 	p.press(" ")
 	p.until(`!document.querySelector("#D0-1 .ask").hidden`)
+	eval[any](p, `setTimeout(() => document.body.classList.add("later"), 800)`) // three times the pace
+	p.until(`document.body.classList.contains("later")`)
 	p.wants("#count", "2 / 6")
 	p.press("1", "1")
 	p.until(`document.getElementById("count").textContent === "6 / 6"`)
@@ -129,7 +132,9 @@ func TestPlayer_Scrub_Address_AndScenes(t *testing.T) {
 		svg.dispatchEvent(new MouseEvent("click", {bubbles: true, clientX: box.left + x, clientY: box.top + 50}));
 	})(document.querySelector("#D1-1 .act-picture"))`)
 	p.wants("#count", "2 / 6")
-	p.press("p")
+	p.press("n")
+	p.wants("#count", "0 / 0")
+	p.press("n", kb.ArrowRight, " ", "p", "p")
 	p.wants(".story h2", "D0 · a <title>")
 	if hash := eval[string](p, "location.hash"); hash != "#D0.1" {
 		t.Errorf("the address ends in %s", hash)

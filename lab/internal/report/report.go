@@ -40,6 +40,9 @@ type recorded struct {
 func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 	run := []recorded{}
 	for _, s := range stories {
+		if len(s.Acts) == 0 {
+			continue // there is nothing to play
+		}
 		r := recorded{Story: s, Pairs: pairs(s)}
 		for _, a := range s.Acts {
 			r.Questions = append(r.Questions, questions(a))
