@@ -54,9 +54,10 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 // Resume lets the call go on, and returns when it has ended.
 func (c *Pause) Resume() {
 	c.a.p.Helper()
-	if c.a.p.state(c.a.name) == story.Still {
+	switch c.a.p.state(c.a.name) {
+	case story.Still:
 		c.a.p.set(c.a.name, story.Holds)
-	} else {
+	case story.Halted:
 		c.a.p.set(c.a.name, story.Idle)
 	}
 	c.end(true)

@@ -13,12 +13,12 @@ type order struct {
 // report is what it answers. One with Lost or Renewed answers no order: the process has been told of the loss of its
 // lock, or its lease was renewed.
 type report struct {
-	OK   bool `json:"ok"`
-	Lost bool `json:"lost,omitempty"`
+	Renewed bool `json:"renewed,omitempty"`
 
-	Renewed bool   `json:"renewed,omitempty"`
-	Token   uint64 `json:"token,omitempty"`
-	Nonce   string `json:"nonce,omitempty"`
-	Why     string `json:"why,omitempty"` // held, lost, released, unavailable, deadline, or another error's text
-	N       int64  `json:"n,omitempty"`
+	OK    bool   `json:"ok"`
+	Lost  bool   `json:"lost,omitempty"`
+	Token uint64 `json:"token,omitempty"`
+	Nonce string `json:"nonce,omitempty"`
+	Why   string `json:"why,omitempty"` // held, lost, released, unavailable, deadline, or another error's text
+	N     int64  `json:"n,omitempty"`
 }
