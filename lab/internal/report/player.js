@@ -198,6 +198,9 @@ function showPicture({ el, step }) {
   const over = step === heads.length - 1;
   const x = step < 0 ? begin : over ? 1e5 : Number(heads[step].dataset.x) + column / 2;
   el.querySelector('.curtain').style.transform = `translateX(${x}px)`;
+  const svg = el.querySelector('.act-picture'), box = svg.parentElement; // on a narrow screen it scrolls along
+  const width = svg.viewBox.baseVal.width;
+  box.scrollLeft = (Math.min(x, width) / width) * svg.clientWidth - box.clientWidth;
   const exact = step < 0 ? begin + column / 2 : heads[step].dataset.exact;
   el.querySelector('.hand').style.transform = `translateX(${exact}px)`;
 }

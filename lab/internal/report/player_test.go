@@ -132,6 +132,11 @@ func TestPlayer_Scrub_Address_AndScenes(t *testing.T) {
 		svg.dispatchEvent(new MouseEvent("click", {bubbles: true, clientX: box.left + x, clientY: box.top + 50}));
 	})(document.querySelector("#D1-1 .act-picture"))`)
 	p.wants("#count", "2 / 6")
+	p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(420, 900)))
+	p.press(kb.End)
+	if scrolled := eval[float64](p, `document.querySelector("#D1-1 .picture").scrollLeft`); scrolled < 100 {
+		t.Errorf("on a narrow screen the picture is scrolled by %v", scrolled)
+	}
 	p.press("n")
 	p.wants("#count", "0 / 0")
 	p.press("n", kb.ArrowRight, " ", "p", "p")
