@@ -16,8 +16,8 @@ const (
 	exhibits = lab + "/exhibit"
 )
 
-// shown is the only package that may use exhibits; play has their connections.
-var shown = []string{lab + "/internal/experiment", lab + "/internal/play"}
+// shown are the only packages that may use exhibits; play has their connections, and report prints their code.
+var shown = []string{lab + "/internal/experiment", lab + "/internal/play", lab + "/internal/report"}
 
 // pkg is what go list tells about a package.
 type pkg struct {

@@ -5,8 +5,14 @@ package exhibit
 
 import (
 	"context"
+	"embed"
 	"fmt"
 )
+
+// Sources are the files of the exhibits, which the lab's page shows beside what they do.
+//
+//go:embed d*/*.go
+var Sources embed.FS
 
 // Conn is a connection to a Redis: one command, one reply, which is a string, an int64, nil, or a []any of these. The
 // lab stands between an exhibit and its server here: it writes down what is said, and can make a client stand still

@@ -25,8 +25,10 @@ func d09() *Experiment {
 			p.Sound("interlock's Redlock: one of five dies", "interlock 的 Redlock：五个节点死掉一个")
 			d09quorum(p)
 			p.Sound("wait for the replica before the grant counts (?replicas=1)", "等副本确认之后才算拿到（?replicas=1）")
+			p.Answers(1)
 			d09wait(p)
 			p.Fenced("without waiting: the fence refuses the old holder", "不等副本：由围栏拒绝旧的持有者")
+			p.Answers(1)
 			d09fence(p)
 		},
 	}

@@ -74,6 +74,7 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 		all = append(all, &taker{name, l.Lock, func(context.Context) error { return l.Unlock() }})
 	}
 	got := crowd(p, all, server.AwaitWatches)
+	p.Mark(story.Waits, names()...)
 	p.Say("%d clients wait. Each watches the node /lock.", "%d 个客户端在等，每个都监视节点 /lock。", waiters)
 	begin := server.Woken()
 	a.Freed(holder.Unlock())
@@ -113,6 +114,7 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 		"A 持有锁。它监视自己的节点，好知道运维人员是否收走了锁；也监视锁的节点，直到有别的客户端来要锁。")
 	server.AwaitWatches(2)
 	got := crowd(p, all[1:], func(waiting int) { server.AwaitWatches(waiting + 1) })
+	p.Mark(story.Waits, names()...)
 	p.Say("%d clients wait. Each watches the one node before its own.", "%d 个客户端在等，每个只监视自己前面的那一个节点。", waiters)
 	begin := server.Woken()
 	release(p, holder)

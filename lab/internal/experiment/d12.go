@@ -22,8 +22,10 @@ func d12() *Experiment {
 			d12condition(p, server)
 			d12setTo(p, server)
 			p.Sound("read, check, write in two processes under one lock", "两个进程在同一把锁下读、查、写")
+			p.Answers(1, 2)
 			d12locked(p, server)
 			p.Sound("without a lock: a condition that holds, and a difference", "不用锁：正确的条件，加上差值")
+			p.Answers(3, 4)
 			d12atomic(p, server)
 		},
 	}

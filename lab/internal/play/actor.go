@@ -38,6 +38,7 @@ func (a *Actor) Name() string { return a.name }
 
 // gate is passed before each command. The client stands still here if it is to, and does not pass when it is dead.
 func (a *Actor) gate(args []string) error {
+	a.p.reached(a.name, exhibitLines())
 	if a.stop != nil && a.stop(args) {
 		a.stop = nil
 		a.stopped <- struct{}{}

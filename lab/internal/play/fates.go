@@ -10,6 +10,8 @@ func (c *Process) Stop() {
 	}
 	if c.p.state(c.name) == story.Holds {
 		c.p.set(c.name, story.Still)
+	} else {
+		c.p.set(c.name, story.Halted)
 	}
 	c.p.step(c.name, story.Fate,
 		story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))

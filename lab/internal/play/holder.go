@@ -62,6 +62,9 @@ func (p *Play) holder(locks *interlock.Client, name string) string {
 	if !ok || len(info.Holders) == 0 {
 		return ""
 	}
+	if end := info.Holders[0].Until; !end.IsZero() {
+		p.left.Store(max(time.Until(end).Milliseconds(), 1)) // the engine's clock is this machine's
+	}
 	return info.Holders[0].Client
 }
 

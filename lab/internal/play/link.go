@@ -46,7 +46,7 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	if a.quiet {
 		return reply, err
 	}
-	a.p.step(a.name, story.Asks, l.said(args, reply, err))
+	a.p.said(a.name, l.said(args, reply, err), l.message(err))
 	return reply, err
 }
 
@@ -56,10 +56,28 @@ func (l *Link) said(args []string, reply any, err error) story.Text {
 	if l.label != "" {
 		text = l.label + ": " + text
 	}
-	if refused := servers.RedisError(""); err != nil && !errors.As(err, &refused) {
+	if unanswered(err) {
 		return story.Join(story.Same(text), story.T("no answer", "没有回答"))
 	}
 	return story.Same(text + Answer(reply, err))
+}
+
+// message is the same as the picture shows it.
+func (l *Link) message(err error) *story.Message {
+	m := &story.Message{To: l.label, Way: story.Both}
+	if l.label == "" {
+		m.To = "Redis"
+	}
+	if unanswered(err) {
+		m.Way = story.Lost
+	}
+	return m
+}
+
+// unanswered reports whether no answer came. A refusal is one.
+func unanswered(err error) bool {
+	refused := servers.RedisError("")
+	return err != nil && !errors.As(err, &refused)
 }
 
 // Command is a command as a story tells it. Scripts are cut: the exhibit's own text shows them.

@@ -11,6 +11,9 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
+// toDatabase is a statement and its answer, in the picture.
+var toDatabase = &story.Message{To: "MariaDB", Way: story.Both}
+
 // MariaDB is a server of a play, with a table of goods.
 type MariaDB struct {
 	p    *Play
@@ -54,7 +57,7 @@ func (m *MariaDB) Exec(query string, args ...any) {
 func (m *MariaDB) Stock(n int) {
 	m.p.Helper()
 	m.Exec("UPDATE goods SET number = ? WHERE id = 1", n)
-	m.p.Watch("stock", func() string { return fmt.Sprint(m.Number()) })
+	m.p.Watch("MariaDB: stock", func() string { return fmt.Sprint(m.Number()) })
 	m.p.Say("In stock: %d.", "库存：%d。", n)
 }
 
@@ -104,5 +107,5 @@ func (s *statements) tell(query string, args []any, answer string, err error) {
 	for _, arg := range args {
 		query = strings.Replace(query, "?", fmt.Sprint(arg), 1)
 	}
-	s.a.p.step(s.a.name, story.Asks, story.Same(query+"  →  "+Answer(answer, err)))
+	s.a.p.said(s.a.name, story.Same(query+"  →  "+Answer(answer, err)), toDatabase)
 }

@@ -45,6 +45,8 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 	}
 	if a.p.state(a.name) == story.Holds {
 		a.p.set(a.name, story.Still)
+	} else {
+		a.p.set(a.name, story.Halted)
 	}
 	return pause
 }
@@ -52,8 +54,11 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 // Resume lets the call go on, and returns when it has ended.
 func (c *Pause) Resume() {
 	c.a.p.Helper()
-	if c.a.p.state(c.a.name) == story.Still {
+	switch c.a.p.state(c.a.name) {
+	case story.Still:
 		c.a.p.set(c.a.name, story.Holds)
+	case story.Halted:
+		c.a.p.set(c.a.name, story.Idle)
 	}
 	c.end(true)
 }

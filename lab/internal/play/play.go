@@ -4,9 +4,11 @@ package play
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +31,11 @@ type Play struct {
 	states map[string]story.State
 	keys   []func() string // who holds the lock, as each of the servers says
 	clash  bool            // was told of already
+	over   bool
 	tokens map[uint64]int
+	code   map[string][]string // where each client is in its exhibit
+
+	left atomic.Int64 // of the lease, as whoever looked last has seen; see story.Step.Left
 }
 
 // New begins an experiment, which ends with ctx.
@@ -43,11 +49,19 @@ func New(ctx context.Context, t testing.TB, id string, title, about story.Text) 
 // Context ends when the experiment is to end.
 func (p *Play) Context() context.Context { return p.ctx }
 
-// Story returns what has happened.
+// Story returns what has happened, and is called when all has: a process that renews still is not written down.
 func (p *Play) Story() *story.Story {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.over = true
 	return p.story
+}
+
+// now returns the act that is played.
+func (p *Play) now() *story.Act {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.act
 }
 
 // Act begins an act of the exhibit.
@@ -67,8 +81,16 @@ func (p *Play) Fenced(en, zh string) {
 func (p *Play) begin(a *story.Act) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.act, p.keys, p.states, p.clash = a, nil, map[string]story.State{}, false
+	p.act, p.keys, p.states, p.clash, p.code = a, nil, map[string]story.State{}, false, map[string][]string{}
 	p.story.Acts = append(p.story.Acts, a)
+}
+
+// Answers names the acts of the exhibit, by number, whose events this act of the sound lock repeats. An act that does
+// not say stands beside the one with the same title or the same place.
+func (p *Play) Answers(acts ...int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.act.Answers = acts
 }
 
 // Watch has the picture show who holds the lock as a server says. It is asked after each step.
@@ -146,15 +168,22 @@ func (p *Play) state(name string) story.State {
 }
 
 // step writes one step down, and another one when two believe to hold the lock since then.
-func (p *Play) step(who string, kind story.Kind, text story.Text) {
+func (p *Play) step(who string, kind story.Kind, text story.Text) { p.record(who, kind, text, nil) }
+
+// said writes down what a client asked a server, and the answer.
+func (p *Play) said(who string, text story.Text, m *story.Message) {
+	p.record(who, story.Asks, text, m)
+}
+
+func (p *Play) record(who string, kind story.Kind, text story.Text, m *story.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.write(who, kind, text)
+	p.write(who, kind, text, m)
 	believers := p.act.Steps[len(p.act.Steps)-1].Believers()
 	clash := len(believers) > 1
 	if clash && !p.clash {
 		p.write("", story.Clash, story.T("%s believe at the same time that they hold it.", "%s 同时认为自己持有锁。",
-			strings.Join(believers, ", ")))
+			strings.Join(believers, ", ")), nil)
 		if p.act.Sound && !p.act.Fenced {
 			p.Errorf("%s: two believe to hold the sound lock: %s", p.story.ID, strings.Join(believers, ", "))
 		}
@@ -163,17 +192,31 @@ func (p *Play) step(who string, kind story.Kind, text story.Text) {
 }
 
 // write appends a step with the state of things after it.
-func (p *Play) write(who string, kind story.Kind, text story.Text) {
-	s := story.Step{At: time.Since(p.began), Who: who, Kind: kind, Text: text, States: map[string]story.State{}}
+func (p *Play) write(who string, kind story.Kind, text story.Text, m *story.Message) {
+	s := story.Step{
+		At: time.Since(p.began), Who: who, Kind: kind, Text: text, States: map[string]story.State{},
+		Message: m, Code: maps.Clone(p.code),
+	}
 	for name, state := range p.states {
 		if state != story.Idle {
 			s.States[name] = state
 		}
 	}
 	for _, holder := range p.keys {
-		s.Held = append(s.Held, holder())
+		p.left.Store(0)
+		who := holder() // leaves behind how much of the lease is left, if it can tell
+		s.Held, s.Left = append(s.Held, who), append(s.Left, p.left.Load())
 	}
 	p.act.Steps = append(p.act.Steps, s)
+}
+
+// beat writes a renewal down, in the act of the client that renews: it may renew for a moment longer than that lasts.
+func (p *Play) beat(in *story.Act, who string, left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		in.Beats = append(in.Beats, story.Beat{At: time.Since(p.began), Who: who, Left: left.Milliseconds()})
+	}
 }
 
 // Token returns a token as the story tells it: in golden files by its rank of appearance.

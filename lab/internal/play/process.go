@@ -1,6 +1,7 @@
 package play
 
 import (
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/fence"
@@ -21,6 +22,9 @@ type Process struct {
 	ended   chan error // why it says no more
 
 	stamp fence.Stamp // what it shows to a resource, as of its last grant
+	lease time.Duration
+	act   *story.Act
+	waits bool // it has asked for the lock, and is not answered yet
 }
 
 // Process starts a process that opens the engine at url; "" opens none. Its locks all have the same name.
@@ -28,7 +32,7 @@ func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
 	p.Helper()
 	p.cast(name)
 	c := &Process{
-		p: p, name: name, url: url, lock: lock,
+		p: p, name: name, url: url, lock: lock, lease: lease, act: p.now(),
 		answers: make(chan *report, 1), lost: make(chan struct{}, 1), ended: make(chan error, 1),
 	}
 	if err := c.start(); err != nil {
@@ -60,6 +64,10 @@ func (c *Process) read() {
 		if err := c.child.Receive(r); err != nil {
 			c.ended <- err
 			return
+		}
+		if r.Renewed {
+			c.p.beat(c.act, c.name, c.lease)
+			continue
 		}
 		if r.Lost {
 			select {
@@ -145,7 +153,10 @@ func (c *Process) BeginLock() {
 	c.p.Helper()
 	c.send(&order{Do: "lock", Wait: patience.Milliseconds()})
 	c.p.awaitQueued(c.url, c.lock, c.name)
-	c.Says("Lock: waits in the queue.", "Lock：排队等待。")
+	c.waits = true
+	c.p.set(c.name, story.Waits)
+	c.p.record(c.name, story.Says, story.T("Lock: waits in the queue.", "Lock：排队等待。"),
+		&story.Message{To: c.server(), Way: story.Request})
 }
 
 // Granted waits for what BeginLock asked for.
@@ -171,7 +182,10 @@ func (c *Process) got(call string) bool {
 func (c *Process) takes(call string, r *report) bool {
 	c.p.Helper()
 	if !r.OK {
-		c.p.step(c.name, story.Asks, c.refusal(call, r.Why))
+		if c.waits {
+			c.p.set(c.name, story.Idle)
+		}
+		c.said(c.refusal(call, r.Why))
 		return false
 	}
 	c.granted(call, r)
@@ -182,7 +196,31 @@ func (c *Process) takes(call string, r *report) bool {
 func (c *Process) granted(call string, r *report) {
 	c.stamp = fence.Stamp{Token: r.Token, Nonce: r.Nonce}
 	c.p.set(c.name, story.Holds)
-	c.p.step(c.name, story.Asks, story.T("%s  →  held, token %s", "%s  →  拿到锁，令牌 %s", call, c.p.Token(r.Token)))
+	c.said(story.T("%s  →  held, token %s", "%s  →  拿到锁，令牌 %s", call, c.p.Token(r.Token)))
+}
+
+// said tells what the process asked its engine, and the answer. It asked earlier if it has been waiting.
+func (c *Process) said(text story.Text) {
+	m := &story.Message{To: c.server(), Way: story.Both}
+	if c.waits {
+		c.waits, m.Way = false, story.Reply
+	}
+	c.p.said(c.name, text, m)
+}
+
+// server is the engine as the picture names it.
+func (c *Process) server() string {
+	scheme, _, _ := strings.Cut(c.url, ":")
+	switch scheme {
+	case "redlock":
+		return story.AllNodes
+	case "zk":
+		return "ZooKeeper"
+	case "mysql":
+		return "MariaDB"
+	default:
+		return "Redis"
+	}
 }
 
 func (c *Process) refusal(call, why string) story.Text {
@@ -208,10 +246,10 @@ func (c *Process) Unlock() bool {
 	r := c.ask(&order{Do: "unlock"})
 	c.p.set(c.name, story.Idle)
 	if !r.OK {
-		c.p.step(c.name, story.Asks, c.refusal("Unlock", r.Why))
+		c.p.step(c.name, story.Asks, c.refusal("Unlock", r.Why)) // a client that knows of its loss asks nobody
 		return false
 	}
-	c.p.step(c.name, story.Asks, story.T("Unlock  →  nil: released", "Unlock  →  nil：已释放"))
+	c.said(story.T("Unlock  →  nil: released", "Unlock  →  nil：已释放"))
 	return true
 }
 

@@ -61,7 +61,7 @@ func (r *Redis) Look(args ...string) any {
 	if left, ok := reply.(int64); ok && left > 0 && strings.EqualFold(args[0], "TTL") {
 		answer = story.Volatile(left, "seconds left") // one less if the machine was busy
 	}
-	r.p.step("redis-cli", story.Asks, story.Same(Command(args)+"  →  "+answer))
+	r.p.said("redis-cli", story.Same(Command(args)+"  →  "+answer), &story.Message{To: "Redis", Way: story.Both})
 	return reply
 }
 
@@ -73,7 +73,16 @@ func (r *Redis) Value(key string) func() string {
 			return ""
 		}
 		s, _ := reply.(string)
+		r.seeLease(key)
 		return s
+	}
+}
+
+// seeLease leaves behind how much of a key's lease is left.
+func (r *Redis) seeLease(key string) {
+	left, err := r.conn.Do(r.p.Context(), "PTTL", key)
+	if ms, is := left.(int64); err == nil && is && ms >= story.Forever { // -1: it has no end; -2: there is no such key
+		r.p.left.Store(ms)
 	}
 }
 
@@ -130,6 +139,7 @@ func (r *Redis) Scripts() int {
 func (r *Redis) Field(key string) string {
 	reply, err := r.conn.Do(r.p.Context(), "HKEYS", key)
 	if fields, ok := reply.([]any); err == nil && ok && len(fields) > 0 {
+		r.seeLease(key)
 		return Answer(fields[0], nil)
 	}
 	return ""

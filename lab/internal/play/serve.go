@@ -110,6 +110,7 @@ func (s *server) open(ctx context.Context, o *order) *report {
 			case s.renewed <- struct{}{}:
 			default: // nobody counts
 			}
+			s.send(&report{Renewed: true})
 		}},
 	})
 	return said(err)

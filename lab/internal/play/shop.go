@@ -37,7 +37,7 @@ func (c *Process) Database(dsn string) {
 func (c *Process) Read() int {
 	c.p.Helper()
 	n := int(c.must(&order{Do: "read"}).N)
-	c.p.step(c.name, story.Asks, story.Same("SELECT number  →  "+Answer(int64(n), nil)))
+	c.p.said(c.name, story.Same("SELECT number  →  "+Answer(int64(n), nil)), toDatabase)
 	return n
 }
 
@@ -45,5 +45,5 @@ func (c *Process) Read() int {
 func (c *Process) Write(n int) {
 	c.p.Helper()
 	c.must(&order{Do: "write", N: n})
-	c.p.step(c.name, story.Asks, story.Same("UPDATE goods SET number = "+Answer(int64(n), nil)))
+	c.p.said(c.name, story.Same("UPDATE goods SET number = "+Answer(int64(n), nil)), toDatabase)
 }

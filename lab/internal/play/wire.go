@@ -10,8 +10,11 @@ type order struct {
 	N     int    `json:"n,omitempty"`
 }
 
-// report is what it answers. One with Lost answers no order: the process has been told of the loss of its lock.
+// report is what it answers. One with Lost or Renewed answers no order: the process has been told of the loss of its
+// lock, or its lease was renewed.
 type report struct {
+	Renewed bool `json:"renewed,omitempty"`
+
 	OK    bool   `json:"ok"`
 	Lost  bool   `json:"lost,omitempty"`
 	Token uint64 `json:"token,omitempty"`

@@ -1,9 +1,11 @@
-// Package report writes the stories of the lab as one page of HTML that needs nothing else: no network, no files beside
-// it, and no script.
+// Package report writes the stories of the lab as one page of HTML that needs nothing else: no network and no files
+// beside it. The page has a picture, the code and the steps of every act, which can be read and printed as they are. A
+// script, which the page has with it, plays them: it shows an exhibit and the sound lock side by side, step by step.
 package report
 
 import (
 	_ "embed" // the page
+	"fmt"
 	"html/template"
 	"io"
 
@@ -13,19 +15,47 @@ import (
 //go:embed page.html
 var text string
 
+//go:embed player.css
+var style string
+
+//go:embed player.js
+var script string
+
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"both": both, "draw": draw, "since": since,
+	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
+	"draw": draw, "listings": listings, "named": named,
+	"label":  label,
+	"since":  func(a *story.Act, i int) string { return short(a.Steps[i].At - a.Steps[0].At) },
 	"number": func(i int) int { return i + 1 },
-	"style":  func(k story.Kind) string { return string(k) },
-	"named":  func(s story.Step) story.Text { return named(&s) },
 }).Parse(text))
+
+// recorded is a story as the player has it.
+type recorded struct {
+	*story.Story
+	Pairs     []pair       `json:"pairs"`
+	Questions [][]question `json:"questions"` // by act
+}
 
 // Write writes the page. lang is the language that is shown first; the reader can change it.
 func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
+	run := []recorded{}
+	for _, s := range stories {
+		if len(s.Acts) == 0 {
+			continue // there is nothing to play
+		}
+		r := recorded{Story: s, Pairs: pairs(s)}
+		for _, a := range s.Acts {
+			r.Questions = append(r.Questions, questions(a))
+		}
+		run = append(run, r)
+	}
 	return page.Execute(w, struct {
 		Stories []*story.Story
+		Run     []recorded
 		Chinese bool
-	}{stories, lang == story.ZH})
+		Style   template.CSS
+		Script  template.JS
+	}{stories, run, lang == story.ZH, template.CSS(style), template.JS(script)}) //nolint:gosec // our own files
 }
 
 // both returns a text in both languages, of which the page shows one.
@@ -37,4 +67,22 @@ func both(t story.Text) template.HTML {
 	//nolint:gosec // both are escaped
 	return template.HTML(`<span lang="en">` + template.HTMLEscapeString(en) + `</span>` +
 		`<span lang="zh-CN">` + template.HTMLEscapeString(zh) + `</span>`)
+}
+
+// label returns the attributes of an element whose name only a screen reader tells. The player changes the language.
+func label(chinese bool, en, zh string) template.HTMLAttr {
+	now := en
+	if chinese {
+		now = zh
+	}
+	//nolint:gosec // they are the words of page.html
+	return template.HTMLAttr(fmt.Sprintf(` aria-label="%s" data-en="%s" data-zh="%s"`, now, en, zh))
+}
+
+// named is a step's text with who did it.
+func named(s story.Step) story.Text {
+	if s.Who == "" {
+		return s.Text
+	}
+	return story.Join(story.Same(s.Who+": "), s.Text)
 }

@@ -1,5 +1,5 @@
 // Package story is what an experiment leaves behind: who did what, what the server answered, and who believed to hold
-// what after each step. It is told in words (text.go, print.go) and as a picture (picture.go).
+// what after each step. It is told in words (text.go, print.go), and played on a page (package report).
 package story
 
 import (
@@ -23,6 +23,16 @@ type Act struct {
 	Cast   []string `json:"cast"`           // who may believe to hold the lock, in the order of the picture
 	Keys   []string `json:"keys,omitempty"` // the servers that are asked, after each step, who holds it
 	Steps  []Step   `json:"steps"`
+
+	Answers []int  `json:"answers,omitempty"` // of the sound lock: the numbers of the acts whose events it repeats
+	Beats   []Beat `json:"beats,omitempty"`   // renewals, in the order of time
+}
+
+// Beat is one renewal of a lease, which is full again then. Most happen between two steps.
+type Beat struct {
+	At   time.Duration `json:"at_ns"` // since the story began
+	Who  string        `json:"who"`
+	Left int64         `json:"left_ms"`
 }
 
 // Kind is the sort of a step.
@@ -43,11 +53,13 @@ type State string
 
 // The states of an actor. Who stands still cannot do harm at the moment, and cannot be told anything either.
 const (
-	Idle  State = ""
-	Holds State = "holds"
-	Still State = "still" // stands still, and believed that it holds the lock when it stopped
-	Dead  State = "dead"
-	Woken State = "woken" // for nothing: another has the lock
+	Idle   State = ""
+	Holds  State = "holds"
+	Still  State = "still"  // stands still, and believed that it holds the lock when it stopped
+	Halted State = "halted" // stands still, and did not
+	Waits  State = "waits"  // in a queue
+	Dead   State = "dead"
+	Woken  State = "woken" // for nothing: another has the lock
 )
 
 // Step is one line of the story, and how things stand after it.
@@ -59,7 +71,37 @@ type Step struct {
 	States map[string]State `json:"states,omitempty"` // by member of the cast
 	// for each of Keys: who holds it as that server says, "" for nobody
 	Held []string `json:"held,omitempty"`
+	// for each of Keys: the milliseconds until the lease ends there, Forever, or 0 if there is none or nobody tells
+	Left []int64 `json:"left_ms,omitempty"`
+
+	Message *Message `json:"message,omitempty"` // what went over the wire in this step
+
+	// the lines of its exhibit at which each client is, as file:line: the one that sends, then its callers
+	Code map[string][]string `json:"code,omitempty"`
 }
+
+// Forever is a lease without an end.
+const Forever = -1
+
+// AllNodes is the server of a message that a client sends to several at once.
+const AllNodes = "nodes"
+
+// Message is what a client and a server said to each other.
+type Message struct {
+	To  string `json:"to"` // the server
+	Way Way    `json:"way"`
+}
+
+// Way is which of the two was heard.
+type Way string
+
+// The ways. Whoever waits in a queue has asked in one step and is answered in a later one.
+const (
+	Both    Way = "both"
+	Request Way = "request"
+	Reply   Way = "reply"
+	Lost    Way = "lost" // no answer came
+)
 
 // Believers returns who acts and believes to hold the lock.
 func (s *Step) Believers() []string {
