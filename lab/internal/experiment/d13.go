@@ -14,9 +14,10 @@ func d13() *Experiment {
 		ID: "D13", Title: story.T("a lock around a database transaction", "包着数据库事务的锁"),
 		Needs: []string{"redis", "mariadb"},
 		About: story.T("Each user is to be there once: check, then insert, under a lock. A lock that is released "+
-			"before the COMMIT lets the next one check too early. One article releases it after the commit instead, which "+
-			"a rollback never reaches, and corrected that in 2024. It has to be released when the transaction is "+
-			"complete, whatever the outcome; package locktx does that, and knows a third outcome: unknown.",
+			"before the COMMIT lets the next one check too early. One article releases it after the commit "+
+			"instead, which a rollback never reaches, and corrected that in 2024. It has to be released when the "+
+			"transaction is complete, whatever the outcome; package locktx does that, and knows a third outcome: "+
+			"unknown.",
 			"每个用户只能有一行：在锁里先查，再插入。锁在 COMMIT 之前释放，下一个人就查得太早。有一篇文章改成在提交之后释放，但回滚时永远"+
 				"走不到那一步，2024 年作了更正。锁应该在事务完成时释放，不管结果如何；locktx 包就是这样做的，而且它还知道第三种结果：未知。"),
 		run: func(p *play.Play) {
