@@ -24,7 +24,10 @@ type Experiment struct {
 
 // All returns the experiments in the order of the articles.
 func All() []*Experiment {
-	return []*Experiment{d01(), d02(), d03(), d04(), d05(), d06(), d07(), d08(), d09(), d10(), d11(), d12()}
+	return []*Experiment{
+		d01(), d02(), d03(), d04(), d05(), d06(), d07(), d08(), d09(), d10(), d11(), d12(),
+		d13(), d14(),
+	}
 }
 
 // Find returns the experiment of an id, in whatever case, or nil.

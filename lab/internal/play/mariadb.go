@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/internal/servers"
@@ -77,7 +78,7 @@ func (m *MariaDB) Client(a *Actor) exhibit.SQL { return &statements{a, m.db} }
 // statements is an actor's connection to a database. It stands still and dies like a [Link].
 type statements struct {
 	a  *Actor
-	db *sql.DB
+	db querier
 }
 
 func (s *statements) Number(ctx context.Context, query string, args ...any) (int64, error) {
@@ -99,13 +100,21 @@ func (s *statements) Exec(ctx context.Context, query string, args ...any) (int64
 	if err == nil {
 		rows, err = result.RowsAffected()
 	}
-	s.tell(query, args, fmt.Sprintf("rows: %d", rows), err)
+	answer := fmt.Sprintf("rows: %d", rows)
+	if slices.Contains([]string{"START", "COMMIT", "ROLLBACK"}, strings.Fields(query)[0]) {
+		answer = "OK" // they are not about rows
+	}
+	s.tell(query, args, answer, err)
 	return rows, err
 }
 
 func (s *statements) tell(query string, args []any, answer string, err error) {
 	for _, arg := range args {
-		query = strings.Replace(query, "?", fmt.Sprint(arg), 1)
+		word := fmt.Sprint(arg)
+		if text, is := arg.(string); is {
+			word = "'" + text + "'"
+		}
+		query = strings.Replace(query, "?", word, 1)
 	}
 	s.a.p.said(s.a.name, story.Same(query+"  →  "+Answer(answer, err)), toDatabase)
 }

@@ -144,3 +144,20 @@ func (r *Redis) Field(key string) string {
 	}
 	return ""
 }
+
+// Await returns when the key is there, or not there any more: n is what EXISTS says. It may be called while an actor
+// writes its steps down, for which the lab looks at the server too.
+func (r *Redis) Await(key string, n int64) {
+	r.p.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		reply, err := r.Do(r.p.Context(), "EXISTS", key) // on a connection of its own
+		switch {
+		case err != nil:
+			r.p.Fatal(err)
+		case reply == n:
+			return
+		case time.Now().After(end):
+			r.p.Fatalf("%s: EXISTS %s never said %d", r.Addr(), key, n)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/childproc"
 	_ "github.com/interlock-go/interlock/mysqllock"         // mysql://
@@ -27,6 +28,7 @@ func ServeIfProcess() {
 	if !is {
 		return
 	}
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // what it returns says as much
 	s := &server{name: name, director: director, renewed: make(chan struct{}, 1)}
 	for {
 		var o order
@@ -45,8 +47,9 @@ type server struct {
 	again   *interlock.Lease // of a re-entry
 	renewed chan struct{}
 
-	language sync.Mutex // the lock of the language: one process long
-	db       stock
+	language    sync.Mutex // the lock of the language: one process long
+	db          stock
+	transaction transaction
 
 	director *childproc.Conn
 }
@@ -96,6 +99,8 @@ func (s *server) obey(o *order) *report {
 	case "unmutex":
 		s.language.Unlock()
 		return &report{OK: true}
+	case "begin", "hold", "count", "insert", "commit", "rollback":
+		return s.transact(ctx, o)
 	default:
 		return s.db.obey(ctx, o)
 	}

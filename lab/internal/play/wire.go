@@ -21,4 +21,6 @@ type report struct {
 	Nonce string `json:"nonce,omitempty"`
 	Why   string `json:"why,omitempty"` // held, lost, released, unavailable, deadline, or another error's text
 	N     int64  `json:"n,omitempty"`
+
+	Outcome string `json:"outcome,omitempty"` // of a transaction
 }

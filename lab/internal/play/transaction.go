@@ -1,0 +1,67 @@
+package play
+
+import "github.com/interlock-go/interlock/lab/internal/story"
+
+// Begin begins a transaction of package locktx.
+func (c *Process) Begin() {
+	c.p.Helper()
+	c.must(&order{Do: "begin"})
+	c.Says("tx := locktx.Begin", "tx := locktx.Begin")
+}
+
+// Hold binds the lock to the transaction. From then on it is not the process's to unlock.
+func (c *Process) Hold() {
+	c.p.Helper()
+	c.must(&order{Do: "hold"})
+	c.Says("tx.Hold(lease): the transaction releases the lock when it is complete.",
+		"tx.Hold(lease)：事务完成时由它释放锁。")
+}
+
+// Count returns how many rows the user has, as the transaction sees it.
+func (c *Process) Count() int {
+	c.p.Helper()
+	n := c.must(&order{Do: "count"}).N
+	c.p.said(c.name, story.Same(countUser+"  →  "+Answer(n, nil)), toDatabase)
+	return int(n)
+}
+
+// Insert adds the user.
+func (c *Process) Insert() {
+	c.p.Helper()
+	c.must(&order{Do: "insert"})
+	c.p.said(c.name, story.Same(insertUser+"  →  rows: 1"), toDatabase)
+}
+
+// Commit commits, and returns the outcome and whether the lock was still held when OnCompletion was told of it.
+func (c *Process) Commit() (outcome string, held bool) {
+	c.p.Helper()
+	c.send(&order{Do: "commit"})
+	return c.Completed("tx.Commit")
+}
+
+// BeginCommit sends the COMMIT; Completed waits for what becomes of it.
+func (c *Process) BeginCommit() {
+	c.p.Helper()
+	c.send(&order{Do: "commit"})
+	c.Says("tx.Commit: sends COMMIT.", "tx.Commit：发出 COMMIT。")
+}
+
+// Rollback rolls back, and returns what Commit does.
+func (c *Process) Rollback() (outcome string, held bool) {
+	c.p.Helper()
+	c.send(&order{Do: "rollback"})
+	return c.Completed("tx.Rollback")
+}
+
+// Completed waits for the completion of the transaction.
+func (c *Process) Completed(call string) (outcome string, held bool) {
+	c.p.Helper()
+	r := c.answer()
+	if r.Outcome == "" {
+		c.p.Fatalf("%s: %s: %s", c.name, call, r.Why)
+	}
+	c.p.step(c.name, story.Asks,
+		story.T("%s  →  OnCompletion is told: %s", "%s  →  OnCompletion 得知：%s", call, r.Outcome))
+	c.p.set(c.name, story.Idle)
+	return r.Outcome, r.OK
+}
