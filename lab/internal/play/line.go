@@ -6,7 +6,6 @@ import (
 
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
-	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
 // errLost is what a client gets whose answer is lost.
