@@ -5,5 +5,5 @@ package interlock
 import "time"
 
 // machineSuspended is not known here: the standard library offers no clock that runs on while the machine is suspended.
-// docs/limits.md says what follows from that.
+// docs/limits/common.md says what follows from that.
 func machineSuspended() time.Duration { return 0 }

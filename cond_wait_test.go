@@ -306,7 +306,7 @@ func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd_OverClients(t *testing
 	})
 }
 
-// What docs/limits.md says: only the engine knows when a signal has come, and it does not know anonymous owners.
+// What docs/limits/common.md says: only the engine knows when a signal has come, and it does not know anonymous owners.
 func TestCond_WhoIsWoken_WaitsForAnotherGoroutineOfItsAnonymousOwner(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {

@@ -31,7 +31,7 @@ const (
 )
 
 // revokes is what etcd does before 3.4.31 and 3.5.13 (etcd #15247), and later where it comes from a
-// disk: see docs/limits.md.
+// disk: see docs/limits/etcd.md.
 const revokes = "a leader that stood still revokes sessions that were renewed with its successor meanwhile"
 
 // operated is what an operator breaks where a session is behind the holds.

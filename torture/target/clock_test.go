@@ -98,7 +98,7 @@ func TestAVanishedClient_OfAServerWhoseClockWasSetBack_KeepsItsLocks(t *testing.
 	for second := idle(); lives(second) > 0; enginekit.Pause(ctx, 10*time.Millisecond) {
 	}
 	if lives(first) == 0 {
-		t.Error("the first session has ended as if the clock had not been set back: say so in docs/limits.md")
+		t.Error("the first session has ended as if the clock had not been set back: say so in docs/limits/postgres.md")
 	}
 }
 
