@@ -47,6 +47,7 @@ type server struct {
 
 	language sync.Mutex // the lock of the language: one process long
 	db       stock
+	goods    resource
 
 	director *childproc.Conn
 }
@@ -96,6 +97,8 @@ func (s *server) obey(o *order) *report {
 	case "unmutex":
 		s.language.Unlock()
 		return &report{OK: true}
+	case "resource", "see", "sell":
+		return s.goods.obey(ctx, o)
 	default:
 		return s.db.obey(ctx, o)
 	}
@@ -125,6 +128,7 @@ func (s *server) lock(ctx context.Context, o *order) *report {
 		return said(err)
 	}
 	s.lease = l
+	s.goods.stamp, _ = l.Stamp() // none for a hold that has ended already, which the director will be told
 	go func() { // ends with the hold, or with the process
 		<-l.Context(context.Background()).Done()
 		if errors.Is(l.Err(), interlock.ErrLost) {

@@ -18,4 +18,7 @@ type report struct {
 	Nonce string `json:"nonce,omitempty"`
 	Why   string `json:"why,omitempty"` // held, lost, released, unavailable, deadline, or another error's text
 	N     int64  `json:"n,omitempty"`
+
+	Fenced int64  `json:"fenced,omitempty"` // the number behind the fence
+	Seen   uint64 `json:"seen,omitempty"`   // the token that a fence has seen, if it refused an older one
 }
