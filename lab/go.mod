@@ -19,11 +19,11 @@ require (
 	github.com/interlock-go/interlock/mysqllock v0.0.0
 	github.com/interlock-go/interlock/redislock v0.0.0
 	github.com/interlock-go/interlock/zklock v0.0.0
+	github.com/redis/rueidis v1.0.79
 )
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
-	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )

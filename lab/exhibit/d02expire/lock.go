@@ -5,6 +5,7 @@ package d02expire
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/interlock-go/interlock/lab/exhibit"
 )
@@ -13,6 +14,7 @@ import (
 type Lock struct {
 	Conn exhibit.Conn
 	Key  string
+	Now  func() time.Time // the client's clock
 }
 
 // TryLock takes the lock and then gives it an expiry. Who dies in between leaves a key without one.
@@ -31,13 +33,16 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return err
 }
 
-// lockTimeout is 20 seconds, in milliseconds. EXPIRE takes seconds.
-const lockTimeout = 20000
+// The times of the marketplace's loop.
+const (
+	acquireTimeout = 10 * time.Second
+	lockTimeout    = 20000 // 20 seconds were meant, in milliseconds; EXPIRE takes seconds
+)
 
-// AcquireRepaired is the marketplace's loop: a waiter that finds a key without expiry gives it one. It goes on until
-// ctx ends, without a pause.
+// AcquireRepaired is the marketplace's loop: a waiter that finds a key without expiry gives it one. It tries for ten
+// seconds, without a pause.
 func (l *Lock) AcquireRepaired(ctx context.Context, value string) (bool, error) {
-	for ctx.Err() == nil {
+	for end := l.Now().Add(acquireTimeout); l.Now().Before(end); {
 		n, err := exhibit.Int(l.Conn.Do(ctx, "SETNX", l.Key, value))
 		if err != nil {
 			return false, err

@@ -1,5 +1,6 @@
 // Package d04getdel is an exhibit, broken on purpose: the value names the owner, and the client compares it before it
-// deletes the key. Between the two anything can happen. The articles' first scripts that were to mend it do not run.
+// deletes the key. The lease can end between the two. The scripts that two articles print as the repair fail at run
+// time.
 package d04getdel
 
 import (
@@ -30,17 +31,13 @@ func (l *Lock) Unlock(ctx context.Context, owner string) error {
 	return err
 }
 
-// The scripts with the two mistakes of the articles.
-const (
-	// Misplaced has a parenthesis too many, and a key that is a text.
-	Misplaced = `if redis.call('get', "KEYS1") == ARGV[1]) then return redis.call('del', "KEYS1") else return 0 end`
+// Compile has the server compile a script without running it, and returns the script's name.
+func (l *Lock) Compile(ctx context.Context, script string) (string, error) {
+	sha, _, err := exhibit.Text(l.Conn.Do(ctx, "SCRIPT", "LOAD", script))
+	return sha, err
+}
 
-	// Misspelt uses KEY where Redis has KEYS.
-	Misspelt = `if redis.call('get', KEY[1]) == ARGV[1] then return redis.call('del', KEY[1]) else return 0 end`
-)
-
-// UnlockBy releases by one of these scripts.
-func (l *Lock) UnlockBy(ctx context.Context, script, owner string) error {
-	_, err := l.Conn.Do(ctx, "EVAL", script, "1", l.Key, owner)
-	return err
+// UnlockBy releases by a script, and returns the server's answer.
+func (l *Lock) UnlockBy(ctx context.Context, script, owner string) (any, error) {
+	return l.Conn.Do(ctx, "EVAL", script, "1", l.Key, owner)
 }

@@ -4,7 +4,6 @@ package d07counter
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/interlock-go/interlock/lab/exhibit"
 )
@@ -17,28 +16,32 @@ type Lock struct {
 	count int // what a thread-local variable holds in the source
 }
 
-// renewed is what re-entry passes to EXPIRE. Milliseconds were meant; EXPIRE takes seconds.
-const renewed = 5000
+// lease is 5 seconds, in milliseconds. Re-entry passes the same number to EXPIRE, which takes seconds.
+const lease = "5000"
 
 // Count returns how often this thread believes to hold the lock.
 func (l *Lock) Count() int { return l.count }
 
-// TryLock takes the lock for that many seconds, or once more if the counter says that this thread has it.
-func (l *Lock) TryLock(ctx context.Context, owner string, seconds int) (bool, error) {
+// TryLock takes the lock, or once more if the counter says that this thread has it.
+func (l *Lock) TryLock(ctx context.Context, owner string) (bool, error) {
 	if l.count > 0 {
 		l.count++
-		_, err := l.Conn.Do(ctx, "EXPIRE", l.Key, strconv.Itoa(renewed))
+		_, err := l.Conn.Do(ctx, "EXPIRE", l.Key, lease)
 		return err == nil, err
 	}
 	l.count = 1 // before anybody knows whether it worked, as in the source
-	return exhibit.OK(l.Conn.Do(ctx, "SET", l.Key, owner, "NX", "EX", strconv.Itoa(seconds)))
+	return exhibit.OK(l.Conn.Do(ctx, "SET", l.Key, owner, "NX", "PX", lease))
 }
 
-// Unlock deletes the key when the counter is back at zero.
-func (l *Lock) Unlock(ctx context.Context) error {
+// Unlock deletes the key when the counter is back at zero. It reports false for a thread whose counter says that it
+// has no lock.
+func (l *Lock) Unlock(ctx context.Context) (bool, error) {
+	if l.count == 0 {
+		return false, nil
+	}
 	if l.count--; l.count > 0 {
-		return nil
+		return true, nil
 	}
 	_, err := l.Conn.Do(ctx, "DEL", l.Key)
-	return err
+	return err == nil, err
 }

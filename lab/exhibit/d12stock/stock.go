@@ -20,10 +20,21 @@ func (s *Stock) SellChecked(ctx context.Context, n int64) (bool, error) {
 	return rows == 1, err
 }
 
-// Sell is one statement, and its condition is the wrong one: it tests the stock before the sale, not after.
+// Sell reads and checks too, and then subtracts on a condition, which is the wrong one: it tests the stock before the
+// sale, not after.
 func (s *Stock) Sell(ctx context.Context, n int64) (bool, error) {
+	have, err := s.DB.Number(ctx, "SELECT number FROM goods WHERE id = 1")
+	if err != nil || have < n {
+		return false, err
+	}
 	rows, err := s.DB.Exec(ctx, "UPDATE goods SET number = number - ? WHERE id = 1 AND number >= 0", n)
 	return rows == 1, err
+}
+
+// SubtractAsPrinted is the subtraction as an article writes it.
+func (s *Stock) SubtractAsPrinted(ctx context.Context) error {
+	_, err := s.DB.Exec(ctx, "UPDATE goods SET number-=10 WHERE id = 1 AND number >= 0")
+	return err
 }
 
 // Correct is the stocktaking by difference, with the same condition. The article says that it refuses to go below zero.

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/lab/exhibit/d02expire"
@@ -31,8 +30,8 @@ func d02gap(p *play.Play, server *play.Redis) {
 	p.Act("a crash between the two", "死在两条命令之间")
 	p.Watch("Redis", server.Value(key))
 	a, b := p.Actor("A"), p.Actor("B")
-	lockA := &d02expire.Lock{Conn: a.Dial(server.Addr(), ""), Key: key}
-	lockB := &d02expire.Lock{Conn: b.Dial(server.Addr(), ""), Key: key}
+	lockA := &d02expire.Lock{Conn: a.Dial(server.Addr(), ""), Key: key, Now: time.Now}
+	lockB := &d02expire.Lock{Conn: b.Dial(server.Addr(), ""), Key: key, Now: time.Now}
 	a.Until("EXPIRE", func() { _, _ = lockA.TryLock(p.Context(), "A", 10) }).Kill()
 	p.Fate("A is killed between SETNX and EXPIRE.", "A 在 SETNX 和 EXPIRE 之间被杀死。")
 	got, err := lockB.TryLock(p.Context(), "B", 10)
@@ -45,7 +44,8 @@ func d02repair(p *play.Play, server *play.Redis) {
 	p.Watch("Redis", server.Value(key))
 	b := p.Actor("B")
 	link := b.Dial(server.Addr(), "")
-	lock := &d02expire.Lock{Conn: link, Key: key}
+	began := time.Now() // B's clock stands still: however busy the machine, its ten seconds are not over
+	lock := &d02expire.Lock{Conn: link, Key: key, Now: func() time.Time { return began }}
 	p.Say("The key that A left behind is still there.", "A 留下的键还在。")
 	loop := b.UntilNth("SETNX", 2, func() { _, _ = lock.AcquireRepaired(p.Context(), "B") })
 	b.Says("has found a lock without expiry, and given it one.", "发现锁没有过期时间，给它设了一个。")
@@ -56,24 +56,32 @@ func d02repair(p *play.Play, server *play.Redis) {
 	loop.Kill()
 	p.Fate("The lab takes this B away, and lets another one run the loop without writing down what it sends.",
 		"实验换一个 B 来跑这个循环，不再逐条记录它发送的命令。")
-	took := d02spin(p, lock, link)
-	p.Show(true, "The loop has no pause: one waiter sends 2000 commands in %s, for a lock that nobody will free.",
-		"循环里没有停顿：一个等待者在 %s 内发了 2000 条命令，只为一把没人会释放的锁。", story.Volatile(play.Short(took), "a moment"))
+	sent, took := d02spin(p, lock, link)
+	p.Show(sent == spins, "The loop has no pause: one waiter sends %d commands in %s.",
+		"循环里没有停顿：一个等待者在 %[2]s 内发了 %[1]d 条命令。", sent, story.Volatile(play.Short(took), "a moment"))
+	p.Show(true, "It gives up after 10 s (the lab moves B's clock): at this rate that is %s commands for nothing.",
+		"10 秒后它才放弃（实验拨快了 B 的时钟）：按这个速度，就是 %s 条白发的命令。",
+		story.Volatile(int64(spins)*int64(10*time.Second)/max(1, int64(took)), "very many"))
 }
 
-// d02spin lets the loop send 2000 commands and returns how long that took.
-func d02spin(p *play.Play, lock *d02expire.Lock, link *play.Link) time.Duration {
+// spins is how many commands of the loop the lab counts.
+const spins = 2000
+
+// d02spin lets the loop send so many commands, then moves its clock behind the ten seconds that it tries for. It
+// returns how many commands were sent, and how long they took.
+func d02spin(p *play.Play, lock *d02expire.Lock, link *play.Link) (int, time.Duration) {
 	p.Helper()
-	ctx, cancel := context.WithCancel(p.Context())
-	defer cancel()
-	counted := link.Quietly(2000, cancel)
-	lock.Conn = counted
 	begin := time.Now()
-	got, err := lock.AcquireRepaired(ctx, "B")
-	if got || counted.Sent() < 2000 {
+	now := begin
+	lock.Now = func() time.Time { return now }
+	counted := link.Quietly(spins, func() { now = now.Add(10 * time.Second) })
+	lock.Conn = counted
+	got, err := lock.AcquireRepaired(p.Context(), "B")
+	took := time.Since(begin)
+	if got || err != nil {
 		p.Fatalf("the loop ended with %v, %v after %d commands", got, err, counted.Sent())
 	}
-	return time.Since(begin)
+	return counted.Sent(), took
 }
 
 func d02sound(p *play.Play, server *play.Redis) {

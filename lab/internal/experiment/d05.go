@@ -22,8 +22,8 @@ func d05() *Experiment {
 			d05watch(p, server)
 			p.Sound("work that outlasts the lease", "干活的时间超过租约")
 			d03renewed(p, server)
-			p.Sound("the holder stands still past its lease, and writes", "持有者停到租约之后，然后写数据")
-			fenced(p, server)
+			p.Fenced("the holder stands still just before its write", "持有者在写入之前停住")
+			d05late(p, server)
 		},
 	}
 }
@@ -73,26 +73,39 @@ func d05watch(p *play.Play, server *play.Redis) {
 	b.Freed(lockB.UnlockByWatch(p.Context(), "B"))
 }
 
-// fenced is a holder that stands still until its lease is over, and writes then to a resource that checks tokens.
-func fenced(p *play.Play, server *play.Redis) {
+// d05late is a lock that is renewed and that no holder overruns without being told; a write can be late all the same.
+func d05late(p *play.Play, server *play.Redis) {
 	p.Helper()
 	p.WatchLock("Redis", server.URL(), key)
-	goods := p.Guarded()
-	overtaken(p, goods, p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease))
+	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
+	overtaken(p, p.Resource(server, 10, a, b), a, b)
 }
 
-// overtaken is A, who stands still, and B, who gets the lock meanwhile.
-func overtaken(p *play.Play, goods *play.Guarded, a, b *play.Process) {
+// overtaken is A, which stands still just before its write, and B, which gets the lock meanwhile. Both sell: A one
+// piece, B two.
+func overtaken(p *play.Play, goods *play.Resource, a, b *play.Process) {
 	p.Helper()
 	a.Lock()
+	goods.Read(a)
+	goods.Looks(a)
 	a.Stop()
 	b.BeginLock()
 	b.Granted()
-	p.Show(goods.Write(b), "B's token is larger than A's.", "B 的令牌比 A 的大。")
-	a.Continue()
-	a.Says("was just about to write, and does so without another look at its lease.", "停住之前正要写数据，现在没有再看租约就写了。")
-	p.Show(!goods.Write(a),
-		"The fence refuses the old token. This is the only defence against a holder that stood still.",
-		"围栏拒绝旧令牌。对付停住过的持有者，只有这一招管用。")
+	goods.Read(b)
+	p.Show(goods.Write(b, 8), "B has sold two pieces. Its token is larger than A's.", "B 卖了两件。它的令牌比 A 的大。")
+	p.Show(!goods.Resume(a, 9), "A has looked at its lease before it stood still, and writes before it is told anything.",
+		"A 停住之前看过租约，还没人告诉它任何事，它就写了。")
+	corrupted(p, goods)
+	a.Told()
 	b.Unlock()
+}
+
+// corrupted compares what the fence has saved with what it could not.
+func corrupted(p *play.Play, goods *play.Resource) {
+	p.Helper()
+	plain, fenced := goods.Values()
+	p.Show(plain == 9, "Without a fence the late write is carried out: B's sale is lost, and number says %d instead of 8.",
+		"没有围栏，迟到的写入就会生效：B 的销售丢了，number 是 %d，而不是 8。", plain)
+	p.Show(fenced == 8, "Behind the fence it is refused: fenced says %d. No lock can do this; the resource has to.",
+		"有围栏，它被拒绝：fenced 是 %d。这件事锁做不到，只能由资源来做。", fenced)
 }

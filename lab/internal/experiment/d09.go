@@ -101,18 +101,22 @@ func d09wait(p *play.Play) {
 
 func d09fence(p *play.Play) {
 	pair := p.Pair()
-	goods := p.Guarded()
 	a := p.Process("A", pair.Primary.URL(), key, 2*lease)
+	goods := p.Resource(p.Redis(), 10, a)
 	pair.Cut()
 	a.Lock()
+	goods.Read(a)
 	pair.FailOver()
 	b := p.Process("B", pair.Replica.URL(), key, 2*lease)
+	goods.Connect(b)
 	p.Show(b.TryLock(), "The new primary has never heard of A. Until A's lease runs out, two believe to hold the lock.",
 		"新的主节点从没听说过 A。在 A 的租约到期之前，两个人都认为自己持有锁。")
-	p.Show(goods.Write(b),
-		"B's token is larger although the new primary never saw A's: it is the server's clock in microseconds.",
-		"新的主节点从没见过 A 的令牌，B 的令牌仍然更大：它是服务器时钟的微秒数。")
-	p.Show(!goods.Write(a), "A's write is refused.", "A 的写入被拒绝。")
+	goods.Read(b)
+	p.Show(goods.Write(b, 8),
+		"B sells two pieces. Its token is larger although the new primary never saw A's: it is the server's clock in microseconds.",
+		"B 卖了两件。新的主节点从没见过 A 的令牌，B 的令牌仍然更大：它是服务器时钟的微秒数。")
+	p.Show(!goods.Write(a, 9), "A sells one piece: it has not been told of anything.", "A 卖了一件：还没有人告诉它任何事。")
+	corrupted(p, goods)
 	a.Told()
 	p.Show(true, "And A is told within its lease, because nothing confirms its renewals any more.",
 		"并且 A 在租约之内得知丢锁，因为续期再也得不到确认。")

@@ -17,11 +17,11 @@ func d10() *Experiment {
 		Needs: []string{"redis"},
 		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). "+
 			"It rests on three assumptions: no clock jumps, nobody stands still for longer than the lease, no server "+
-			"forgets. Each act breaks one of them. The textbook's lock has no token, so no resource could tell the "+
-			"two holders apart; interlock's has, and a node that has forgotten does not vote until all leases of "+
+			"forgets. Each act breaks one of them. The textbook's lock has no token that grows, so no resource "+
+			"could tell which of two holders is the newer; interlock's has, and a node that has forgotten does not vote until all leases of "+
 			"before are over.",
 			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
-				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者；"+
+				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有递增的令牌，资源没法分辨两个持有者谁更新；"+
 				"interlock 的有令牌，而且失忆的节点在旧租约全部到期之前不投票。"),
 		run: func(p *play.Play) {
 			d10jump(p)
@@ -31,7 +31,8 @@ func d10() *Experiment {
 			d10rests(p)
 			p.Fenced("a clock jumps; the resource checks tokens", "时钟跳变；资源检查令牌")
 			d10refused(p)
-			p.Sound("the holder stands still; the resource checks tokens", "持有者停住；资源检查令牌")
+			p.Fenced("the holder stands still just before its write; the resource checks tokens",
+				"持有者在写入之前停住；资源检查令牌")
 			d10still(p)
 		},
 	}
@@ -93,8 +94,10 @@ func d10pause(p *play.Play) {
 	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
 	b.Got(true, ok, nil)
 	a.GoOn()
-	p.ShowClash("A measured its validity before it stood still, and cannot know how long that was.",
-		"A 在停住之前算过有效期，但它无从知道自己停了多久。")
+	p.ShowClash(
+		"A measured its validity when it got the lock, and does not look at it again. A second look would have helped "+
+			"here, but A can also stand still between a look and the write.",
+		"A 拿到锁时算过有效期，之后没有再看。在这里再看一次是有用的，但 A 也可能停在看完之后、写入之前。")
 }
 
 func d10restart(p *play.Play) {

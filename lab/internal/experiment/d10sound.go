@@ -36,24 +36,27 @@ func d10rests(p *play.Play) {
 // d10refused is a clock that jumps: two hold the lock, and the resource can tell who is newer.
 func d10refused(p *play.Play) {
 	a, b, all := d10split(p)
-	goods := p.Guarded()
+	goods := p.Resource(p.Redis(), 10, a, b)
 	a.Lock()
+	goods.Read(a)
 	all[2].TimePasses("interlock:mutex:"+key,
 		"Node 3's clock jumps forward, and A's lease there ends (the lab ends it: PEXPIRE 1).",
 		"节点 3 的时钟向前跳，A 在那里的租约随之到期（实验用 PEXPIRE 1 让它到期）。")
 	p.Show(b.TryLock(), "B has a majority too. No quorum helps against clocks that jump.", "B 也有了多数。时钟跳变，多数派帮不上忙。")
-	p.Show(goods.Write(b), "But B's token is larger than A's: node 3 remembers the largest that it has seen.",
-		"但 B 的令牌比 A 的大：节点 3 记得它见过的最大令牌。")
-	p.Show(!goods.Write(a), "A's write is refused.", "A 的写入被拒绝。")
+	goods.Read(b)
+	p.Show(goods.Write(b, 8),
+		"B sells two pieces. Its token is larger than A's: node 3 remembers the largest that it has seen.",
+		"B 卖了两件。它的令牌比 A 的大：节点 3 记得它见过的最大令牌。")
+	p.Show(!goods.Write(a, 9), "A sells one piece: it has not been told of anything.", "A 卖了一件：还没有人告诉它任何事。")
+	corrupted(p, goods)
 	a.Told()
 	p.Show(true, "And A is told when no majority renews its lease.", "而 A 在得不到多数续期时得知丢锁。")
 }
 
-// d10still is a holder that stands still.
+// d10still is a holder that stands still just before its write.
 func d10still(p *play.Play) {
 	all := fiveMore(p)
-	goods := p.Guarded()
 	url := redlock(addrs(all))
 	a, b := p.Process("A", url, key, lease), p.Process("B", url, key, lease)
-	overtaken(p, goods, a, b)
+	overtaken(p, p.Resource(p.Redis(), 10, a, b), a, b)
 }

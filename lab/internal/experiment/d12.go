@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"strings"
+
 	"github.com/interlock-go/interlock/lab/exhibit/d12stock"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/story"
@@ -11,15 +13,16 @@ func d12() *Experiment {
 		ID: "D12", Title: story.T("a shop's stock in SQL", "SQL 里的库存"), Needs: []string{"mariadb"},
 		About: story.T("What the lock is for. Read, check, write without a lock sells one piece twice; so does a "+
 			"lock of the language as soon as there are two processes. The condition number >= 0 lets the stock go "+
-			"below zero, in the sale and in the stocktaking. Stocktaking that sets a value forgets what was sold "+
+			"below zero: in a sale of two clients that have both checked, and in the stocktaking. Stocktaking that sets a value forgets what was sold "+
 			"meanwhile.",
-			"锁是用来保护什么的。不加锁地读、查、写，会把一件货卖两次；语言自带的锁，一旦有两个进程也一样。条件 number >= 0 会让库存变成负数，"+
-				"销售和盘点都是。盘点时直接设成某个值，会忘掉这期间卖出的货。"),
+			"锁是用来保护什么的。不加锁地读、查、写，会把一件货卖两次；语言自带的锁，一旦有两个进程也一样。条件 number >= 0 会让库存变成负数："+
+				"两个客户端都检查过的销售是这样，盘点也是。盘点时直接设成某个值，会忘掉这期间卖出的货。"),
 		run: func(p *play.Play) {
 			server := p.MariaDB()
 			d12check(p, server)
 			d12mutex(p, server)
 			d12condition(p, server)
+			d12correct(p, server)
 			d12setTo(p, server)
 			p.Sound("read, check, write in two processes under one lock", "两个进程在同一把锁下读、查、写")
 			p.Answers(1, 2)
@@ -69,19 +72,36 @@ func d12mutex(p *play.Play, server *play.MariaDB) {
 		"One piece is sold twice. This is why distributed locks exist.", "一件货卖了两次。这就是为什么要有分布式锁。")
 }
 
+// d12condition is the flaw that takes two: both have checked, and the condition of the UPDATE stops neither.
 func d12condition(p *play.Play, server *play.MariaDB) {
-	p.Act("the condition number >= 0, in the sale and in the stocktaking", "条件 number >= 0：销售和盘点")
-	server.Stock(5)
-	a := p.Actor("A")
-	stock := &d12stock.Stock{DB: server.Client(a)}
-	sold, err := stock.Sell(p.Context(), 7)
-	p.Show(err == nil && sold && server.Number() == -2,
-		"7 of 5 pieces are sold. The condition looks at the stock before the sale.", "5 件货卖出了 7 件。条件看的是卖之前的库存。")
-	server.Exec("UPDATE goods SET number = 5 WHERE id = 1")
-	p.Say("The stock is 5 again, and a stocktaking is to take 8 away.", "库存重新设为 5，盘点要减去 8。")
-	corrected, err := stock.Correct(p.Context(), -8)
-	p.Show(err == nil && corrected && server.Number() == -3, "The article's text says that this is refused. It is not.",
-		"文章说这会被拒绝，其实没有。")
+	p.Act("read, check, and the condition number >= 0", "读、查，再加上条件 number >= 0")
+	server.Stock(10)
+	a, b := p.Actor("A"), p.Actor("B")
+	stockA, stockB := &d12stock.Stock{DB: server.Client(a)}, &d12stock.Stock{DB: server.Client(b)}
+	err := stockA.SubtractAsPrinted(p.Context())
+	p.Show(err != nil && strings.Contains(err.Error(), "syntax") && server.Number() == 10,
+		"The article writes number-=10, which is not SQL. From here on the lab sends number = number - 10.",
+		"文章写的是 number-=10，这不是 SQL。下面实验改为发送 number = number - 10。")
+	var soldA bool
+	pause := a.Until("UPDATE", func() { soldA, err = stockA.Sell(p.Context(), 10) })
+	a.Says("has seen 10 pieces, which are enough, and stands still before its UPDATE.", "看到有 10 件，够卖，在 UPDATE 之前停住。")
+	soldB, errB := stockB.Sell(p.Context(), 10)
+	pause.Resume()
+	p.Show(err == nil && errB == nil && soldA && soldB && server.Number() == -10,
+		"Both passed the check. The condition tests the stock before the sale, and 0 >= 0 holds: "+
+			"20 of 10 pieces are sold, and the stock is -10.",
+		"两个人都通过了检查。条件看的是卖之前的库存，0 >= 0 成立：10 件货卖出 20 件，库存变成 -10。")
+}
+
+// d12correct is the article's own example of the stocktaking.
+func d12correct(p *play.Play, server *play.MariaDB) {
+	p.Act("the same condition in the stocktaking", "盘点里的同一个条件")
+	server.Stock(0)
+	admin := p.Actor("admin")
+	corrected, err := (&d12stock.Stock{DB: server.Client(admin)}).Correct(p.Context(), -5)
+	p.Show(err == nil && corrected && server.Number() == -5,
+		"The article says that a correction by -5 is refused at a stock of 0. It is carried out: the stock is -5.",
+		"文章说库存为 0 时，减 5 的更正会被拒绝。实际上它执行了：库存变成 -5。")
 }
 
 func d12setTo(p *play.Play, server *play.MariaDB) {
@@ -116,16 +136,19 @@ func d12locked(p *play.Play, server *play.MariaDB) {
 }
 
 func d12atomic(p *play.Play, server *play.MariaDB) {
-	server.Stock(5)
+	server.Stock(10)
 	a := p.Actor("A")
 	db := server.Client(a)
 	const change = "UPDATE goods SET number = number + ? WHERE id = 1 AND number + ? >= 0"
-	rows, err := db.Exec(p.Context(), change, -7, -7)
-	p.Show(err == nil && rows == 0 && server.Number() == 5,
-		"No row was changed: 7 are more than there are. Nothing is sold.", "没有改动任何行：7 件超过了库存，什么也没卖。")
-	rows, err = db.Exec(p.Context(), change, -8, -8)
-	p.Show(err == nil && rows == 0 && server.Number() == 5, "A correction below zero is refused as well.",
-		"会变成负数的更正同样被拒绝。")
+	rows, err := db.Exec(p.Context(), change, -10, -10)
+	p.Show(err == nil && rows == 1 && server.Number() == 0, "The first sale of 10 pieces.", "第一笔：卖出 10 件。")
+	rows, err = db.Exec(p.Context(), change, -10, -10)
+	p.Show(err == nil && rows == 0 && server.Number() == 0,
+		"The second one changes no row: the condition tests the stock after the sale.",
+		"第二笔没有改动任何行：条件看的是卖之后的库存。")
+	rows, err = db.Exec(p.Context(), change, -5, -5)
+	p.Show(err == nil && rows == 0 && server.Number() == 0, "The correction by -5 is refused as well.",
+		"减 5 的更正同样被拒绝。")
 	server.Exec("UPDATE goods SET number = 10 WHERE id = 1")
 	p.Say("10 pieces are in the books. The administrator has counted 20: a difference of +10. Meanwhile 5 are sold.",
 		"账面 10 件。管理员清点出 20 件：差值 +10。这期间卖出 5 件。")

@@ -8,6 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/lab/exhibit"
+	"github.com/interlock-go/interlock/lab/exhibit/d02expire"
+	"github.com/interlock-go/interlock/lab/exhibit/d03blinddel"
+	"github.com/interlock-go/interlock/lab/exhibit/d04getdel"
+	"github.com/interlock-go/interlock/lab/exhibit/d07counter"
+	"github.com/interlock-go/interlock/lab/exhibit/d12stock"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -32,6 +38,7 @@ func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T)
 			if !s.OK() {
 				t.Error("not everything was shown")
 			}
+			sendsWhatIsPrinted(t, s, printed[e.ID])
 			for _, lang := range []story.Lang{story.EN, story.ZH} {
 				var got bytes.Buffer
 				if err := s.Print(&got, story.Style{Lang: lang, Golden: true}); err != nil {
@@ -41,6 +48,36 @@ func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T)
 			}
 		})
 	}
+}
+
+// printed has what the articles print of the exhibits, by experiment.
+var printed = map[string][]exhibit.Quote{
+	"D2": d02expire.Printed, "D3": d03blinddel.Printed, "D4": d04getdel.Printed, "D7": d07counter.Printed,
+	"D12": d12stock.Printed,
+}
+
+// sendsWhatIsPrinted fails the test unless each quote is in what the broken acts send.
+func sendsWhatIsPrinted(t *testing.T, s *story.Story, quotes []exhibit.Quote) {
+	t.Helper()
+	var sent strings.Builder
+	for _, act := range s.Acts {
+		if !act.Sound {
+			for _, step := range act.Steps {
+				sent.WriteString(plain(step.Text.EN) + "\n")
+			}
+		}
+	}
+	for _, q := range quotes {
+		if !strings.Contains(sent.String(), plain(q.Code)) {
+			t.Errorf("%s prints %s, which the exhibit does not send", q.Article, q.Code)
+		}
+	}
+}
+
+// plain is a command without what differs between a call in a program and the command that it sends.
+func plain(code string) string {
+	words := strings.FieldsFunc(strings.ToLower(code), func(r rune) bool { return strings.ContainsRune(" (),", r) })
+	return strings.ReplaceAll(strings.Join(words, " "), key, "key")
 }
 
 // compare holds what was told against the golden file.

@@ -93,20 +93,24 @@ func TestActor_StandsStillBeforeACommand_AndGoesOnOrDies(t *testing.T) {
 func TestProcess_ThatStandsStill_IsOvertakenAndTold(t *testing.T) {
 	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
 	const lease = 4 * time.Second // which a busy machine renews in time
-	p.Sound("x", "x")
-	server, goods := p.Redis(), p.Guarded()
+	p.Fenced("x", "x")
+	server := p.Redis()
 	a, b := p.Process("A", server.URL(), "k", lease), p.Process("B", server.URL(), "k", lease)
-	if !a.TryLock() || b.TryLock() || !goods.Write(a) {
+	goods := p.Resource(server, 10, a, b)
+	if !a.TryLock() || b.TryLock() || !goods.Write(a, 9) {
 		t.Fatal("A has not got the lock alone")
 	}
+	goods.Looks(a)
 	a.Stop()
 	b.BeginLock()
-	if !b.Granted() || !goods.Write(b) {
+	if !b.Granted() || !goods.Write(b, 8) {
 		t.Fatal("B has not got it after A's lease")
 	}
-	a.Continue()
-	if goods.Write(a) || a.Reenter() || a.Unlock() {
+	if goods.Resume(a, 7) || a.Reenter() || a.Unlock() {
 		t.Error("A goes on as if it had the lock")
+	}
+	if plain, fenced := goods.Values(); plain != 7 || fenced != 8 {
+		t.Errorf("A's late write leaves %d without a fence and %d behind one, want 7 and 8", plain, fenced)
 	}
 	b.Kill()
 	if p.state("B") != story.Dead {

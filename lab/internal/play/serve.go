@@ -49,6 +49,7 @@ type server struct {
 
 	language    sync.Mutex // the lock of the language: one process long
 	db          stock
+	goods       resource
 	transaction transaction
 
 	director *childproc.Conn
@@ -101,6 +102,8 @@ func (s *server) obey(o *order) *report {
 		return &report{OK: true}
 	case "begin", "hold", "count", "insert", "commit", "rollback":
 		return s.transact(ctx, o)
+	case "resource", "see", "sell":
+		return s.goods.obey(ctx, o)
 	default:
 		return s.db.obey(ctx, o)
 	}
@@ -131,7 +134,8 @@ func (s *server) lock(ctx context.Context, o *order) *report {
 		return said(err)
 	}
 	s.lease = l
-	go func() { // ends with the hold, or with the process
+	s.goods.stamp, _ = l.Stamp() // none for a hold that has ended already, which the director will be told
+	go func() {                  // ends with the hold, or with the process
 		<-l.Context(context.Background()).Done()
 		if errors.Is(l.Err(), interlock.ErrLost) {
 			s.send(&report{Lost: true})

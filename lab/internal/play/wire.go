@@ -23,4 +23,6 @@ type report struct {
 	N     int64  `json:"n,omitempty"`
 
 	Outcome string `json:"outcome,omitempty"` // of a transaction
+	Fenced  int64  `json:"fenced,omitempty"`  // the number behind the fence
+	Seen    uint64 `json:"seen,omitempty"`    // the token that a fence has seen, if it refused an older one
 }
