@@ -209,7 +209,11 @@ func (m *topModel) foot(room, lines int) topLine {
 			", token " + utoa(m.target.Token) + "? Type its name: "
 		// What is typed must be seen on a narrow screen too.
 		typed := oneLine(m.input) + "_"
-		return topLine{fit(ask, max(0, m.width-cells(typed))) + typed, styleSelected}
+		line := topLine{fit(ask, max(0, m.width-cells(typed))) + typed, styleSelected}
+		if !strings.HasPrefix(line.text, ">") { // there is no room for the question's mark
+			line.style = stylePlain
+		}
+		return line
 	case m.note != "":
 		return topLine{"> " + oneLine(m.note), styleSelected}
 	}

@@ -103,6 +103,16 @@ func checkedFrame(t *testing.T, m *topModel) []topLine {
 	return lines
 }
 
+// A name that is typed to confirm a break takes the room of the question, and of its mark.
+func TestTop_ALongAnswerOnANarrowScreen_DoesNotStandOutByItsColourAlone(t *testing.T) {
+	m := pressed(topBoard(), 20, 10)
+	m.prompt, m.target = promptBreak, board.Event{Name: "nightly", Client: "host-7", Token: 9}
+	for range 25 {
+		m.input += "x"
+		checkedFrame(t, m)
+	}
+}
+
 // Whatever is pressed, and however large the screen is: what is drawn fits, and the selected lock is on it.
 func TestTop_AnyKeysOnAnyScreen_Fit(t *testing.T) {
 	t.Parallel()
