@@ -50,6 +50,7 @@ type server struct {
 	language    sync.Mutex // the lock of the language: one process long
 	db          stock
 	transaction transaction
+	consumer    consumer
 
 	director *childproc.Conn
 }
@@ -101,6 +102,8 @@ func (s *server) obey(o *order) *report {
 		return &report{OK: true}
 	case "begin", "hold", "count", "insert", "commit", "rollback":
 		return s.transact(ctx, o)
+	case "queue", "take", "book", "acknowledge", "drain":
+		return s.consume(ctx, o)
 	default:
 		return s.db.obey(ctx, o)
 	}

@@ -20,4 +20,5 @@ type report struct {
 	N     int64  `json:"n,omitempty"`
 
 	Outcome string `json:"outcome,omitempty"` // of a transaction
+	Request string `json:"request,omitempty"` // of an order that was taken from a queue
 }
