@@ -51,6 +51,7 @@ type server struct {
 	db          stock
 	goods       resource
 	transaction transaction
+	consumer    consumer
 
 	director *childproc.Conn
 }
@@ -104,6 +105,8 @@ func (s *server) obey(o *order) *report {
 		return s.transact(ctx, o)
 	case "resource", "see", "sell":
 		return s.goods.obey(ctx, o)
+	case "queue", "take", "book", "acknowledge", "drain":
+		return s.consume(ctx, o)
 	default:
 		return s.db.obey(ctx, o)
 	}

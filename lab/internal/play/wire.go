@@ -25,4 +25,5 @@ type report struct {
 	Outcome string `json:"outcome,omitempty"` // of a transaction
 	Fenced  int64  `json:"fenced,omitempty"`  // the number behind the fence
 	Seen    uint64 `json:"seen,omitempty"`    // the token that a fence has seen, if it refused an older one
+	Request string `json:"request,omitempty"` // of an order that was taken from a queue
 }
