@@ -3,6 +3,7 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
@@ -30,6 +31,11 @@ func Connect(ctx context.Context, client rueidis.ClientOption, opts *Options) (*
 	return start(ctx, over, opts)
 }
 
+// sentinelRefresh is how often a Sentinel is asked who the primary is. Clients hear of a failover by a message. Who has
+// missed it would go on asking a server that has become a replica, and that closes no connection. rueidis recommends
+// this value.
+const sentinelRefresh = 5 * time.Second
+
 // connectOption returns the options that matter, and ours.
 func connectOption(c *rueidis.ClientOption) rueidis.ClientOption {
 	o := rueidis.ClientOption{
@@ -41,6 +47,7 @@ func connectOption(c *rueidis.ClientOption) rueidis.ClientOption {
 		DialFn:           c.DialFn,
 		ConnWriteTimeout: cmp.Or(c.ConnWriteTimeout, answerTime), DisableCache: true,
 	}
+	o.Sentinel.TopologyRefreshInterval = cmp.Or(o.Sentinel.TopologyRefreshInterval, sentinelRefresh)
 	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, dialTimeout)
 	o.Dialer.KeepAlive = cmp.Or(o.Dialer.KeepAlive, keepAliveOf(o.ForceSingleClient))
 	return o

@@ -93,7 +93,8 @@ func overtaken(p *play.Play, goods *play.Resource, a, b *play.Process) {
 	b.Granted()
 	goods.Read(b)
 	p.Show(goods.Write(b, 8), "B has sold two pieces. Its token is larger than A's.", "B 卖了两件。它的令牌比 A 的大。")
-	p.Show(!goods.Resume(a, 9), "A has looked at its lease before it stood still, and writes before it is told anything.",
+	p.Show(!goods.Resume(a, 9),
+		"A has looked at its lease before it stood still, and writes before it is told anything.",
 		"A 停住之前看过租约，还没人告诉它任何事，它就写了。")
 	corrupted(p, goods)
 	a.Told()
@@ -104,7 +105,8 @@ func overtaken(p *play.Play, goods *play.Resource, a, b *play.Process) {
 func corrupted(p *play.Play, goods *play.Resource) {
 	p.Helper()
 	plain, fenced := goods.Values()
-	p.Show(plain == 9, "Without a fence the late write is carried out: B's sale is lost, and number says %d instead of 8.",
+	p.Show(plain == 9,
+		"Without a fence the late write is carried out: B's sale is lost, and number says %d instead of 8.",
 		"没有围栏，迟到的写入就会生效：B 的销售丢了，number 是 %d，而不是 8。", plain)
 	p.Show(fenced == 8, "Behind the fence it is refused: fenced says %d. No lock can do this; the resource has to.",
 		"有围栏，它被拒绝：fenced 是 %d。这件事锁做不到，只能由资源来做。", fenced)

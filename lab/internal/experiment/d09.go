@@ -113,7 +113,8 @@ func d09fence(p *play.Play) {
 		"新的主节点从没听说过 A。在 A 的租约到期之前，两个人都认为自己持有锁。")
 	goods.Read(b)
 	p.Show(goods.Write(b, 8),
-		"B sells two pieces. Its token is larger although the new primary never saw A's: it is the server's clock in microseconds.",
+		"B sells two pieces. Its token is larger although the new primary never saw A's: it is the server's clock "+
+			"in microseconds.",
 		"B 卖了两件。新的主节点从没见过 A 的令牌，B 的令牌仍然更大：它是服务器时钟的微秒数。")
 	p.Show(!goods.Write(a, 9), "A sells one piece: it has not been told of anything.", "A 卖了一件：还没有人告诉它任何事。")
 	corrupted(p, goods)

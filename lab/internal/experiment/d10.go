@@ -18,7 +18,8 @@ func d10() *Experiment {
 		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). "+
 			"It rests on three assumptions: no clock jumps, nobody stands still for longer than the lease, no server "+
 			"forgets. Each act breaks one of them. The textbook's lock has no token that grows, so no resource "+
-			"could tell which of two holders is the newer; interlock's has, and a node that has forgotten does not vote until all leases of "+
+			"could tell which of two holders is the newer; interlock's has, and a node that has forgotten does not "+
+			"vote until all leases of "+
 			"before are over.",
 			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
 				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有递增的令牌，资源没法分辨两个持有者谁更新；"+

@@ -13,7 +13,8 @@ func d12() *Experiment {
 		ID: "D12", Title: story.T("a shop's stock in SQL", "SQL 里的库存"), Needs: []string{"mariadb"},
 		About: story.T("What the lock is for. Read, check, write without a lock sells one piece twice; so does a "+
 			"lock of the language as soon as there are two processes. The condition number >= 0 lets the stock go "+
-			"below zero: in a sale of two clients that have both checked, and in the stocktaking. Stocktaking that sets a value forgets what was sold "+
+			"below zero: in a sale of two clients that have both checked, and in the stocktaking. Stocktaking that "+
+			"sets a value forgets what was sold "+
 			"meanwhile.",
 			"锁是用来保护什么的。不加锁地读、查、写，会把一件货卖两次；语言自带的锁，一旦有两个进程也一样。条件 number >= 0 会让库存变成负数："+
 				"两个客户端都检查过的销售是这样，盘点也是。盘点时直接设成某个值，会忘掉这期间卖出的货。"),

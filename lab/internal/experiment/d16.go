@@ -12,8 +12,10 @@ func d16() *Experiment {
 	return &Experiment{
 		ID: "D16", Title: story.T("scripts: what one step is, and what it is not", "脚本：一步到底意味着什么"),
 		Needs: []string{"redis"},
-		About: story.T("Most repairs are scripts: nobody gets in between two of its commands. That is all they promise. "+
-			"What a script is given is text, and \"9\" > \"10\" is true of texts. A script that fails halfway has done "+
+		About: story.T("Most repairs are scripts: nobody gets in between two of its commands. That is all they "+
+			"promise. "+
+			"What a script is given is text, and \"9\" > \"10\" is true of texts. A script that fails halfway "+
+			"has done "+
 			"its first half: nothing is taken back. And a server forgets the scripts that it was given.",
 			"多数修补办法都是脚本：它的两条命令之间不会有别人。它保证的也只有这一点。交给脚本的都是文本，而文本比较时 \"9\" > \"10\" 成立。"+
 				"脚本中途失败，前一半已经生效，不会撤销。服务器还会忘掉交给它的脚本。"),
