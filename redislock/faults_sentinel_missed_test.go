@@ -33,7 +33,7 @@ func (c *deafConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// The old primary lives on as a replica, so no connection ends, and the message was lost: the Sentinels are asked again.
+// The old primary lives on as a replica, so no connection ends, and the message was lost: a Sentinel is asked again.
 func TestSentinel_WhoMissedAFailover_FindsThePrimary(t *testing.T) {
 	t.Parallel()
 	s := servers.RedisSentinel(t, 1, nil)
