@@ -15,14 +15,15 @@ func d06() *Experiment {
 		Needs: []string{"redis"},
 		About: story.T("The value is the instant at which the lock ends, by the clock of who took it; whoever finds "+
 			"it over takes the lock. With DEL and SETNX two get in; GETSET mends that. What stays: all clocks must "+
-			"agree, a loser overwrites the winner's value, so that the winner cannot release, and two who write the "+
-			"same instant are one owner.",
+			"agree, a loser overwrites the winner's value, so that the winner cannot release, who comes while the "+
+			"holder releases leaves a lock that nobody has, and two who write the same instant are one owner.",
 			"值是锁的到期时刻，用的是加锁者自己的时钟；谁发现它过期了，谁就来抢。用 DEL 再 SETNX 会放进两个人，GETSET 修好了这一点。"+
-				"剩下的问题：所有人的时钟必须一致；输家会覆盖赢家的值，赢家因此无法释放；写下同一时刻的两个人会被当成同一个所有者。"),
+				"剩下的问题：所有人的时钟必须一致；输家会覆盖赢家的值，赢家因此无法释放；在持有者释放时赶来的人会留下一把没有主人的锁；写下同一时刻的两个人会被当成同一个所有者。"),
 		run: func(p *play.Play) {
 			server := p.Redis()
 			d06del(p, server)
 			d06overwritten(p, server)
+			d06orphan(p, server)
 			d06clocks(p, server)
 			d06same(p, server)
 			p.Sound("the holder dies, two wait for its lease to end", "持有者崩溃，两个人等租约到期")
@@ -93,6 +94,32 @@ func d06overwritten(p *play.Play, server *play.Redis) {
 	p.Show(err == nil && !freed && server.Value(key)() == "1030002",
 		"P3, the loser, has overwritten the instant. The lock stays until that has passed, although nobody holds it.",
 		"输家 P3 覆盖了时刻。没有人持有锁，锁却要一直留到那个时刻过去。")
+}
+
+// d06orphan is a holder that is late, and releases between the GET and the GETSET of who finds its lock over.
+func d06orphan(p *play.Play, server *play.Redis) {
+	p.Act("the holder releases between GET and GETSET", "持有者在 GET 和 GETSET 之间释放")
+	actors, locks := d06cast(p, server, "A", "B", "C")
+	a, b, c := actors[0], actors[1], actors[2]
+	got, err := locks[0].TryLock(p.Context())
+	a.Got(true, got, err)
+	p.Fate("20 s pass, by everybody's clock; A has not finished.", "按所有人的时钟，20 秒过去了；A 还没干完。")
+	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_500)
+	var gotB bool
+	var errB error
+	pause := b.Until("GETSET", func() { gotB, errB = locks[1].TryLock(p.Context()) })
+	b.Says("has found the lock over, and is about to replace it.", "发现锁已过期，正要替换。")
+	freed, err := locks[0].Unlock(p.Context())
+	a.Freed(err)
+	pause.Resume()
+	b.Got(false, gotB, errB)
+	p.Show(freed && server.Value(key)() == "1030001",
+		"B has got nothing back, which is not what it had seen, so it was refused. But its instant is in the key.",
+		"B 什么也没拿回来，和它看到的不一样，所以没拿到锁。可是它的时刻留在了键里。")
+	got, err = locks[2].TryLock(p.Context())
+	c.Got(false, got, err)
+	p.ShowAlone("Nobody has the lock, and nobody gets it until B's 10 s are over: an orphan.",
+		"没有人持有锁，在 B 的 10 秒过去之前也没有人拿得到：成了没有主人的锁。")
 }
 
 func d06clocks(p *play.Play, server *play.Redis) {
