@@ -15,8 +15,8 @@ func d08() *Experiment {
 		Needs: []string{"redis"},
 		About: story.T("The server counts the holds, atomically: this part is sound. The class that the article "+
 			"builds around the scripts is not: tryLock never says no, the time to wait becomes the lease, "+
-			"lockInterruptibly returns without the lock, each re-entry starts one more timer that nothing cancels, and "+
-			"a renewal that fails is the last. Its owner is the thread that made the object.",
+			"lockInterruptibly returns without the lock, each re-entry starts one more timer that nothing cancels, "+
+			"and a renewal that fails is the last. Its owner is the thread that made the object.",
 			"由服务器原子地记重入次数，这部分是可靠的。不可靠的是文章在脚本外面写的类：tryLock 从不返回 false；等待时间被当成租约；"+
 				"lockInterruptibly 没拿锁就返回；每次重入多开一个定时器，谁也不取消它；一次续期失败就不再续期；所有者是创建对象的线程。"),
 		run: func(p *play.Play) {
