@@ -28,7 +28,7 @@ func lab(t *testing.T, env map[string]string, args ...string) (code int, stdout,
 func TestLab_WithoutArguments_ListsTheExperiments(t *testing.T) {
 	for lang, title := range map[string]string{"en": "SETNX and DEL", "zh": "SETNX 加 DEL"} {
 		code, out, _ := lab(t, nil, "--lang", lang)
-		if n := strings.Count(out, "\n"); code != exitOK || n != 16 || !strings.Contains(out, "D1   "+title) {
+		if n := strings.Count(out, "\n"); code != exitOK || n != 17 || !strings.Contains(out, "D1   "+title) {
 			t.Errorf("%s: exit %d and\n%s", lang, code, out)
 		}
 	}

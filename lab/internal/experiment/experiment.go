@@ -26,7 +26,7 @@ type Experiment struct {
 func All() []*Experiment {
 	return []*Experiment{
 		d01(), d02(), d03(), d04(), d05(), d06(), d07(), d08(), d09(), d10(), d11(), d12(),
-		d13(), d14(), d15(), d16(),
+		d13(), d14(), d15(), d16(), d17(),
 	}
 }
 
