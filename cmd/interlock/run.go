@@ -131,7 +131,7 @@ func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())
 	}
 	if err := cmd.Flags().Parse(args[1:]); err != nil {
-		return "", nil, false, usage("%v", err)
+		return "", nil, false, flagError(cmd, err)
 	}
 	help, err = cmd.Flags().GetBool("help")
 	return args[0], cmd.Flags().Args(), help, err
