@@ -2,8 +2,8 @@
 # Tests every module of the workspace under the race detector.
 # usage: test.sh [all | beside | long | check] [argument of go test...]
 #   all     every package, its sweeps in their usual size: what a newcomer runs; the default
-#   long    the packages whose sweeps in full size judge real time, but for tests in them that judge none, two at once, with
-#           nothing beside them; and what drives the sockets of Redis once more without the race detector
+#   long    the packages whose sweeps in full size judge real time, but for tests in them that judge none, one after the other,
+#           with nothing beside them; and what drives the sockets of Redis once more without the race detector
 #   beside  all others, in full size too: together these two are all, and CI runs both
 #   check   what needs neither servers nor the race detector, from the cache: -short
 set -eu
@@ -104,16 +104,12 @@ beside)
 	exit "$rc"
 	;;
 long)
-	go_test -p 2 ${race:+"$race"} "$@" -skip "$untimed" $names
+	go_test -p 1 ${race:+"$race"} "$@" -skip "$untimed" $names
 	if [ -n "$race" ]; then
+		go_test "$@" -run Crowd ./internal/sim # the race detector does not bear the goroutines of 10,000 simulated clients
 		unset INTERLOCK_LONG
-		go_test -p 1 "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn &
-		rc=0
-		go_test "$@" -run "^Test($(echo "$hard" | tr ' ' '|'))" ./redislock || rc=$?
-		wait "$!" || rc=$?
-		[ "$rc" -eq 0 ] || exit "$rc"
-		# The race detector does not bear the goroutines of 10,000 simulated clients.
-		INTERLOCK_LONG=1 go_test "$@" -run Crowd ./internal/sim
+		go_test "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn
+		go_test "$@" -run "^Test($(echo "$hard" | tr ' ' '|'))" ./redislock
 	fi
 	;;
 esac
