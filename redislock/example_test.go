@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -36,7 +37,10 @@ func Example() { //nolint:testableexamples // it needs a server
 func ExampleNew() { //nolint:testableexamples // it needs a server
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"h1:26379", "h2:26379", "h3:26379"},
-		Sentinel:    rueidis.SentinelOption{MasterSet: "mymaster"},
+		Sentinel: rueidis.SentinelOption{
+			MasterSet:               "mymaster",
+			TopologyRefreshInterval: 5 * time.Second, // finds a primary whose election it has not heard of
+		},
 	})
 	if err != nil {
 		log.Fatal(err)

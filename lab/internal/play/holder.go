@@ -2,6 +2,7 @@ package play
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -72,30 +73,23 @@ func (p *Play) holder(locks *interlock.Client, name string) string {
 func (p *Play) AwaitNoWaiters(url, name string) {
 	p.Helper()
 	locks := p.looker(url)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if info, ok := p.look(locks, name); ok && len(info.Waiters) == 0 {
-			return
-		}
+	if !p.until(func() bool {
+		info, ok := p.look(locks, name)
+		return ok && len(info.Waiters) == 0
+	}) {
+		p.Fatal("somebody waits still")
 	}
-	p.Fatal("somebody waits still")
 }
 
 // awaitQueued returns when the engine knows that a client wants the lock, or has it: who asks next comes after it.
 func (p *Play) awaitQueued(url, name, client string) {
 	p.Helper()
 	locks := p.looker(url)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	if !p.until(func() bool {
 		info, _ := p.look(locks, name)
-		for _, w := range info.Waiters {
-			if w.Client == client {
-				return
-			}
-		}
-		for _, h := range info.Holders {
-			if h.Client == client {
-				return
-			}
-		}
+		return slices.ContainsFunc(info.Waiters, func(w driver.Waiter) bool { return w.Client == client }) ||
+			slices.ContainsFunc(info.Holders, func(h driver.Holder) bool { return h.Client == client })
+	}) {
+		p.Fatalf("%s never came into the queue", client)
 	}
-	p.Fatalf("%s never came into the queue", client)
 }

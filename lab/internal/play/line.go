@@ -39,7 +39,7 @@ func (l *Line) Do(ctx context.Context, args ...string) (any, error) {
 		reply, err, l.lose = nil, errors.Join(errLost, err), false
 	}
 	a.p.said(a.name, l.link.said(args, reply, err), l.link.message(err))
-	if refused := servers.RedisError(""); err != nil && !errors.As(err, &refused) {
+	if unanswered(err) {
 		l.redial()
 	}
 	return reply, err

@@ -219,6 +219,16 @@ func (p *Play) beat(in *story.Act, who string, left time.Duration) {
 	}
 }
 
+// until asks whether something is so, which no server tells by itself, and returns false if it is not in time.
+func (p *Play) until(is func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return true
+		}
+	}
+	return false
+}
+
 // Token returns a token as the story tells it: in golden files by its rank of appearance.
 func (p *Play) Token(token uint64) string {
 	p.mu.Lock()

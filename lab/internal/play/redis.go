@@ -149,15 +149,13 @@ func (r *Redis) Field(key string) string {
 // writes its steps down, for which the lab looks at the server too.
 func (r *Redis) Await(key string, n int64) {
 	r.p.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	if !r.p.until(func() bool {
 		reply, err := r.Do(r.p.Context(), "EXISTS", key) // on a connection of its own
-		switch {
-		case err != nil:
+		if err != nil {
 			r.p.Fatal(err)
-		case reply == n:
-			return
-		case time.Now().After(end):
-			r.p.Fatalf("%s: EXISTS %s never said %d", r.Addr(), key, n)
 		}
+		return reply == n
+	}) {
+		r.p.Fatalf("%s: EXISTS %s never said %d", r.Addr(), key, n)
 	}
 }

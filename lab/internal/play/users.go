@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
@@ -58,9 +57,7 @@ func (m *MariaDB) Cable() (cable *servers.Proxy, dsn string) {
 // AwaitRegistered returns when so many rows are there for everybody to see.
 func (m *MariaDB) AwaitRegistered(n int) {
 	m.p.Helper()
-	for end := time.Now().Add(patience); m.Registered() != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			m.p.Fatalf("there are %d users, not %d", m.Registered(), n)
-		}
+	if !m.p.until(func() bool { return m.Registered() == n }) {
+		m.p.Fatalf("there are %d users, not %d", m.Registered(), n)
 	}
 }

@@ -79,10 +79,10 @@ func (z *ZooKeeper) Woken() int {
 func (z *ZooKeeper) AwaitWatches(n int) {
 	z.p.Helper()
 	have := -1
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if have = z.metrics("zk_watch_count"); have == n {
-			return
-		}
+	if !z.p.until(func() bool {
+		have = z.metrics("zk_watch_count")
+		return have == n
+	}) {
+		z.p.Fatalf("ZooKeeper has %d watches and never had %d", have, n)
 	}
-	z.p.Fatalf("ZooKeeper has %d watches and never had %d", have, n)
 }
