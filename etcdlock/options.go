@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,15 +47,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.Session == 0 {
-		c.Session = defaultSession
-	}
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = defaultRequestTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.Session = cmp.Or(c.Session, defaultSession)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, defaultRequestTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,21 +81,11 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Table == "" {
-		c.Table = defaultTable
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Shared == 0 {
-		c.Shared = defaultShared
-	}
-	if c.Waits == 0 {
-		c.Waits = defaultWaits
-	}
-	if c.Slice == 0 {
-		c.Slice = defaultSlice
-	}
+	c.Table = cmp.Or(c.Table, defaultTable)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Shared = cmp.Or(c.Shared, defaultShared)
+	c.Waits = cmp.Or(c.Waits, defaultWaits)
+	c.Slice = cmp.Or(c.Slice, defaultSlice)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,12 +63,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.ReplicaTimeout == 0 {
-		c.ReplicaTimeout = defaultReplicaTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaultReplicaTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

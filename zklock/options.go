@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -58,12 +59,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Root == "" {
-		c.Root = defaultRoot
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Root = cmp.Or(c.Root, defaultRoot)
 	c.Root = strings.TrimSuffix(c.Root, "/")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

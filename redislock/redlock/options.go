@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,15 +50,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.LongestLease == 0 {
-		c.LongestLease = defaultLongestLease
-	}
-	if c.NodeTimeout == 0 {
-		c.NodeTimeout = defaultNodeTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.LongestLease = cmp.Or(c.LongestLease, defaultLongestLease)
+	c.NodeTimeout = cmp.Or(c.NodeTimeout, defaultNodeTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
