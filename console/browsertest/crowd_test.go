@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/console"
 	"github.com/interlock-go/interlock/internal/browser"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // watching notes in the page what took long, and when the first row of the table was there.
@@ -34,6 +35,7 @@ type measured struct {
 // TestCrowd_OfTenThousandLocks prints what a page with many locks costs. The bounds are those of a machine that does
 // much else, with a race detector in the server; the numbers are those of this one.
 func TestCrowd_OfTenThousandLocks(t *testing.T) {
+	longrun.Only(t)
 	const many = 10_000
 	s := newSite(t, console.Options{Interval: time.Second, Timeout: 30 * time.Second})
 	c := s.newClient("shop-1")
