@@ -15,7 +15,7 @@ func writeChecks(b *strings.Builder, cells []*cell) {
 ## Checks
 
 How many cases were against each claim, of how many that were looked at, over all of an engine's runs; those of cells in which two
-holders are possible are among them. The claims are in [torture](../torture/README.md#what-is-checked): K2 that nobody older passes
+holders are possible are among them. The claims are in [torture](../../torture/README.md#what-is-checked): K2 that nobody older passes
 the fence (with the share that none of so many excludes with 95 %% certainty), K3 that tokens grow (with the largest step back, if there
 was one), K5 that nobody acts after a deadline or is told of it late, K6 that nothing is lost without a fault (with what that excludes
 for an hour in which a lock is held, at 95 %% certainty), K7 that everybody gets on after faults and nobody waits in vain or is overtaken

@@ -40,8 +40,8 @@ func writeTimes(b *strings.Builder, cells []*cell) {
 		"end; then it is granted to who waits. The third column is of the runs in which clients are killed and " +
 		"nothing else is done. Where it is longer than the lease, the next in line was dead too and had to claim " +
 		"what it was granted (on Redis, two seconds or the lease), or a session ended some ticks late: see K7 in " +
-		"[torture](../torture/README.md#what-is-checked) for how long that may be. The fourth is of all other runs. " +
-		"There other faults overlap, so where it is longer than the lease a server was down or out of reach as well, " +
+		"[torture](../../torture/README.md#what-is-checked) for how long that may be. The fourth is of all other " +
+		"runs. There other faults overlap, so where it is longer than the lease a server was down or out of reach as well, " +
 		"and granted nothing to anybody. If others who wanted the lock were killed before the next grant, the time " +
 		"runs from the last of these deaths, because each of them may have had it. Without a grant: the longest such " +
 		"time of each failover, in which another server took over on command or after a death, and of each time in " +

@@ -21,7 +21,7 @@ engine's row hold; the table says which fault breaks it.*
 
 What is below was found by `+"`interlock torture t2 %s`"+
 		` (commit %s): for each cell four processes with two goroutines each
-want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
+want three locks while that one fault is done again and again; see [torture](../../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that in the time of none of n holds its lock was granted to another; the
 share in brackets is what n cases exclude with 95 %% certainty. A hold's time is from the return of Lock until it is given
 back, or is told to be lost, or its lease has run out by the last deadline that was recorded; of one that was killed, until it last looked
