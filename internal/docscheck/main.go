@@ -1,6 +1,6 @@
 // Command docscheck checks the repository's documents: that relative links resolve, that the Go code in them
 // is the code of the examples that it was cut from, that README.md and docs/lab.md say the same in Chinese,
-// that docs/operations.md explains each finding of interlock doctor, and that no file names a machine's
+// that docs/doctor.md explains each finding of interlock doctor, and that no file names a machine's
 // folders or unfinished work.
 //
 // usage: docscheck [folder]
