@@ -56,7 +56,21 @@ func good(changes map[string]string) map[string]string {
 		}
 		files[name] = text
 	}
+	if _, given := changes[index]; !given {
+		files[index] = indexOf(files)
+	}
 	return files
+}
+
+// indexOf links to each page of docs.
+func indexOf(files map[string]string) string {
+	text := "# Index\n"
+	for name := range files {
+		if page, is := strings.CutPrefix(name, "docs/"); is && strings.HasSuffix(page, ".md") {
+			text += "\n[" + page + "](" + page + ")\n"
+		}
+	}
+	return text
 }
 
 func TestRun_OnAGoodTree_FindsNothing(t *testing.T) {
