@@ -1,7 +1,7 @@
 // Command docscheck checks the repository's documents: that relative links resolve, that the Go code in them
 // is the code of the examples that it was cut from, that README.md and docs/lab.md say the same in Chinese,
 // that docs/doctor.md explains each finding of interlock doctor, that no page is too long to be read, that
-// docs/README.md leads to each page, and that no file names a
+// docs/README.md leads to each page and to the answers of a fresh reader's questions, and that no file names a
 // machine's folders or unfinished work.
 //
 // usage: docscheck [folder]
@@ -48,6 +48,7 @@ func run(tree fs.FS, out io.Writer) int {
 	found = append(found, checkFindings(docs, files)...)
 	found = append(found, checkLengths(docs, files)...)
 	found = append(found, checkIndex(docs)...)
+	found = append(found, checkQuestions(docs)...)
 	found = append(found, checkWords(files)...)
 	for _, p := range found {
 		fmt.Fprintln(out, p)
