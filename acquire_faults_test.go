@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Faults that a review made happen. docs/track-record.md lists them.
+// Faults that a review made happen. docs/track-record/core.md lists them.
 
 func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {

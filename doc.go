@@ -77,5 +77,5 @@
 //
 //	import _ "github.com/interlock-go/interlock/redislock"
 //
-// docs/engines.md in the repository shows what each engine promises, as measured by package drivertest.
+// docs/evidence/engines.md in the repository shows what each engine promises, as measured by package drivertest.
 package interlock

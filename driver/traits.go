@@ -68,7 +68,7 @@ type Unsupported struct {
 	Reason  string  // one clause, without a full stop
 }
 
-// Traits describes an engine to the portable layer, to the conformance suite and to docs/engines.md.
+// Traits describes an engine to the portable layer, to the conformance suite and to docs/evidence/engines.md.
 type Traits struct {
 	Engine   string   // "memory", "file", "redis": shown in errors and tables
 	Lifetime Lifetime // what ends the holds of a client that has vanished

@@ -20,7 +20,7 @@ import (
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-etcd"
+const checksPage = "docs/doctor.md#findings-on-etcd"
 
 // Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
 // on: who answers, version, leader, alarms, the size of the database and of its history, the number of members, the

@@ -19,7 +19,7 @@ const maxLimit = 1<<31 - 1
 const noConversion = "flock gives a lock up while it changes its mode"
 
 // checksPage explains the checks of Diagnose.
-const checksPage = "docs/operations.md#findings-on-files"
+const checksPage = "docs/doctor.md#findings-on-files"
 
 // Options configures a [Driver]. A nil *Options means all defaults.
 type Options struct {

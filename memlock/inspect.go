@@ -54,7 +54,7 @@ func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
 }
 
 // checksPage explains the check.
-const checksPage = "docs/operations.md#findings-on-memory"
+const checksPage = "docs/doctor.md#findings-on-memory"
 
 // Diagnose finds nothing wrong: there is no server.
 func (d *Driver) Diagnose(context.Context) []driver.Finding {

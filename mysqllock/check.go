@@ -12,7 +12,7 @@ import (
 )
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-mysql-and-mariadb"
+const checksPage = "docs/doctor.md#findings-on-mysql-and-mariadb"
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
 // written to, what the user may do with the tables, whether tokens survive a crash, room for connections and prepared

@@ -9,7 +9,7 @@ import (
 )
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-postgresql"
+const checksPage = "docs/doctor.md#findings-on-postgresql"
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, a pooler in between, whether it
 // may be written to, which table keeps the tokens and what the role may do with it, whether tokens survive a crash,

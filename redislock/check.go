@@ -18,7 +18,7 @@ const (
 )
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-redis"
+const checksPage = "docs/doctor.md#findings-on-redis"
 
 // Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role,
 // eviction, memory, persistence, replicas, the state of a Cluster, rights, clocks, how pushes arrive, and how long a

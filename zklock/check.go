@@ -17,7 +17,7 @@ import (
 const diagnosisTime = 8 * time.Second
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-zookeeper"
+const checksPage = "docs/doctor.md#findings-on-zookeeper"
 
 // Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
 // fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.

@@ -46,7 +46,7 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 // checksPage explains doctor's own checks. Engines say where theirs are explained.
-const checksPage = "docs/operations.md#findings-on-every-engine"
+const checksPage = "docs/doctor.md#findings-on-every-engine"
 
 // diagnosis is what doctor prints.
 type diagnosis struct {

@@ -24,7 +24,7 @@ const (
 )
 
 // checksPage explains the checks that redislock has not.
-const checksPage = "docs/operations.md#findings-on-redlock"
+const checksPage = "docs/doctor.md#findings-on-redlock"
 
 // facts are what a node has said of itself.
 type facts struct {
