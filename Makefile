@@ -136,7 +136,7 @@ tidy-check: #~ fail when make tidy would change something
 	scripts/tidy.sh check
 
 .PHONY: docs-check
-docs-check: #~ check links, the code in README.md, and that both READMEs say the same
+docs-check: #~ check links, the code in documents, and that Chinese pages match the English ones
 	go run ./internal/docscheck .
 
 .PHONY: golden
