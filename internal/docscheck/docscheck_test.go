@@ -25,8 +25,10 @@ func other() {
 }
 `
 
-const goodREADME = "# One\n\n## Two\n\n<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n" +
-	"\tprintln(a)\n}\n```\n" +
+const twinLinks = "[English](README.md) [中文](README.zh-CN.md)\n"
+
+const goodREADME = "# One\n" + twinLinks + "## Two\n\n" +
+	"<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n\tprintln(a)\n}\n```\n" +
 	"\n| a | b |\n|---|---|\n\n[two](#two) [doc](docs/a.md#the-end)\n"
 
 // check runs docscheck on files and returns its exit code and what it printed.
@@ -105,6 +107,16 @@ func TestRun_NamesEachFault(t *testing.T) {
 		},
 		{"another level", map[string]string{"README.zh-CN.md": replaced("## Two", "### Two")}, "heading 2 has level 3"},
 		{
+			"no link to the twin",
+			map[string]string{"README.zh-CN.md": replaced("[English](README.md)", "English")},
+			"README.zh-CN.md:1: no link to README.md in the first 10 lines",
+		},
+		{
+			"a link to the twin at the end",
+			map[string]string{"README.md": replaced(twinLinks, "\n") + twinLinks},
+			"README.md:1: no link to README.zh-CN.md in the first 10 lines",
+		},
+		{
 			"a table row more",
 			map[string]string{"README.zh-CN.md": goodREADME + "| c | d |\n"},
 			"3 table rows, but README.md has 2",
@@ -134,6 +146,11 @@ func TestRun_NamesEachFault(t *testing.T) {
 			"a region that is not there",
 			map[string]string{"docs/b.md": "<!-- code: x_test.go #gone -->\n```go\nb := 2\n```\n"},
 			"no lines between",
+		},
+		{
+			"lines that are not there",
+			map[string]string{"docs/b.md": "<!-- code: x_test.go 17-99 -->\n```go\n}\n```\n"},
+			"of 17 lines there are no lines 17-99",
 		},
 		{
 			"a link to nothing",
@@ -174,6 +191,7 @@ func TestCut_ReturnsTheNamedLines(t *testing.T) {
 		"x_test.go ExampleOpen": "a := 1\n\nif a == 1 {\n\tprintln(a)\n}\n",
 		"x_test.go #part":       "b := 2\n",
 		"list.txt":              "one\ntwo\n",
+		"list.txt 2-2":          "two\n",
 	} {
 		if got, err := cut(source, files); err != nil || got != want {
 			t.Errorf("cut(%q) = %q, %v, want %q", source, got, err, want)
