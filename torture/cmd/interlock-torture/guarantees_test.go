@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,7 +87,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		"| redis | 1s | 1s / longest 1s of 1 | 3s / longest 3s of 1 | 5s / longest 5s of 1 | 4s / longest 4s of 1 | " +
 			"2ms / longest 2ms of 1 | 700ms / longest 700ms of 1 |\n",
 		"other faults overlap", "| clock | **two holders possible**: 0 of 1, double grants: 5 |",
-		"Engine memory is inside of one process", "150 runs\n(seeds 1 to 150)",
+		"Engine memory is inside of one process", "150 runs (seeds 1 to 150)",
 		"| redis | clock | a lease ends early when the server's clock jumps ahead | " +
 			"`interlock torture run -engine redis -faults clock -workers 0x0 -names 0 -duration 1s -hold 1s -seed " +
 			"3` |\n",
@@ -105,5 +107,29 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 	cells[1].rep.Verdicts[0].Faults = []string{"an update"}
 	if page := guarantees(cells, "", nil); !strings.Contains(page, "| redis | 0 | 1 of 300000 | 30 |") {
 		t.Error("an update that is lost behind the fence is not on the page")
+	}
+}
+
+// Who edits the beginning by hand, or here alone, is told.
+func TestGuarantees_TheCommittedPage_BeginsAsTheNextOneWill(t *testing.T) {
+	pages, err := filepath.Glob("../../../docs/guarantees.md")
+	if pages == nil {
+		pages, err = filepath.Glob("../../../docs/*/guarantees.md")
+	}
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("the pages are %q, %v", pages, err)
+	}
+	page, err := os.ReadFile(pages[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	if !strings.HasPrefix(text, head) {
+		t.Errorf("%s does not begin with what words.go says", pages[0])
+	}
+	for _, part := range []string{inMemory, aboutFigures, aboutTimes, aboutFaults, aboutChecks} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q", pages[0], part)
+		}
 	}
 }
