@@ -143,7 +143,7 @@ const notMeasured = `
 
 valkeylock is a fork of rueidislock; jefferyjob/go-redislock polls as redsync and bsm do; go-mysql-lock is get-lock.
 Nobody can wait for go-zero's RedisLock. goRedisson opens a TCP connection for each attempt, so that a benchmark would
-measure connecting. redlease elects a leader, and who does not get in asks every half lease. shiftlock took the lock
+measure connecting. redlease elects a leader, and the other candidates ask every half lease. shiftlock took the lock
 and could not read the answer: an error, and the key stayed. cirello-io/pglock polls rows with heartbeats; its floor, a
 row for each acquisition, is in advisory-token.
 `
