@@ -41,8 +41,8 @@
 // line, and a Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go
 // before those who wait until it has had its turn, a millisecond in all; then it comes behind them, so everybody gets a
 // turn and a short critical section does not cost a process switch each time. With several processes at one lock that
-// is still slower than bare flock, which lets whoever runs go first; bench/README.md has the ratios, and how equal the
-// shares are.
+// is still slower than bare flock, which lets whoever runs go first; docs/evidence/bench/files.md has the ratios, and how
+// equal the shares are.
 //
 // So that no waiter gets in between, a process that came back at once the last time keeps the flock for up to 0.1
 // milliseconds after a release in its turn, if others wait: the lock lingers. The next hold takes it over with a token
