@@ -26,6 +26,7 @@ untimed='^Test(Conformance|Rules_.*Necessary$|Scripts_|Rights_|Diagnose_|Open_Of
 
 # models ends the names of the packages that search all states of a model, in one goroutine. The race detector has nothing to
 # see there and takes six times as long, so they run without it, with the bounds of make check; make simulate has the usual ones.
+# make test treats the simulation alike; beside has its runs under the race detector.
 models='/internal/(handoff|fencemodel)'
 
 # slow ends the names of the packages that take longest. They begin first, so that none is left alone at the end.
@@ -37,6 +38,7 @@ packages() {
 	everything=$(GOWORK='' go list work) || return
 	rest=$(printf '%s\n' "$everything" | grep -vE "interlock($models)\$")
 	case $1 in
+	all) rest=$(printf '%s\n' "$rest" | grep -v 'interlock/internal/sim$') ;;
 	long) rest=$(printf '%s\n' "$rest" | grep -E "interlock($judging)\$") ;;
 	beside) rest=$(printf '%s\n' "$rest" | grep -vE "interlock($judging)\$") ;;
 	esac
@@ -65,9 +67,9 @@ if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
 	race=''
 fi
 
-# Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors.
+# Most tests wait for most of the time, for servers and the ends of leases: so three packages run at once for each processor.
 # The largest take some minutes; beside other load they may take longer than the ten that go test gives them.
-at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
+at_once=$((3 * $(getconf _NPROCESSORS_ONLN)))
 case $what in
 all) names=$(packages all) || exit ;;
 beside)
@@ -102,7 +104,7 @@ done
 # shellcheck disable=SC2086
 case $what in
 all)
-	go_test -short "$@" ./internal/handoff ./internal/fencemodel
+	go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
 	go_test -p "$at_once" ${race:+"$race"} "$@" $names
 	;;
 beside)
