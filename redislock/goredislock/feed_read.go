@@ -41,7 +41,6 @@ func (f *feed) take(message any) {
 	case *redis.Subscription:
 		switch m.Kind {
 		case "subscribe", "ssubscribe":
-			// It answers no demand of ours: go-redis has subscribed by itself over a new connection.
 			if !f.answered(subscribe, m.Channel) {
 				f.fail(errReplaced) // go-redis subscribes by itself over a new connection
 			}
