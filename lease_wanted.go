@@ -1,5 +1,8 @@
 package interlock
 
+// Wanted shows a holder what the engine says for the sake of retention (hold_retain.go): that another client wants the
+// lock.
+
 // Wanted returns a channel that is closed when another process asks for the lock. A long job can then give way: it
 // unlocks at the next good place and locks again.
 //
@@ -23,7 +26,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 	return listeners.wanted
 }
 
-// tellWanted closes the channel of Wanted. The caller holds Client.mu, and calls it once.
+// tellWanted closes the channel of Wanted. The caller holds Client.mu, and calls it once for each hold.
 func (l *Lease) tellWanted() {
 	if l.listeners != nil && l.listeners.wanted != nil {
 		close(l.listeners.wanted)
