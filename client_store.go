@@ -15,7 +15,7 @@ import (
 func storeOf(raw string) string {
 	u, err := driver.ParseURL(raw)
 	if err != nil {
-		return ""
+		return "" // Open reports it
 	}
 	hosts := slices.Clone(u.Hosts)
 	slices.Sort(hosts)
