@@ -3,8 +3,8 @@ package interlock
 // Client.mu, and what is put off until it has been given up.
 
 // lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
-// it, and neither the driver nor the user's code is called under it: both may call back into the client. owner.mu and
-// the table of names are leaves, which may be taken under it.
+// it, and neither the driver nor the user's code is called under it: both may call back into the client. owner.mu is a
+// leaf, which may be taken under it.
 func (c *Client) lock() { c.mu.Lock() }
 
 // deferredCalls is what is put off until Client.mu has been given up. Guarded by Client.mu.
