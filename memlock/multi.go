@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Several locks in one step. A mutex over the whole store makes that easy; what counts is that nothing is granted
+// unless everything can be.
+
 var _ driver.MultiAcquirer = (*Driver)(nil)
 
 // AcquireAll grants all requests at one instant, or none; see [driver.MultiAcquirer]. It takes whatever Acquire takes,
@@ -38,8 +41,8 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	return grants, nil
 }
 
-// acquireAll grants all of the requests, or none. They are of different locks, so what is granted to one does not
-// change what another finds.
+// acquireAll grants all of the requests, or none. They are of different locks, so granting one does not change what
+// another finds. Every refusal comes before the first grant.
 func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	if err := differ(all); err != nil {
 		return nil, err
@@ -70,8 +73,8 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	return recs, nil
 }
 
-// allAgain answers a copy of requests that are known, if any of them is: they were granted together, so unless all are
-// held they are over.
+// allAgain answers a copy of requests if any of them is known. They were granted together, so if not all of them are
+// held, the step is over.
 func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
 	var recs []*record
 	known := 0
@@ -97,7 +100,7 @@ func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
 	return recs, nil
 }
 
-// differ refuses what is not one request for each of several locks.
+// differ refuses a list that is empty, or in which a lock or an ID occurs twice.
 func differ(all []demand) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no requests: %w", driver.ErrUnsupported)
