@@ -9,6 +9,9 @@ import (
 	"unicode/utf8"
 )
 
+// The record: what a lock file holds. It says who had the lock last, and with which tokens. recordfile.go reads and
+// writes it.
+
 // The record is what a lock file holds: who had the lock last, and with which tokens. It stays when the lock is free,
 // because the next token grows from it. It is written in one pwrite at offset 0 and lies within the file's first block,
 // so that once it was written a full disk does not prevent the next one.
@@ -23,6 +26,19 @@ import (
 //	44  8  lengths of name, owner, client, label
 //	52     name, owner, client, label
 const (
+	// The record stays when the lock is free, because the next token grows from it. It is written in one pwrite at
+	// offset 0 and lies within the file's first block. So once a record was written, a full disk does not prevent the
+	// next one.
+	//
+	//	 0  8  magic and version
+	//	 8  4  CRC-32C of everything behind it
+	//	12  4  length of the record
+	//	16  8  first token of the block
+	//	24  8  last token of the block
+	//	32  8  since, in microseconds of Unix time
+	//	40  4  process id
+	//	44  8  lengths of name, owner, client, label
+	//	52     name, owner, client, label
 	recordMagic  = "interlk\x01"
 	recordHeader = 52
 
@@ -42,6 +58,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
+// record is one hold: the latest of a mutex, or that of a slot.
 type record struct {
 	First, Last                uint64
 	Since                      time.Time
@@ -49,7 +66,7 @@ type record struct {
 	Name, Owner, Client, Label string
 }
 
-// appendTo appends the record's encoding to b. Texts for operators that are too long are cut.
+// appendTo appends the record's encoding to b. It cuts texts for operators that are too long.
 func (r *record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, recordMagic...)
@@ -70,7 +87,7 @@ func (r *record) appendTo(b []byte) []byte {
 }
 
 // decodeRecord reads the record at the beginning of a file. It returns errNoRecord for an empty file and errBadRecord
-// for anything that appendTo did not write; what lies behind the record, of an earlier and longer one, does not matter.
+// for anything that appendTo did not write. What lies behind the record, of an earlier and longer one, does not matter.
 func decodeRecord(p []byte) (record, error) {
 	p, err := checkedRecord(p)
 	if err != nil {
