@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// The texts of the statements, one set for each dialect (sql.go runs them).
+
 // statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for
 // the resource, $2 for the token and $3 for the nonce, which SQLite understands too.
 type statements struct{ create, probe, raiseWriter, raiseReader, look string }
@@ -13,7 +15,7 @@ type statements struct{ create, probe, raiseWriter, raiseReader, look string }
 // mostIdentifier is how long a name may be: PostgreSQL cuts longer ones off.
 const mostIdentifier = 63
 
-// quote returns the table's name as the database wants it.
+// quote returns the table's name as the database wants it. Names that would need escaping are refused.
 func quote(d Dialect, table string) (string, error) {
 	mark := `"`
 	switch d {
@@ -40,7 +42,7 @@ func quote(d Dialect, table string) (string, error) {
 	return strings.Join(parts, "."), nil
 }
 
-// identifier reports whether name is one that needs no thought on any database.
+// identifier reports whether name needs no thought on any database.
 func identifier(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -1,6 +1,6 @@
 // Package stamp has what a holder shows to a resource, and nothing else: fence.Stamp is the same type. It stands by
-// itself, so that a program that only takes locks does not link what the guards of package fence need, which are
-// database/sql and net/http.
+// itself, so that a program that only takes locks does not link database/sql and net/http, which the guards of package
+// fence need.
 package stamp
 
 import "fmt"
