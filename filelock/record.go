@@ -26,19 +26,6 @@ import (
 //	44  8  lengths of name, owner, client, label
 //	52     name, owner, client, label
 const (
-	// The record stays when the lock is free, because the next token grows from it. It is written in one pwrite at
-	// offset 0 and lies within the file's first block. So once a record was written, a full disk does not prevent the
-	// next one.
-	//
-	//	 0  8  magic and version
-	//	 8  4  CRC-32C of everything behind it
-	//	12  4  length of the record
-	//	16  8  first token of the block
-	//	24  8  last token of the block
-	//	32  8  since, in microseconds of Unix time
-	//	40  4  process id
-	//	44  8  lengths of name, owner, client, label
-	//	52     name, owner, client, label
 	recordMagic  = "interlk\x01"
 	recordHeader = 52
 

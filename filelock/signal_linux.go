@@ -12,8 +12,6 @@ import (
 // How a wait in the kernel is ended: by a signal to the waiting thread. sleeper_linux.go decides when. The package doc
 // says what that means for a program's own signals.
 
-// The signals that may serve to end a wait, from the last but two down: the last ones are taken most often by others,
-// and those from 32 up by the C library.
 const (
 	// topSignal and bottomSignal are the signals that may serve, from the last but two down: others take the last ones
 	// most often, and the C library those from 32 up.

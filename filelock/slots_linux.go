@@ -16,11 +16,6 @@ import (
 // A slot's mark is as long as the permits that it stands for, and exclusive if the hold is. A mark of the limit's
 // length stands elsewhere, so the limit is in force for as long as somebody is inside, and no longer.
 
-// Each holder of a read/write lock or of permits has a slot: a mark that tells what it holds, and a record at the
-// slot's place in the file that tells who it is. Marks are all that counts; records are for operators.
-//
-// A slot's mark is as long as the permits that it stands for, and exclusive if the hold is. A mark of the limit's
-// length stands elsewhere, so the limit is in force for as long as somebody is inside, and for no longer.
 const (
 	limitMark  = firstMark + 1<<32
 	slotMarks0 = firstMark + 1<<33 // the mark of slot 0, which nobody has: its record is the lock's own

@@ -41,7 +41,6 @@ func (d *Driver) newWaiter(ctx context.Context) waiter {
 	return poller{}
 }
 
-// Bounds of a poller's pauses: the first are short because most holds are.
 const (
 	// Bounds of a poller's pauses. The first are short because most holds are.
 	minPause = 1 * time.Millisecond
