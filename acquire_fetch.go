@@ -121,8 +121,8 @@ func (f *fetch) run() {
 	f.done(answer, err)
 }
 
-// done processes the engine's answer. A grant that is over before anybody got it (an operator broke it, or this process
-// stood still for longer than its lease) is never handed out: the lock is asked for again.
+// done processes the engine's answer. A grant that is over before anybody got it is never handed out: the lock is asked
+// for again. An operator may have broken it, or this process stood still for longer than its lease.
 func (f *fetch) done(answer driver.Grant, err error) {
 	defer f.cancel()
 	refused := errors.Is(err, ErrLost)

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine,
-// and nothing of what a wait needs is made for it: no waiter, fetch, channel or context. Most locks of such an engine
-// are taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire.go.
+// A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine.
+// Nothing of what a wait needs is made for it: no waiter, fetch, channel or context. Most locks of such an engine are
+// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire.go.
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.

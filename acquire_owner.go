@@ -89,7 +89,7 @@ func (m *Mutex) event(o *owner) Event {
 }
 
 // reenter returns another hold if o already has one. It returns nil and no error if o has none, and then the caller
-// takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss: to take the lock anew without
+// takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss. To take the lock anew without
 // a word would hide that another owner was inside meanwhile.
 func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	if o == nil {
@@ -142,7 +142,7 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 }
 
 // take acquires the mutex for an owner that does not hold it. Client.mu is held from the look at the queue and the
-// grants until join has put the waiter in line: a grant that was released in between would pass by it.
+// grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
 func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	c := m.c
 	if err := ctx.Err(); err != nil {
@@ -154,8 +154,8 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 	c.lock()
 	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
-	// Named owners and candidates go to the engine, past the queue of this client: only the engine can re-enter the
-	// former, and each of the latter brings a value of its own.
+	// Named owners and candidates go to the engine, past the queue of this client. Only the engine can re-enter a named
+	// owner, and each candidate brings a value of its own.
 	case o != nil && o.named || m.p.single:
 		if !try {
 			return c.joinAlone(ctx, m.newWaiter(o, at))

@@ -24,7 +24,7 @@ type queue struct {
 	fetch   *fetch // the request on behalf of the line; nil if none is under way
 }
 
-// queueKey is what waiters must have in common to be served by the same request: the engine grants one lease, one delay
+// queueKey is what waiters must have in common to be served by the same request. The engine grants one lease, one delay
 // and one kind of renewal for all of them. Mutexes of the same name with other options have queues of their own, and
 // compete in the engine.
 type queueKey struct {

@@ -118,8 +118,8 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	return again
 }
 
-// opened returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown: then a
-// refusal does not prove that nothing was changed.
+// opened returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A
+// refusal then does not prove that nothing was changed.
 func opened(err error, doubt bool) error {
 	if refused := driver.Refusal(err); refused != nil {
 		open := *refused

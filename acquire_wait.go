@@ -136,10 +136,10 @@ func (w *waiter) leave() {
 	w.q.remove(w)
 }
 
-// timeout returns the error of a wait whose context has ended: a *HeldError if another owner is known to be in the way,
-// or an *UnavailableError if the engine has not said so or has gone silent since. The newest knowledge wins: a holder
-// in this process, then the engine's answer to the request under way, then its earlier ones. The caller holds
-// Client.mu.
+// timeout returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in
+// the way. It is an *UnavailableError if the engine has not said so, or has gone silent since. The newest knowledge
+// wins: a holder in this process, then the engine's answer to the request under way, then its earlier ones. The caller
+// holds Client.mu.
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {

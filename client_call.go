@@ -52,7 +52,7 @@ func (x *callContext) Err() error {
 func (x *callContext) Done() <-chan struct{} { return x.become().Done() }
 
 // Deadline returns none, although there may be one. A client library that kept to it by itself would give up an instant
-// before Err says why, and callers must be able to tell the end of this call from every other error.
+// before Err says why. Callers must be able to tell the end of this call from every other error.
 func (x *callContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value returns the user's.

@@ -59,9 +59,9 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // not a live hold of this mutex it is ErrNotHeld.
 //
 // A call that is wrong in itself changes nothing, and an l that was held is still held. Its errors are ErrNested,
-// ErrNotHeld, that of a nil ctx or of an l that nobody has made, and what [Client.Cond] leaves to the first call: a
-// mutex that is nil, another client's or badly named, or an engine without conditions (ErrUnsupported). After every
-// other error nothing is held.
+// ErrNotHeld, and that of a nil ctx or of an l that nobody has made. [Client.Cond] leaves further ones to the first
+// call: for a mutex that is nil, another client's or badly named, and for an engine without conditions
+// (ErrUnsupported). After every other error nothing is held.
 //
 // A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and only then gives it up and begins
 // to wait. Nobody can signal under the mutex before that, so no signal is missed. The LockDelay of a hold that the

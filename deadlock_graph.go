@@ -8,10 +8,10 @@ package interlock
 // owners weigh more than that. A mutex, a read and a write have nothing to spare, because everything that is in their
 // way must go. Permits have the limit minus those asked for, because any that come back will do.
 //
-// An owner is stuck if all of its waits are hopeless. The set of stuck owners is the largest of which that is true. So
-// a stuck owner stays stuck whatever all others do, and no owner is called stuck that another one may still help: the
-// others are assumed to give back all that they have, and to want no more. What an owner has itself is in the way of
-// none of its own waits.
+// An owner is stuck if all of its waits are hopeless. The set of stuck owners is the largest of which that is true. All
+// other owners are assumed to give back all that they have, and to want no more. So a stuck owner stays stuck whatever
+// the others do, and no owner is called stuck that another one may still help. What an owner has itself is in the way
+// of none of its own waits.
 type waitGraph[W, H any] struct {
 	// by node, numbered in the order of the owners' names: it may get on whatever the others do
 	free       []bool
@@ -139,9 +139,9 @@ func rotate[W, H any](path []waitEdge[W, H]) []waitEdge[W, H] {
 	return append(path[first:len(path):len(path)], path[:first]...)
 }
 
-// support calls fact for everything on which a cycle rests: each wait of each owner in it, each obstacle of a stuck
-// owner in its way, and so on for those owners. The cycle alone is not enough: an owner in it is stuck only as long as
-// its other waits are hopeless too.
+// support calls fact for everything on which a cycle rests: each wait of each owner in it, and each obstacle of a stuck
+// owner in its way. It goes on in the same way for those owners. The cycle alone is not enough: an owner in it is stuck
+// only as long as its other waits are hopeless too.
 func (g *waitGraph[W, H]) support(cycle []waitEdge[W, H], fact func(w *blockedWait[W, H], o *obstacle[H])) {
 	known := make(map[int]bool)
 	var todo []int

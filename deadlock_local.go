@@ -100,7 +100,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 }
 
 // sharedBy adds to shared what p has of the locks that are its keys. It leaves out permits that p has by several holds,
-// or beside which it waits for more than one thing: p has several goroutines then, and one of them may give the permits
+// or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
 // back. The caller holds Client.mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[localHold]) {
 	if len(shared) == 0 {

@@ -145,9 +145,9 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 }
 
 // weighs returns how much a holder is in the way of a waiter. That is nothing if the hold is over and only keeps others
-// out for a while, if its owner has no name, is the waiter's own or does not wait itself, or if both can be inside
-// together. A list does not tell an upgradeable read, so that counts as a plain one. Permits count as Client.sharedBy
-// says.
+// out for a while, or if both can be inside together. It is nothing, too, if its owner has no name, is the waiter's
+// own, or does not wait itself. A list does not tell an upgradeable read, so that counts as a plain one. Permits count
+// as Client.sharedBy says.
 func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
 	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&

@@ -16,12 +16,12 @@
 //
 // # Guarantees
 //
-// At any time, as the engine sees it, at most one owner holds a mutex, a read/write lock has one writer or any number
+// At any time, as the engine sees it, at most one owner holds a mutex. A read/write lock has one writer or any number
 // of readers, and a semaphore never grants more permits than its limit. A holder trusts its hold only inside the trust
 // window: from the moment before it sent the request, for the lease minus a clock-drift allowance. When the window ends
 // without a renewal, the hold is lost in this process before the engine can grant the lock to another. So holders that
-// stop when they are told never overlap, as long as clocks run at rates that differ by less than 1 % and the
-// assumptions in the engine's own Guarantees hold.
+// stop when they are told never overlap. That rests on clocks whose rates differ by less than 1 %, and on the
+// assumptions in the engine's own Guarantees.
 //
 // No lock with a lease can promise more than that: a process that stands still between its last check and its write
 // cannot be told anything. A fence always helps. [Lease.Stamp] carries a token that grows with every acquisition; a
@@ -63,16 +63,16 @@
 //
 // # Errors
 //
-// Four failures are never mixed: [ErrHeld] (another owner has it), [ErrLost] (you had it), [ErrRefused] (the engine
-// said no, and why; asking again does not help) and [ErrUnavailable] (the engine did not answer, so the outcome is
-// unknown, or it cannot be reached). Code that does not know of refusals sees them as ErrUnavailable, so check for
-// ErrRefused first. When the context of a wait ends it, the error also matches the context's error.
+// Four failures are never mixed. [ErrHeld]: another owner has it. [ErrLost]: you had it. [ErrRefused]: the engine said
+// no, and why; asking again does not help. [ErrUnavailable]: the engine did not answer, so the outcome is unknown, or
+// it cannot be reached. Code that does not know of refusals sees them as ErrUnavailable, so check for ErrRefused first.
+// When the context of a wait ends it, the error also matches the context's error.
 //
 // # Engines
 //
 // Package memlock (mem://) keeps locks in this process, for tests. Package filelock (file://) keeps them in files on
 // one machine and needs no server. Engines with a server are modules of their own below this one, which bring their
-// client library: redislock (redis://, rediss://, redis+sentinel://, redis+cluster://) with redislock/redlock
+// client library. These are redislock (redis://, rediss://, redis+sentinel://, redis+cluster://) with redislock/redlock
 // (redlock://), zklock (zk://), etcdlock (etcd://), mysqllock (mysql://) and pglock (postgres://).
 //
 // An engine is linked in by importing its package, for its side effect if it is opened by URL:

@@ -29,7 +29,7 @@ type Leader struct {
 }
 
 // Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and
-// no more: at most one leader may trust its lease, and a leader that stands still for longer than that may go on for a
+// no more. At most one leader may trust its lease. A leader that stands still for longer than that may go on for a
 // moment beside the next one. The leader's context ends when it has lost the election, and its token is what resources
 // check.
 //
@@ -122,7 +122,7 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 //
 // A leader that has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody
 // else can lead yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for
-// such a MinHold knows that; to others its leader leads until the MinHold is over.
+// such a MinHold knows that. To others its leader leads until the MinHold is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, _, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {

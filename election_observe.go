@@ -10,11 +10,11 @@ import (
 
 // Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does; see
 // [Election.Leader]. If leaders follow each other faster than the loop takes them, some may be left out, but never the
-// last: what was yielded last is true, or the next is on its way.
+// last. What was yielded last is true, or the next is on its way.
 //
 // Engines that tell of changes (memory, Redis) are watched. They cannot tell that a leader has died while nobody else
 // campaigns. So Observe also looks when the leader's lease should be over by the engine's clock, and once a minute in
-// any case: such an end is seen at most fifteen seconds late. All other engines are looked at every second. That is how
+// any case. Such an end is seen at most fifteen seconds late. All other engines are looked at every second. That is how
 // late a change may be seen. It costs one look at a time, see [Client.Look], for each Observe.
 //
 // The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused).

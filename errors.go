@@ -135,10 +135,10 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrDeadlock: the wait would never end, because owners wait for each other for mutexes, reads, writes or permits
-	// (the error says who for what), or because an owner would wait for itself. Give back what you hold before you try
-	// again. Of owners that wait for each other the one who came last gets the error. Within one client that is on
-	// every engine, about a second later; over clients and processes only in memory and on Redis, for owners named by
+	// ErrDeadlock: the wait would never end. Either owners wait for each other for mutexes, reads, writes or permits
+	// (the error says who for what), or an owner would wait for itself. Give back what you hold before you try again.
+	// Of owners that wait for each other the one who came last gets the error. Within one client that is on every
+	// engine, about a second later. Over clients and processes it is only in memory and on Redis, for owners named by
 	// [WithOwner], up to a minute later.
 	ErrDeadlock = driver.ErrDeadlock
 	// ErrNested: the owner has further holds on this lock, so this one cannot be given up alone.

@@ -70,8 +70,8 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 
 // Downgrade turns the write into a read, and no writer gets in between. The token stays. A hold that was upgraded has
 // the upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil
-// other readers can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost:
-// then they stay out until that is over. A MinHold goes on with the read.
+// other readers can get in. They stay out if the owner has further holds that write, or had one with a LockDelay that
+// was lost, until that is over. A MinHold goes on with the read.
 //
 // If the engine does not answer, the error matches ErrUnavailable. Then either nothing has changed, or Stamp says
 // Shared: the hold reads, and the write is being given back in the background. If it turns out that the write had been

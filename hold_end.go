@@ -74,8 +74,8 @@ func (l *Lease) tellAdopted() {
 	})
 }
 
-// lasted returns until when a hold that is lost now was trusted: until its time was over, however late that is noticed,
-// or until now if the engine reports the loss earlier. The caller holds Client.mu.
+// lasted returns until when a hold that is lost now was trusted. That is until its time was over, however late that is
+// noticed, or until now if the engine reports the loss earlier. The caller holds Client.mu.
 func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
 
 // lostError returns the error that says that l was lost. The caller holds Client.mu.

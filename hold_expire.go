@@ -50,7 +50,7 @@ func (g *grant) reason(now, end instant) LostReason {
 }
 
 // end loses g on this process's own judgement. The engine may still count it as held, so it is released as soon as the
-// engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+// engine can be reached. It must not block others for longer than it protects anybody. The caller holds Client.mu.
 //
 // The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
 // holder is told.

@@ -213,8 +213,9 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	return lease, renewal
 }
 
-// mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned:
-// the block has a token left, and they have not waited for longer than Options allow. The caller holds Client.mu.
+// mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned.
+// The block must have a token left, and they must not have waited for longer than Options allow. The caller holds
+// Client.mu.
 func (g *grant) mayPass(now instant) bool {
 	// A failed renewal leaves the grant in doubt, and whoever gets it next could not be told how long it lasts.
 	if g.alone || g.m.p.noRenew || g.pass+1 >= g.tokens || g.failed {

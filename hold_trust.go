@@ -14,9 +14,9 @@ import (
 // instants are on this process's monotonic clock; no clock of another machine is ever compared with it. docs/adr/0005
 // has the decision.
 
-// driftAllowance is how much earlier than the engine this process takes a lease to end: 1 % for clocks of different
-// rates, and 2 ms for engines that count in milliseconds and for the time that noticing takes. Quartz is a hundred
-// times better than 1 %; a badly throttled virtual machine is not. For a lease of 30 s the allowance is 302 ms.
+// driftAllowance is how much earlier than the engine this process takes a lease to end. It is 1 % for clocks of
+// different rates, plus 2 ms for engines that count in milliseconds and for the time that noticing takes. Quartz is a
+// hundred times better than 1 %; a badly throttled virtual machine is not. For a lease of 30 s the allowance is 302 ms.
 func driftAllowance(lease time.Duration) time.Duration {
 	return lease/100 + 2*time.Millisecond
 }

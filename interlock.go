@@ -71,7 +71,7 @@ type Client struct {
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
-// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules
+// imported for its side effect. mem:// (memlock) and file:// (filelock) come with this module, the others with modules
 // of their own; see Engines in the package documentation. ctx bounds the opening and nothing else. Close also closes
 // the engine's connections.
 //

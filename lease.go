@@ -17,11 +17,11 @@ import (
 // use. The zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
 //
 // A hold ends by [Lease.Unlock], by [Client.Close], or by being lost. It is lost when its trust window ends without a
-// confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine
-// was suspended for too long. From that moment on another owner may be inside, so the holder has to stop: Lost is
-// closed, contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time, by this
-// process's own clock, whatever the network does. They cannot reach into a process that stands still. For that, give
-// [Lease.Stamp] to the resource.
+// confirmed renewal, or when the engine says that it is gone. It is lost, too, when its fixed lease or MaxHold ends, or
+// when this machine was suspended for too long. From that moment on another owner may be inside, so the holder has to
+// stop. Lost is closed, contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time,
+// by this process's own clock, whatever the network does. They cannot reach into a process that stands still. For that,
+// give [Lease.Stamp] to the resource.
 type Lease struct {
 	_     noCopy
 	self  *Lease // l itself: a copy is recognised by it

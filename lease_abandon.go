@@ -22,9 +22,9 @@ import (
 //
 // On engines with leases the lock is free one lease after the last renewal, also if the process ends or the client is
 // closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. Where a hold lasts as long
-// as a session or a process, this client keeps it for one lease from now, or for the rest of its MinHold if that is
-// longer. It then gives it back in the background, also if the client is closed meanwhile. The end of the process, or
-// of the session, frees the lock at once.
+// as a session or a process, this client keeps it for one lease from now. If the rest of its MinHold is longer, it
+// keeps it for that. It then gives it back in the background, also if the client is closed meanwhile. The end of the
+// process, or of the session, frees the lock at once.
 func (l *Lease) Abandon() error {
 	if err := l.made(); err != nil {
 		return err

@@ -7,9 +7,9 @@ import "time"
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
 // such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.
-// Everything else that would do so leaves it to run out instead, as [Lease.Abandon] does: the end of MaxHold, of a
-// lease that is not renewed, or of trust, and [Client.Close]. Close first waits for over, for half of its CloseTimeout.
-// Package locktx uses it.
+// Everything else that would do so leaves it to run out instead, as [Lease.Abandon] does. That is the end of MaxHold,
+// of a lease that is not renewed, or of trust, and [Client.Close]. Close first waits for over, for half of its
+// CloseTimeout. Package locktx uses it.
 //
 // Nothing else changes. The hold is renewed and lost as before, Unlock gives it back, and Break by an operator takes it
 // away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when the client is being

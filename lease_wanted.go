@@ -7,10 +7,10 @@ package interlock
 // unlocks at the next good place and locks again.
 //
 // With [LockOptions].Retain the channel closes as soon as the other process asks. Without it, or if that message is
-// lost, it closes with the next renewal; on ZooKeeper as soon as the hold is a tenth of a second old, and on etcd when
-// the other process has waited for a third of its session. The other process may have given up by then. Goroutines of
-// this process do not count. The channel never closes for read/write locks, permits and named owners, nor on files, SQL
-// and Redlock, which do not tell a holder. Wanted sends nothing.
+// lost, it closes with the next renewal. On ZooKeeper it closes as soon as the hold is a tenth of a second old. On etcd
+// it closes when the other process has waited for a third of its session. The other process may have given up by then.
+// Goroutines of this process do not count. The channel never closes for read/write locks, permits and named owners, nor
+// on files, SQL and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
 	mustBe(l.made())
 	c := l.m.c

@@ -16,12 +16,12 @@ import (
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It
 // is safe for concurrent use. The zero value cannot be used.
 //
-// If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a
-// slot (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay.
-// They must be of one client then, and the owner must hold none of them yet.
+// If all of them are free they are taken in one step where the engine can: in memory, and on Redis. They must be of one
+// client for that, and the owner must hold none of them yet. Redis can if the names share a slot, the owner has no name
+// and there is no LockDelay. On one server all names share a slot; in a Cluster give them the same {tag}.
 //
-// Otherwise, and when one of them is held, they are taken one after the other in an order that is the same in every
-// process: by name; see Options.Store for several stores. So owners that take locks by Multi never wait for each other
+// Otherwise, and when one of them is held, they are taken one after the other, by name, so that the order is the same
+// in every process. See Options.Store for several stores. So owners that take locks by Multi never wait for each other
 // in a cycle. During the wait for one, those before it are held.
 //
 // An owner that already holds a mutex, and now wants one that comes before it in that order, could cause a deadlock. It
@@ -123,7 +123,7 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 	return fn(l.Context(ctx))
 }
 
-// acquire is Lock and TryLock. The attempt in one step is made once: waiting in order means holding the locks before
+// acquire is Lock and TryLock. The attempt in one step is made once. Waiting in order means holding the locks before
 // the one that is waited for, and trying all again would mean giving those back.
 func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	if err := ready(m.made(), ctx); err != nil {

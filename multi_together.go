@@ -11,7 +11,7 @@ import (
 
 // A Multi in one step: where all of its locks are one client's, and its engine can, they are tried together before
 // anything else. Nothing is queued for that and nobody is overtaken. So a refusal has cost a round trip and nothing
-// more, and the Multi then stands in the lines of its locks one after the other (multi.go), as if it had not tried.
+// more. The Multi then stands in the lines of its locks one after the other (multi.go), as if it had not tried.
 
 // errOneByOne says that the locks are to be taken one after the other. It never reaches a caller.
 var errOneByOne = errors.New("not in one step")
@@ -27,8 +27,8 @@ type bundle struct {
 }
 
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
-// they are to be taken one after the other: because they cannot be had in one step, or because not all of them are free
-// and the caller wants to wait.
+// they are to be taken one after the other. Then they cannot be had in one step, or not all of them are free and the
+// caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	b := bundle{c: locks[0].c, locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {

@@ -46,7 +46,7 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 //
 // ctx bounds the waiting and nothing else: the hold goes on when ctx ends. If ctx has ended before the call, Lock
 // returns its error. When ctx ends during the wait, the error is a *HeldError if another owner was in the way, and an
-// *UnavailableError if the engine did not answer; both match ctx's error. Whatever the engine granted meanwhile is
+// *UnavailableError if the engine did not answer. Both match ctx's error. Whatever the engine granted meanwhile is
 // given back.
 //
 // An engine that cannot be reached at all yields an *UnavailableError at once; a wait that had begun survives broken
@@ -71,7 +71,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 //
 // The release does not depend on ctx, and Do waits for it for at most Options.CloseTimeout. fn's work was protected, so
 // a release that is not confirmed by then goes on in the background and is no error of Do; Observer.Released is told. A
-// release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's: others wait
+// release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
 // until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := m.mayAcquire(ctx); err != nil {

@@ -66,8 +66,8 @@ type Observer struct {
 	Recalled func(e Event)
 
 	// Settling is called before the client releases something in the background, asking the engine again and again
-	// until the outcome is known. That is a release which was not confirmed in the time of Unlock, the hold of a lock
-	// that was lost or retained, or, with Event.Undo, whatever a request of unknown outcome may have left. Close
+	// until the outcome is known. That is a release which was not confirmed in the time of Unlock, or the hold of a
+	// lock that was lost or retained. With Event.Undo it is whatever a request of unknown outcome may have left. Close
 	// releases in this way what is held. What remains of a MinHold or an Abandon after Close is not told. A panic is
 	// logged.
 	Settling func(e Event)

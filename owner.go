@@ -31,7 +31,7 @@ type owner struct {
 type ownerKey struct{}
 
 // WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner,
-// however often WithOwner is called, by whichever client, and in another process too: it re-enters what it already
+// however often WithOwner is called, by whichever client, and in another process too. It re-enters what it already
 // holds, on engines that know owners. So choose names that no unrelated activity can choose, such as a job's or a
 // request's id. Without WithOwner each Lock at the top level makes an anonymous owner, which only contexts derived from
 // [Lease.Context] carry on.

@@ -12,8 +12,8 @@ import (
 // waiter in this process (passOn), this client itself (hold_retain.go), the engine. The engine is asked in the caller's
 // goroutine first; what is not confirmed by then goes on in release_settle.go.
 
-// unlockGrace is how long Unlock waits for the engine's confirmation if its context had ended before the call, so that
-// a deferred Unlock with a cancelled context can still report the outcome.
+// unlockGrace is how long Unlock waits for the engine's confirmation if its context had ended before the call. So a
+// deferred Unlock with a cancelled context can still report the outcome.
 const unlockGrace = 40 * time.Millisecond
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
@@ -23,12 +23,12 @@ const unlockGrace = 40 * time.Millisecond
 //
 // ctx bounds only the waiting for the engine's confirmation; Unlock works although ctx is already cancelled. If no
 // confirmation comes in time, Unlock returns an *UnavailableError, and if the engine refuses a *RefusedError at once.
-// In both cases this process no longer holds the lock, and the release goes on in the background until its outcome is
+// In both cases this process no longer holds the lock. The release goes on in the background until its outcome is
 // known, or the hold must have ended by itself (see [driver.Driver]).
 //
 // It costs one round trip, or none when the lock passes on to another goroutine of this process, when the client
 // retains it, or when the owner has further holds. When goroutines of this process wait but others have their turn
-// first, engines that can release and queue again in one step do so in the background: Unlock then returns nil without
+// first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
 // the engine's confirmation.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {

@@ -28,7 +28,7 @@ func (c *Client) settle(m *Mutex, r *driver.Release) {
 // shortestHorizon is for how long a copy of a request is taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 
-// endsByItself returns after how long nothing can be left that r would end, as [driver.Driver] says: when no copy of
+// endsByItself returns after how long nothing can be left that r would end, as [driver.Driver] says. By then no copy of
 // the acquisition can arrive any more, and what the last copy took has run out. It reports false if something may be
 // left for ever, on engines without leases or whose queue never forgets a waiter.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {

@@ -168,9 +168,9 @@ func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
 }
 
 // renewNow renews g for at least lease and waits for the answer, for Extend, re-entry and passes. It returns nil when
-// the renewal is confirmed, the loss if g is lost, and an *UnavailableError when the engine has not answered within
-// half a lease or the rest of the trust, or when ctx has ended. A renewal that ctx has left goes on, and counts if it
-// is answered.
+// the renewal is confirmed, and the loss if g is lost. It returns an *UnavailableError when the engine has not answered
+// within half a lease or the rest of the trust, or when ctx has ended. A renewal that ctx has left goes on, and counts
+// if it is answered.
 func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) error {
 	c.lock()
 	now := c.now()

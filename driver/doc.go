@@ -2,9 +2,15 @@
 //
 // An engine implements [Driver] and whichever optional interfaces it can honour ([Renewer], [Requeuer],
 // [MultiAcquirer], [Converter], [Adopter], [Resizer], [Inspector], [Looker], [Watcher], [Breaker], [Latcher], [Conder],
-// [Diagnoser]). Everything that is the same on every engine is written once, above this seam: owners and re-entry
-// inside a process, the queue of waiting goroutines, the renewal scheduler, the trust window, loss signals, the undoing
-// of acquisitions whose outcome is unknown, options and error texts. An engine must not write any of it again.
+// [Diagnoser]).
+//
+// Everything that is the same on every engine is written once, above this seam. An engine must not write any of it
+// again:
+//
+//   - owners and re-entry inside a process, and the queue of waiting goroutines
+//   - the renewal scheduler, the trust window and loss signals
+//   - the undoing of acquisitions whose outcome is unknown
+//   - options and error texts
 //
 // # The model that all engines share
 //
@@ -21,8 +27,8 @@
 // # Time
 //
 // A driver never stores a client's clock in the engine, nor compares one there. It tells the portable layer, on this
-// process's monotonic clock, from which instant a lease may be counted ([Grant].Sent): an instant not later than the
-// one at which the engine granted it.
+// process's monotonic clock, from which instant a lease may be counted ([Grant].Sent). That instant is not later than
+// the one at which the engine granted it.
 //
 // # Errors
 //

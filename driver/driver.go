@@ -16,11 +16,11 @@ import (
 // # What an error of Acquire means
 //
 // A definite error says that nothing was taken and nothing stays queued. An error is definite when it is a
-// [RefusedError] that is not Open, or when it matches one of [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict],
-// [ErrDeadlock], [ErrNested] or [ErrClosed] and does not match [ErrUnavailable]. After every other error, the context's
-// included, the portable layer takes the outcome as unknown and calls Release with Undo for the same ID. So a driver
-// need not clean up after a cancelled wait itself. The portable layer calls Release only after Acquire has returned,
-// and then does not call Acquire for that ID again.
+// [RefusedError] that is not Open. It is definite, too, when it does not match [ErrUnavailable] and matches one of
+// [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock], [ErrNested] or [ErrClosed]. After every other
+// error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for the
+// same ID. So a driver need not clean up after a cancelled wait itself. The portable layer calls Release only after
+// Acquire has returned, and then does not call Acquire for that ID again.
 //
 // A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
 // another may still be granted. It returns such an error joined with [ErrUnavailable], or as a RefusedError that is
@@ -49,9 +49,9 @@ type Driver interface {
 	Traits() Traits
 
 	// Acquire waits until the request is granted, refused for good, or ctx ends. Granting mints the token in the same
-	// atomic step. The same ID asked again gets the same grant (a retry after a lost reply takes nothing twice), unless
-	// the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing. A hold
-	// that ended before Acquire could return it is reported in the same way.
+	// atomic step. The same ID asked again gets the same grant: a retry after a lost reply takes nothing twice. If the
+	// ID has been released or undone it is refused with an error matching ErrLost, and takes nothing. A hold that ended
+	// before Acquire could return it is reported in the same way.
 	//
 	// When Acquire has returned, r is the caller's again, and may be used for another request; its Waiting and Lost may
 	// be kept. Only an engine that keeps the request's place (see [Traits].Resumes) is asked again with the same r.
@@ -62,7 +62,7 @@ type Driver interface {
 	// the outcome is unknown and that the caller will ask again. A released ID stays refused for as long as a copy of
 	// its Acquire may be under way.
 	//
-	// A driver that repeats a release by itself and then finds nothing does not know which copy ended the hold: it
+	// A driver that repeats a release by itself and then finds nothing does not know which copy ended the hold. It
 	// returns an error that does not match ErrLost, and is asked again. For Undo see [Release]. r is the caller's again
 	// when Release has returned.
 	Release(ctx context.Context, r *Release) error
@@ -147,9 +147,9 @@ type Request struct {
 	// is what distinguishes "held by another" from "the engine did not answer". It does not block.
 	Waiting func(*HeldError)
 
-	// Lost, if not nil, is called at most once, after the grant, when the engine reports that this hold is gone
-	// although it was not released: broken, taken, or its session ended. It does not block, and may be called from any
-	// goroutine, also before Acquire has returned.
+	// Lost, if not nil, is called at most once, after the grant. It is called when the engine reports that this hold is
+	// gone although it was not released: broken, taken, or its session ended. It does not block, and may be called from
+	// any goroutine, also before Acquire has returned.
 	Lost func(reason LostReason, cause error)
 }
 

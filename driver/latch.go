@@ -22,10 +22,10 @@ type Latcher interface {
 	LatchCount(ctx context.Context, key Key) (int64, error)
 }
 
-// LatchCall is one change of a latch. The engine remembers what a call with some ID has done and answered: a
-// CountDown's for as long as the latch counts, and everything for Horizon after the call or its last repetition. The
-// same ID asked again gets the same answer and does nothing. So after an error that leaves the outcome open the caller
-// asks again with the same ID.
+// LatchCall is one change of a latch. The engine remembers what a call with some ID has done and answered, for Horizon
+// after the call or its last repetition. It remembers a CountDown for as long as the latch counts. The same ID asked
+// again gets the same answer and does nothing. So after an error that leaves the outcome open the caller asks again
+// with the same ID.
 type LatchCall struct {
 	Key
 	ID      string        // of this change, never used again

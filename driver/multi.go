@@ -12,13 +12,14 @@ type MultiAcquirer interface {
 	// answer has a grant for each request, in their order. Tokens of different locks may be equal, as always.
 	//
 	// If one of the locks cannot be had, the error is a *HeldError for it, and nothing was taken. Requests that the
-	// engine cannot serve in one step (locks of several shards, an owner with a name, a state of a lock that the quick
-	// step cannot judge) are refused with an error matching [ErrUnsupported], and nothing was taken; they may still be
-	// acquired one by one. The same error refuses a list in which a lock or an ID occurs twice, and an empty one.
+	// engine cannot serve in one step are refused with an error matching [ErrUnsupported], and nothing was taken. Such
+	// are locks of several shards, an owner with a name, or a state of a lock that the quick step cannot judge. They
+	// may still be acquired one by one. The same error refuses a list in which a lock or an ID occurs twice, and an
+	// empty one.
 	//
 	// The same IDs asked again get the same grants, for as long as all of them are held. If any of them has been
 	// released or undone, or has ended, the error matches [ErrLost] and the step takes nothing. What an error means is
-	// as for Acquire: a definite one says that nothing was taken; after every other the portable layer calls Release
+	// as for Acquire. A definite one says that nothing was taken. After every other the portable layer calls Release
 	// with Undo for each of the IDs until it has succeeded.
 	//
 	// It returns within 50 ms after its context has ended, and costs one round trip. The requests are the caller's

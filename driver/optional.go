@@ -15,9 +15,9 @@ import (
 type Renewer interface {
 	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did. It never shortens
 	// one, except as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each
-	// index, as the answers come in and from any goroutine, so that a slow shard does not delay the others, and returns
-	// after the last. nil means renewed; an error matching ErrLost means that the hold is gone (a *LostError says why);
-	// any other means unknown, and the caller asks again for as long as it trusts the hold.
+	// index, as the answers come in and from any goroutine, and returns after the last. So a slow shard does not delay
+	// the others. nil means renewed. An error matching ErrLost means that the hold is gone (a *LostError says why). Any
+	// other means unknown, and the caller asks again for as long as it trusts the hold.
 	//
 	// One batch costs one round trip for each shard.
 	Renew(ctx context.Context, batch []Renewal, done func(i int, err error))
@@ -71,7 +71,7 @@ type Inspector interface {
 // Breaker is implemented by engines on which a hold can be ended from outside.
 type Breaker interface {
 	// Break ends all holds of the owner whose token block contains token and tells them through Request.Lost
-	// ([LostBroken]); it returns only after a renewal or release of those holds can no longer succeed. On a free lock
+	// ([LostBroken]). It returns only after a renewal or release of those holds can no longer succeed. On a free lock
 	// it returns ErrNotHeld, and if token is not a current one a *HeldError that names a current one.
 	Break(ctx context.Context, key Key, token uint64) error
 }

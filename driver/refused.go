@@ -8,8 +8,8 @@ import (
 
 // Refusals, and what an error says about the outcome of an operation (docs/adr/0040).
 
-// ErrRefused says that the engine said no, and that asking again does not help by itself: a right is missing, there is
-// no room, the server is read-only, the key or path belongs to another program. See RefusedError.
+// ErrRefused says that the engine said no, and that asking again does not help by itself. A right is missing, there is
+// no room, the server is read-only, or the key or path belongs to another program. See RefusedError.
 var ErrRefused = errors.New("refused by the engine")
 
 // RefusedError says that the engine answered and refused, why, and what to do about it. Unless Open, nothing was
@@ -24,7 +24,7 @@ type RefusedError struct {
 	Err  error  // what the engine said, without passwords and without what other programs have stored
 	Hint string // what to do about it; empty if the driver does not know
 
-	// Open says that the refusal may not cover everything that the operation left: an earlier copy of the request may
+	// Open says that the refusal may not cover everything that the operation left. An earlier copy of the request may
 	// still be carried out, or its place in a queue is left. It is then undone as after an UnavailableError.
 	Open bool
 }

@@ -88,7 +88,7 @@ type Traits struct {
 	// may call them in the caller's goroutine.
 	Local bool
 
-	// Resumes says that a wait can be left and taken up again: an Acquire whose context has ended keeps its place, and
+	// Resumes says that a wait can be left and taken up again. An Acquire whose context has ended keeps its place, and
 	// what it is granted meanwhile, until the same ID is asked again or undone. The portable layer then asks, and
 	// waits, in the caller's own goroutine; when the caller's context ends, another goroutine goes on with the wait for
 	// those who stand behind. An engine whose requests travel should have it, because each change of goroutines costs

@@ -13,9 +13,9 @@ import (
 // Harness tells the suite how to reach an engine. Every engine needs Open, and nothing else is always needed.
 type Harness struct {
 	// Open gives another client's access to the same store, as another process would have it. It fails t if it cannot.
-	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty
-	// store, as long as all calls with one t reach the same one; a store that is kept is fine too, because
-	// names are never used twice.
+	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty store, as
+	// long as all calls with one t reach the same one. A store that is kept is fine too, because names are never used
+	// twice.
 	Open func(ctx context.Context, t *testing.T) driver.Driver
 
 	// Crash makes the client behind d vanish as kill -9 would: nothing is released, and calls that are under way return

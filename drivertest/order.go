@@ -113,8 +113,8 @@ func (c *client) seesWaiting(n int) {
 	})
 }
 
-// The lock is handed along a queue while a client without a place in it tries all the time: in each moment between a
-// release and the next grant a try could get in.
+// The lock is handed along a queue while a client without a place in it tries all the time. A try could get in at each
+// moment between a release and the next grant.
 func tryNeverOvertakes(tr *trial) {
 	a, b, hasty := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

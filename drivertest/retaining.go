@@ -10,8 +10,8 @@ import (
 // The part of recalls that is about renewals. Their answers repeat what a message may not have told, and a renewal says
 // that nobody holds the lock any more (docs/adr/0045).
 
-// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have
-// told, and those that say that nobody holds the lock any more.
+// retaining is the part of recalling that is about renewals. Some of their answers tell what a message may not have
+// told; others say that nobody holds the lock any more.
 func retaining() []behaviour {
 	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		return behaviour{

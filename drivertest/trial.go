@@ -164,8 +164,8 @@ func (tr *trial) crash(c *client, waits ...*wait) {
 	}
 }
 
-// afterlife bounds how long the remains of a dead client may keep others out: its lease or session, and some more for
-// engines that first grant to a dead waiter and have to wait that out too.
+// afterlife bounds how long the remains of a dead client may keep others out. That is its lease or session, and some
+// more for engines that first grant to a dead waiter and have to wait that out too.
 func (tr *trial) afterlife() time.Duration {
 	return tr.h.Patience + 4*max(tr.h.Lease, tr.traits.Timeout)
 }

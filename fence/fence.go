@@ -30,21 +30,21 @@
 // and frees the row, so a newer holder may come while the transaction goes on. Check outside of every savepoint, nested
 // transactions of a mapper (GORM) included. Or check again after each ROLLBACK TO, and give up if that is refused.
 //
-// A row lock is that of one server. Where several servers take writes at once (Galera, group replication with several
-// primaries, bidirectional replication) two holders can pass on two of them, and each reads what the other has not sent
-// yet. The conflict is found at the COMMIT at best, and only if both have changed the same row. Send every transaction
-// that checks to one and the same primary. A primary that was promoted without the last transactions has lost their
-// marks and their data alike.
+// A row lock is that of one server. Several servers may take writes at once: Galera, group replication with several
+// primaries, bidirectional replication. There two holders can pass on two of them, and each reads what the other has
+// not sent yet. The conflict is found at the COMMIT at best, and only if both have changed the same row. Send every
+// transaction that checks to one and the same primary. A primary that was promoted without the last transactions has
+// lost their marks and their data alike.
 //
 // # What it promises
 //
-// With growing tokens: once a holder has passed, no write of an older one takes effect on that resource, and no reader
-// sees a write of an older holder between two reads of its own. A holder that the engine still counts as one is never
+// With growing tokens: once a holder has passed, no write of an older one takes effect on that resource. No reader sees
+// a write of an older holder between two reads of its own. A holder that the engine still counts as one is never
 // refused.
 //
-// If an engine loses its memory and tokens go back, updates that read before they write are still never lost, as long
-// as both are done with the same stamp (so read again after an upgrade). But a new holder may be refused until the
-// tokens are larger again, and writes that read nothing may be applied in another order than the locks were held.
+// If an engine loses its memory and tokens go back, updates that read before they write are still never lost. Both must
+// be done with the same stamp, so read again after an upgrade. But a new holder may be refused until the tokens are
+// larger again, and writes that read nothing may be applied in another order than the locks were held.
 //
 // It does not put one holder's own requests in order. A holder that sends a write, gives up waiting for the answer and
 // goes on has to expect that write to arrive later.

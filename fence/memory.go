@@ -9,7 +9,7 @@ import (
 // zero value works. It is safe for concurrent use and must not be copied.
 //
 // It forgets everything with the process, and then lets an old holder pass. It keeps its marks, some 200 bytes and the
-// name, for every resource that was ever checked until [MemoryGuard.Forget]: where clients choose the names, let them
+// name, for every resource that was ever checked until [MemoryGuard.Forget]. Where clients choose the names, let them
 // choose only ones that exist.
 type MemoryGuard struct {
 	mu        sync.Mutex // guards resources; nothing blocks under it

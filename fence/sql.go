@@ -109,8 +109,8 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 //     CONSISTENT SNAPSHOT, the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the
 //     default from 11.6, ends such a transaction with error 1020 instead.)
 //   - at SERIALIZABLE of MySQL and MariaDB, where every SELECT locks.
-//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL, which end a transaction whose snapshot is older than the mark
-//     with SQLSTATE 40001: Check returns that error, and the whole transaction has to be repeated, as always at these
+//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL. They end a transaction whose snapshot is older than the mark
+//     with SQLSTATE 40001. Check returns that error, and the whole transaction has to be repeated, as always at these
 //     levels.
 //   - in SQLite, which has one writer at a time: Check takes the database's write lock, or fails with SQLITE_BUSY as
 //     any write does. Set a busy timeout.

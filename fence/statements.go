@@ -97,10 +97,10 @@ RETURNING 1`
 	lookOther = `SELECT writer_token, writer_nonce, reader_token, reader_nonce FROM %s WHERE resource = $1`
 )
 
-// On MySQL the condition is repeated for each column, and the nonce comes first: assignments see the ones before them,
+// On MySQL the condition is repeated for each column, and the nonce comes first. Assignments see the ones before them,
 // and with a nonce that was changed the condition for the token is still what it was. With MariaDB's mode
 // SIMULTANEOUS_ASSIGNMENT, where they do not, it is the same. Waiting and locking are as above, because the only unique
-// key is the primary one; the last statement locks what it reads, because a plain SELECT could show an older snapshot.
+// key is the primary one. The last statement locks what it reads, because a plain SELECT could show an older snapshot.
 const (
 	raiseWriterMySQL = `INSERT INTO %s (resource, writer_token, writer_nonce, reader_token, reader_nonce)
 VALUES (?, ?, ?, 0, '')

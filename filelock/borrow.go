@@ -89,7 +89,7 @@ func (f *lockFile) borrow(file *os.File) error {
 	return nil
 }
 
-// vacant refuses a borrowed open file that got a lock after it was borrowed: other processes that have the file may ask
+// vacant refuses a borrowed open file that got a lock after it was borrowed. Other processes that have the file may ask
 // too, and to the kernel they are all one. Each would get the lock, and the failure of one would take it from another.
 func (f *lockFile) vacant() error {
 	if f.borrows && !f.lent && hasLocks(f.borrowed) {

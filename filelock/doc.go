@@ -1,4 +1,4 @@
-// Package filelock is the engine for one machine: a lock is flock(2) on a file (LockFileEx on Windows), so there is no
+// Package filelock is the engine for one machine. A lock is flock(2) on a file (LockFileEx on Windows), so there is no
 // server, and the kernel frees it the instant its process dies. It is the command's default.
 //
 //	locks, err := interlock.Open(ctx, "file:///var/lib/app/locks", nil)
@@ -33,7 +33,7 @@
 // on an open file of the caller's, such as a shell's, to which the hold then belongs.
 //
 // The token is written into the lock file before Acquire returns. It is the larger of the last token plus one and the
-// wall clock in microseconds. There is no fsync. A power cut can take away the last records, but tokens are at most 4
+// wall clock in microseconds. There is no fsync. A power cut can take away the last records. But tokens are at most 4
 // milliseconds ahead of the clock, so the clock has passed all of them before the machine is up again. So tokens go
 // back only if two things meet: the record is lost (file removed, damaged, power cut) and the clock was set back. A
 // damaged or foreign record is logged.
@@ -45,10 +45,10 @@
 // slower than bare flock, which lets whoever runs go first; bench/README.md has the ratios, and how equal the shares
 // are.
 //
-// To keep waiters from getting in between, a process that came back at once the last time keeps the flock for up to 0.1
-// milliseconds after a release in its turn, if others wait: the lock lingers. The next hold takes it over with a token
-// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over,
-// after [Driver.File] or after Close, and the kernel ends it with the process.
+// If others wait, a process that came back at once the last time keeps the flock for up to 0.1 milliseconds after a
+// release in its turn: the lock lingers. So no waiter gets in between. The next hold takes it over with a token and
+// record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, after
+// [Driver.File] or after Close, and the kernel ends it with the process.
 //
 // An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close (bench/README.md).
 //
@@ -59,7 +59,7 @@
 // readers, permits and the limit end with their process, also by kill -9, at once, and no record has to be right for
 // that.
 //
-// Everybody comes in through one gate, alone. The first in the line keeps the gate while it waits for those inside:
+// Everybody comes in through one gate, alone. The first in the line keeps the gate while it waits for those inside. So
 // readers who keep coming do not starve a writer, and small requests do not starve a big one. Nobody holds a part of
 // the permits while it waits for the rest, so requests for several do not wait for each other. The gate ends with its
 // process too. A process that is stopped (SIGSTOP) in the microseconds in which it goes through keeps the gate closed.
@@ -79,8 +79,8 @@
 //   - Upgrades and downgrades: flock gives a lock up while it changes its mode, so another could get in between.
 //   - Read/write locks and semaphores outside Linux, and on file systems and in sandboxes without OFD locks.
 //   - Named owners. The kernel knows descriptors, not owners.
-//   - Order. The line is only nearly first come, first served: the kernel wakes waiters in the order in which they
-//     came, but a running process can get ahead of one that is waking up, and a signal sends a waiter to the end.
+//   - Order. The line is only nearly first come, first served. The kernel wakes waiters in the order in which they
+//     came. But a running process can get ahead of one that is waking up, and a signal sends a waiter to the end.
 //   - Expiry. A process that is stopped (SIGSTOP, a debugger, a paused container) keeps its lock, and its place at the
 //     head of the line too. It also keeps a lock that it has released, if it is stopped while the lock lingers. The
 //     timer that ends the lingering is Go's: in a process that keeps all its processors busy it may come 10 or 20
@@ -106,12 +106,13 @@
 //
 // A thread that sleeps in flock leaves it when the lock is free or a signal arrives. To end a wait with its context,
 // the driver sends a signal to the waiting thread, and to no other. Go handles all signals so that system calls are
-// restarted (SA_RESTART); for one realtime signal the driver takes this flag away, at the first wait: number 62, or the
-// next lower one that has Go's own handler. The handler stays Go's and ignores the signal, no other signal changes, and
-// the flag stays off. A program that subscribes to all signals (signal.Notify without a list) sees this one when a wait
-// is cancelled and must not forward it. If no such signal is left, or more than 512 waits run at once, waits poll as on
-// other systems. Refused were: polling (wakes for nothing and comes late), leaving the thread behind until the lock is
-// free (it would then take the lock for nobody), and a helper process (a wait would cost a fork).
+// restarted (SA_RESTART). For one realtime signal the driver takes this flag away, at the first wait. It is number 62,
+// or the next lower one that has Go's own handler. The handler stays Go's and ignores the signal, no other signal
+// changes, and the flag stays off. A program that subscribes to all signals (signal.Notify without a list) sees this
+// one when a wait is cancelled and must not forward it. If no such signal is left, or more than 512 waits run at once,
+// waits poll as on other systems. Three other ways were refused. Polling wakes for nothing and comes late. A thread
+// left behind until the lock is free would then take the lock for nobody. With a helper process a wait would cost a
+// fork.
 //
 // # Servers
 //

@@ -70,9 +70,9 @@ func New(dir string, opts *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits { return traits(tellsHolders) }
 
 // Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when
-// they have, which is at once, and leaves no descriptor and no goroutine, except for one that is just reading the list
-// of all locks of the machine, and ends with that. Holds whose descriptor was handed out by File end too. A Release
-// that comes later finds no hold.
+// they have, which is at once, and leaves no descriptor and no goroutine. The exception is one that is just reading the
+// list of all locks of the machine, and ends with that. Holds whose descriptor was handed out by File end too. A
+// Release that comes later finds no hold.
 func (d *Driver) Close() error {
 	d.closing.Do(func() {
 		d.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The same system calls on Windows. It locks a byte of an open file (LockFileEx) for that handle alone, and frees it
+// The same system calls on Windows. It locks a byte of an open file (LockFileEx) for that handle alone. It frees it
 // when the last handle of the open file is closed, also by the end of its process. Such locks are mandatory: the byte
 // lies far behind every record, so that all can read who holds the lock.
 

@@ -15,7 +15,7 @@ import (
 // locks creates the folder.
 const folderMode = 0o700
 
-// openFolder makes sure that dir is a folder in which this process can lock, and returns its absolute path, so that a
+// openFolder makes sure that dir is a folder in which this process can lock. It returns the absolute path, so that a
 // later change of the working directory does not lead elsewhere.
 func openFolder(dir string) (string, error) {
 	if dir == "" {

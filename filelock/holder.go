@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Who holds a lock: from its record if a holder of this package has marked the file, and else from the list of all
-// flocks of the machine (flockers_linux.go), which is slow and therefore cached.
+// Who holds a lock. Its record tells that if a holder of this package has marked the file. Else the list of all flocks
+// of the machine does (flockers_linux.go), which is slow and therefore cached.
 
 // holderReads is how often a record is read that may be just being written.
 const holderReads = 3

@@ -5,18 +5,18 @@ package filelock
 import "time"
 
 // Lingering: a release inside a turn (turn.go) may leave the flock where it is for a moment. An Acquire of the same
-// driver that comes in time takes the file over and only writes the next token: no waiter that is just woken slips in
+// driver that comes in time takes the file over and only writes the next token. No waiter that is just woken slips in
 // between, and there is neither unlock nor lock. For all others the flock is held for the rest of the turn; the holds
 // inside it are told apart by their tokens.
 
-// linger is the state of one file. A file lingers only under three conditions: others wait for it, because then a Try
-// fails anyway; its driver came back at once the last time, so that one which does not loop keeps nobody waiting; and
+// linger is the state of one file. A file lingers only under three conditions. Others wait for it, because then a Try
+// fails anyway. Its driver came back at once the last time, so that one which does not loop keeps nobody waiting. And
 // its turn is not over. Meanwhile it lies among the idle files, so whatever closes those ends its lock too.
 //
 // A timer ends it, one for each file. It is not set at every release but fires at most once in comeback. If it finds
 // that the file was in use in between, it goes on to the new end.
 //
-// Measured with 8 processes on two cores, for the driver without the core above it: with nothing done inside, it
+// Measured with 8 processes on two cores, for the driver without the core above it. With nothing done inside, it
 // reaches 1.1 times what bare flock does, and 0.3 times without lingering.
 type linger struct {
 	// Guarded as the lockFile itself while somebody has the file, and by Driver.mu while it lies among the idle ones.

@@ -45,8 +45,8 @@ func (f *lockFile) holding() descriptor {
 	return f.fd
 }
 
-// unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one
-// that is just being forked, has the same open file, and the lock would last until the child closes its copy too.
+// unlock ends whatever f holds. It does so expressly and not by closing. A child that inherited the descriptor, or one
+// that is just being forked, has the same open file. The lock would last until the child closes its copy too.
 func (f *lockFile) unlock() {
 	f.linger.on = false
 	if f.borrows {

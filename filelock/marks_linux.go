@@ -11,7 +11,7 @@ import (
 // flock. flock(2) does not see them on local Linux file systems, nor the other way round. Like the flock they belong to
 // the open file and end with it. The bytes lie far behind every record; the file does not grow by them.
 //
-// On a mutex the marks serve order and inspection, and exclusion does not rest on them: where a file system or sandbox
+// On a mutex the marks serve order and inspection, and exclusion does not rest on them. Where a file system or sandbox
 // knows no OFD locks, their errors are ignored and waiters stand at the flock itself, in no line. Read/write locks and
 // semaphores need them; see gate_linux.go.
 

@@ -13,8 +13,8 @@ import (
 // writes it.
 
 // The record is what a lock file holds: who had the lock last, and with which tokens. It stays when the lock is free,
-// because the next token grows from it. It is written in one pwrite at offset 0 and lies within the file's first block,
-// so that once it was written a full disk does not prevent the next one.
+// because the next token grows from it. It is written in one pwrite at offset 0 and lies within the file's first block.
+// So once a record was written, a full disk does not prevent the next one.
 //
 //	 0  8  magic and version
 //	 8  4  CRC-32C of everything behind it

@@ -65,8 +65,8 @@ func (s *Store) Lose(kind interlock.Kind, name string) {
 	}
 }
 
-// Suspend makes c a process that stood still for d and does not know it yet, like one whose virtual machine was paused:
-// time has passed for the engine, and not for c. Locks of c whose lease has ended are free, and the next waiter gets
+// Suspend makes c a process that stood still for d and does not know it yet, like one whose virtual machine was paused.
+// Time has passed for the engine, and not for c. Locks of c whose lease has ended are free, and the next waiter gets
 // them, while c still trusts its leases. It learns of the loss from the reply to its next request; only a fence refuses
 // what it writes until then. c must be a client of this store.
 func (s *Store) Suspend(c *interlock.Client, d time.Duration) {

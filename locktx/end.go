@@ -25,8 +25,8 @@ const probeTime = time.Second
 // second Commit, or one after Rollback, returns sql.ErrTxDone.
 //
 // Commit waits for the database until a moment after that context ends. If locks are bound to the transaction, it waits
-// no longer than the first of them would last without another renewal, or five seconds if that is more: nobody is kept
-// waiting for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take
+// no longer than the first of them would last without another renewal, or five seconds if that is more. So nobody is
+// kept waiting for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take
 // longer than a lease, take the locks with a longer one. While the COMMIT is under way, neither the end of MaxHold nor
 // Client.Close gives the locks back ([interlock.Lease.Pending]).
 //
@@ -88,7 +88,7 @@ func lasts(l *interlock.Lease) time.Duration {
 
 // Rollback rolls the transaction back and completes it. It waits for the database until a moment after the end of
 // Begin's context, and for five seconds at most. If the database has not answered by then the transaction is completed
-// in the background, when the answer comes or after five seconds; in the latter case its locks are left to run out.
+// in the background, when the answer comes or after five seconds. After five seconds its locks are left to run out.
 // After Commit or Rollback it returns sql.ErrTxDone and changes nothing, so it can be deferred.
 func (t *Tx) Rollback() error {
 	if !t.claim() {
@@ -188,8 +188,8 @@ func (t *Tx) answers() bool {
 	return t.conn.QueryRowContext(ctx, "SELECT 1").Scan(&one) == nil
 }
 
-// undetermined reports whether err itself says that the outcome is unknown: it is about the connection, or the SQLSTATE
-// is that of a connection, of an operator who ended it, or of a statement whose completion is unknown.
+// undetermined reports whether err itself says that the outcome is unknown. It is about the connection, or its SQLSTATE
+// is of one of three kinds: a connection, an operator who ended it, or a statement whose completion is unknown.
 func undetermined(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return true

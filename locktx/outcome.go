@@ -46,8 +46,8 @@ func (e *OutcomeError) Error() string { return fmt.Sprintf("locktx: %v: %v", e.O
 // Unwrap returns what went wrong.
 func (e *OutcomeError) Unwrap() error { return e.Err }
 
-// OutcomeOf returns the outcome that an error of Run or Commit stands for: Committed for nil, that of an
-// [*OutcomeError], and RolledBack for every other, because then no COMMIT was sent.
+// OutcomeOf returns the outcome that an error of Run or Commit stands for. That is Committed for nil, and an
+// [*OutcomeError] has its own. It is RolledBack for every other, because then no COMMIT was sent.
 func OutcomeOf(err error) Outcome {
 	var told *OutcomeError
 	switch {

@@ -28,8 +28,8 @@ type Options struct {
 	_ struct{}
 }
 
-// Run runs fn in a transaction under m: it locks, begins, checks the guard, calls fn, checks the lock and the guard
-// again, commits, or rolls back if anything failed, and unlocks when the database has answered.
+// Run runs fn in a transaction under m. It locks, begins, checks the guard, calls fn, and checks the lock and the guard
+// again. Then it commits, or rolls back if anything failed, and unlocks when the database has answered.
 //
 // fn's context carries the lock's owner, so what fn locks with it re-enters. It ends with ctx and the moment the lock
 // is lost; fn should pass it to its statements, so that they stop then. fn must not end the transaction, nor use it
@@ -37,10 +37,10 @@ type Options struct {
 // before that goes on.
 //
 // Run returns nil if the transaction was committed. An [*OutcomeError] says what became of one whose COMMIT was sent:
-// see [OutcomeOf]. Any other error means that nothing was changed. It is fn's own, the database's, or one that says
-// that the lock could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was
-// overtaken (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with
-// Committed; with a Guard it is nil, because the guard kept everybody else out to the end.
+// see [OutcomeOf]. Any other error means that nothing was changed. It is fn's own or the database's. Or it says that
+// the lock could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was overtaken
+// (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with Committed.
+// With a Guard it is nil, because the guard kept everybody else out to the end.
 //
 // When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms after the
 // end of ctx and of fn, also when the database hangs. [Tx.Commit] says how long it waits for a COMMIT if ctx does not

@@ -34,7 +34,7 @@ type Tx struct {
 }
 
 // Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but its end does not
-// roll back by itself: database/sql would do that in a goroutine of its own, and nobody could tell when it is done. So
+// roll back by itself. database/sql would do that in a goroutine of its own, and nobody could tell when it is done. So
 // end the transaction yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements take
 // contexts of their own.
 //

@@ -11,13 +11,13 @@
 //
 // # Guarantees
 //
-// Requests are granted first come, first served: a request that waits is overtaken only by re-entry and by an upgrade
+// Requests are granted first come, first served. A request that waits is overtaken only by re-entry and by an upgrade
 // of an upgradeable read, which both would otherwise wait for themselves. A hold lasts until its release or until its
 // lease ends; when it ends, the next waiter has the lock at that instant. Within a process the clock is monotonic, so a
 // step of the wall clock neither shortens nor lengthens a lease.
 //
-// Tokens grow with every grant of the same lock, also across a time in which it was free, and also when the wall clock
-// stands still or goes back: they are the clock in microseconds, or one more than the largest before.
+// Tokens grow with every grant of the same lock, also across a time in which it was free. They grow, too, when the wall
+// clock stands still or goes back. They are the clock in microseconds, or one more than the largest before.
 //
 // A request ID is used once. A copy of a granted request gets the same grant, a copy of one that is over takes nothing.
 // What the store remembers for that, some 300 bytes for each request, is forgotten after the request's lease, and

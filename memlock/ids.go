@@ -126,7 +126,7 @@ func (a agenda) due(now time.Time) (*entry, bool) {
 
 // mostTombs is how many released requests a store remembers, and how many undone ones. A request in memory is over when
 // its call has returned. So a copy of one comes only from a driver around this one that delays or repeats requests, as
-// tests have, and there is room for this many other requests in between. Without a bound each cycle of lock and unlock
+// tests have. There is room for this many other requests in between. Without a bound each cycle of lock and unlock
 // would be remembered for a lease, which may be hours.
 const mostTombs = 1 << 14
 

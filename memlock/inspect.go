@@ -21,7 +21,7 @@ var (
 )
 
 // Locks yields the locks whose names start with prefix, by name and kind. Each is read in a step of its own, so it is
-// consistent in itself and the loop may take as long as it likes: no mutex is held while it runs.
+// consistent in itself. No mutex is held while the loop runs, so it may take as long as it likes.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		keys, err := d.keys(prefix)

@@ -170,7 +170,7 @@ func (l *lock) takenFrom(t *tomb) bool {
 	})
 }
 
-// enqueue puts rec at the end of the queue, an upgrade before everybody who does not upgrade: the others wait for its
+// enqueue puts rec at the end of the queue, an upgrade before everybody who does not upgrade. The others wait for its
 // owner's read to end, so behind them it would wait for ever.
 func (l *lock) enqueue(rec *record) {
 	v, _ := l.judge(rec.demand(), nil)

@@ -6,6 +6,6 @@
 // not to be used: see memlock for an engine of the same sort.
 //
 // A defect is a condition where the sound engine does the right thing. Such conditions name other features too (an
-// entry that is converted, retained or woken): there the engine stays sound, because those features have defects of
+// entry that is converted, retained or woken). There the engine stays sound, because those features have defects of
 // their own and a defect may break one promise only.
 package broken

@@ -1,4 +1,4 @@
-// Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds up
+// Package faulty makes the way to an engine bad. It wraps any driver, and delays, loses, fails, repeats or holds up
 // what goes through, as a network and a server under stress do. The wrapper keeps the optional interfaces of the
 // wrapped driver. Of those that the driver lacks, the wrapper also lacks Requeuer, Converter and Watcher, and answers
 // driver.ErrUnsupported for the others.

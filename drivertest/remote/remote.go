@@ -1,4 +1,4 @@
-// Package remote runs a driver in a process of its own and shows it to this one as a driver, so that a test can kill a
+// Package remote runs a driver in a process of its own and shows it to this one as a driver. So a test can kill a
 // client with kill -9 and see what becomes of its locks. The process is the test binary once more, see [Main].
 //
 // It serves engines whose holds end with the lease or the process. A session cannot be seen from another process.
