@@ -36,6 +36,7 @@ func (s *state) adopt(now time.Time, from string, r *driver.Request) (*record, e
 	if err != nil {
 		return nil, err
 	}
+	// The other holds would stay with the first client, and both would be inside.
 	if old.req.Named || len(old.group.holds) > 1 {
 		return nil, fmt.Errorf("the owner of the hold has, or may have, others beside it: %w", driver.ErrNested)
 	}
@@ -53,6 +54,8 @@ func (s *state) replace(now time.Time, old *record, r *driver.Request) *record {
 	rec := &record{entry: entry{ref: ref{r.Key, r.ID}}, req: *r, phase: held, since: now, group: g}
 	rec.req.Mode, rec.req.Weight, rec.req.Limit = old.req.Mode, old.req.Weight, old.req.Limit
 	rec.req.LockDelay, rec.req.Waiting = old.req.LockDelay, nil
+	// A token and nonce of its own: the resource can tell the two clients apart, and refuses the first one's late
+	// writes.
 	g.block = mint(now, l.last, r.Tokens)
 	g.block.nonce = r.ID
 	l.last = g.block.end()
@@ -61,6 +64,7 @@ func (s *state) replace(now time.Time, old *record, r *driver.Request) *record {
 	delete(s.records, old.ref)
 	s.records[rec.ref] = rec
 	s.leases.add(&rec.entry, ends)
+	// The first client's renewals and releases find the tomb, and are answered with LostAdopted.
 	s.graves.bury(tomb{entry: entry{ref: old.ref}, reason: driver.LostAdopted, token: old.block.first},
 		now.Add(max(old.req.Lease, r.Lease)))
 	if tell := old.req.Lost; tell != nil { // called when the mutex has been given up

@@ -68,6 +68,7 @@ func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request)
 	if err := s.refuse(demand{Request: r}, holding); err != nil {
 		return nil, err
 	}
+	// With another hold of the owner the lock would not be given up by this step.
 	if slices.ContainsFunc(holding.group.holds, func(h *record) bool { return h != holding && h.phase == held }) {
 		return nil, fmt.Errorf("the owner %q has further holds: %w", r.Owner, driver.ErrNested)
 	}
@@ -109,6 +110,7 @@ func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 		s.locks[key] = l
 	}
 	s.queued++
+	// At the end of the queue: the waiter gave the lock up, so it comes behind everybody who asked before the signal.
 	l.enqueue(rec)
 	s.drain(now, l)
 	return true

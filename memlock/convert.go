@@ -34,6 +34,7 @@ func (rec *record) demand() demand { return demand{Request: &rec.req, beside: re
 // owns reports whether g belongs to the owner of r: by the hold beside which r is made, or by name. The hold without
 // does not count.
 func (r demand) owns(g *group, without *record) bool {
+	// Only the hold that it stands beside counts, and not what else an owner of that name has.
 	if r.beside != "" {
 		return g.has(r.beside)
 	}

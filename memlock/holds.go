@@ -26,6 +26,7 @@ func (s *state) renew(now time.Time, r *driver.Renewal) error {
 		return err
 	}
 	rec.signalled = false // its client has heard of the grant
+	// Not shortened by a retaining renewal: a late copy of the request can come as long as before.
 	rec.req.Lease = max(r.Lease, rec.req.Lease)
 	s.prolong(now, rec, r)
 	if rec.retained || r.Pass < rec.pass { // operators see that nobody holds it, or the renewal is a late one

@@ -157,6 +157,7 @@ func (g *graveyard) bury(t tomb, at time.Time) {
 	if at.After(old.at) {
 		g.agenda.move(&old.entry, at)
 	}
+	// Its client does not know the outcome, so it moves to the row from which releases do not push it out.
 	if t.undone && old.in == &g.released {
 		old.in.drop(old)
 		old.undone, old.before, old.next = true, nil, nil

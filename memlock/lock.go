@@ -50,6 +50,7 @@ func (l *lock) judge(r demand, without *record) (verdict, *group) {
 		return queues, nil // permits are counted, each acquisition takes its own
 	case own.upgradeable != nil && r.Mode == driver.Exclusive:
 		return upgrades, own.upgradeable
+	// It covers a plain read, and another one of its kind by the same owner.
 	case own.upgradeable != nil:
 		return reenters, own.upgradeable
 	case own.reading == nil:
@@ -100,9 +101,12 @@ func (l *lock) entangles(r *driver.Request) bool {
 		if !w.req.Named || w.req.Owner != r.Owner {
 			return false
 		}
+		// A request for permits would be stuck after the exclusive hold if it wants more than there are. A plain read
+		// never is.
 		if r.Mode == driver.Shared {
 			return r.Limit > 0 && w.req.Mode == driver.Exclusive
 		}
+		// r writes, or may. After a plain read of the same owner judgeReader would call it stuck.
 		return w.req.Mode == driver.Shared
 	})
 }
@@ -118,9 +122,11 @@ func (l *lock) fits(r *driver.Request, own *group) bool {
 		if r.Mode == driver.Exclusive || mode == driver.Exclusive {
 			return false
 		}
+		// Two of them would wait for each other as soon as both upgrade.
 		if r.Mode == driver.Upgradeable && mode == driver.Upgradeable {
 			return false
 		}
+		// Readers count too, but they bring no limit, so nothing is compared with the sum.
 		used += g.permits()
 	}
 	return r.Mode == driver.Exclusive || r.Limit == 0 || r.Weight <= r.Limit-used
@@ -166,6 +172,7 @@ func (l *lock) takenFrom(t *tomb) bool {
 		if g == t.group || t.owner != "" && g.belongs(t.owner, nil) {
 			return false
 		}
+		// Readers, and holders of permits, may have been inside beside it.
 		return !t.shared || g.mode() == driver.Exclusive
 	})
 }
@@ -217,6 +224,7 @@ func (l *lock) heldBy(r demand) *driver.HeldError {
 	}
 	g := l.groups[0]
 	for _, other := range l.groups {
+		// The owner's own hold is not in its way.
 		if r.Request != nil && !r.owns(other, nil) {
 			g = other
 			break

@@ -48,6 +48,7 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 		return nil, err
 	}
 	s.advance(now)
+	// Copies before everything else: what they have is in their own way, and they would be refused.
 	if recs, err := s.allAgain(now, all); recs != nil || err != nil {
 		return recs, err
 	}
@@ -58,6 +59,7 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	}
 	for _, r := range all {
 		if l := s.locks[r.Key]; l != nil && !l.free(r) {
+			// Nothing is taken, but a holder that may retain the lock gives it back for the next attempt.
 			s.recall(l)
 			return nil, l.heldBy(r)
 		}

@@ -69,6 +69,7 @@ func (s *state) acquire(now time.Time, r *driver.Request) (*record, error) {
 func (s *state) enter(now time.Time, r demand) (*record, error) {
 	s.advance(now)
 	at := ref{r.Key, r.ID}
+	// A copy comes first: it gets its answer even where a new request would be refused.
 	if rec := s.records[at]; rec != nil {
 		return s.again(now, rec, r)
 	}
@@ -190,6 +191,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 		s.locks[r.Key] = l
 	}
 	free := l.free(r)
+	// Also for a Try, which does not get the lock: a holder that may retain it gives it back for the next one.
 	if !free {
 		s.recall(l)
 	}
@@ -200,6 +202,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 	// The driver calls Waiting by itself (wait.go). A long hold must not keep alive what it refers to.
 	rec.req.Waiting = nil
 	s.records[rec.ref] = rec
+	// The first reader or semaphore request that comes in fixes the limit, also if it only waits.
 	l.size(r.Request)
 	if free {
 		s.grant(now, l, rec)
@@ -214,10 +217,12 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 // the token and nonce that its owner has.
 func (s *state) grant(now time.Time, l *lock, rec *record) {
 	v, g := l.judge(rec.demand(), nil)
+	// The group first: its block is that of the grant. Without a name every grant is a group of its own.
 	if v == queues {
 		g = &group{since: now}
 		l.groups = append(l.groups, g)
 	}
+	// An upgrade gets a new token too, above all that were granted while its owner only read.
 	if v != reenters {
 		g.block = mint(now, l.last, rec.req.Tokens)
 		g.block.nonce = rec.req.ID

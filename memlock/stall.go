@@ -8,6 +8,7 @@ import "time"
 // are.
 func (d *Driver) Stall(by time.Duration) error {
 	return d.do(func(now time.Time, q *state) error {
+		// First what is over anyway, so that only holds which are live are moved.
 		q.advance(now)
 		for _, rec := range q.records {
 			if rec.from == d && rec.phase == held {

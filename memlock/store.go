@@ -51,9 +51,12 @@ func (s *store) close(d *Driver) {
 	d.closed = true
 	s.clients--
 	last := s.clients == 0
+	// Before mu is given up: no wait of d may be granted a lock after this.
 	s.hangUp(d)
 	s.closeWatches(d)
 	s.mu.Unlock()
+	// Without mu: empty takes the registry's mutex, which comes before mu. A client that is opened in between keeps the
+	// store; forget looks again.
 	if last && s.empty != nil {
 		s.empty()
 	}
@@ -72,6 +75,7 @@ func (s *store) hangUp(d *Driver) {
 			alone = append(alone, rec)
 		}
 	}
+	// All at once, so that none of them is granted what another of them leaves.
 	s.q.withdraw(time.Now(), alone...)
 	s.finish()
 }
@@ -86,10 +90,11 @@ func (s *store) finish() {
 				c.settle(driver.Grant{}, done.err)
 				continue
 			}
-			c.settle(grantOf(done.rec, done.rec.req.Lease, done.rec.since), nil)
+			c.settle(grantOf(done.rec, done.rec.req.Lease, done.rec.since), nil) // since is when the store granted it
 		}
 		delete(s.calls, done.ref)
 	}
+	// Only after all answers: a call that has got its own must not be told of a holder.
 	for i, done := range settled {
 		if i+1 == len(settled) || settled[i+1].ref.key != done.ref.key { // once for all that were let in together
 			s.spread(done.ref.key)
@@ -133,11 +138,14 @@ func (s *store) arm() {
 		return // it fires in time and is then set anew: cheaper than moving it at every release
 	}
 	s.disarm()
+	// fired is given the address, because the timer has no value yet when its function is made. It reads it under mu,
+	// which arm's caller holds until the value is there.
 	var own *time.Timer
 	own = time.AfterFunc(time.Until(next), func() { s.fired(&own) })
 	s.timer, s.fires = own, next
 }
 
+// disarm stops the timer. One that has fired already, and waits for mu, finds that it is not the store's any more.
 func (s *store) disarm() {
 	if s.timer != nil {
 		s.timer.Stop()

@@ -68,6 +68,8 @@ func (r *registry) forget(name string, s *store) {
 	defer r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// mu was free since the last client closed: another may have opened the store, or another forget may have been
+	// here.
 	if s.clients > 0 || r.stores[name] != s {
 		return
 	}

@@ -85,6 +85,7 @@ func (d *Driver) begin(
 	if rec != nil {
 		rec.from = d
 	}
+	// A refusal is a step too: advance may have ended leases and let others in, who are answered now.
 	if err != nil || rec.phase == held {
 		s.finish()
 		s.unlock()
@@ -98,6 +99,7 @@ func (d *Driver) begin(
 		c.moved = make(chan *driver.HeldError, 1)
 	}
 	s.calls[rec.ref] = append(s.calls[rec.ref], c)
+	// Read under the mutex, and told without it: Waiting is the caller's and may call the driver.
 	inTheWay := s.q.locks[r.Key].heldBy(rec.demand())
 	s.finish()
 	s.unlock()
@@ -121,6 +123,7 @@ func (d *Driver) give(ctx context.Context, c *call, r *driver.Request) (driver.G
 		return c.grant, c.err
 	default:
 	}
+	// The request stays queued while a copy of it waits in another goroutine.
 	if rec := s.leave(ref{r.Key, r.ID}, func(other *call) bool { return other == c }); rec != nil {
 		s.q.withdraw(now, rec)
 	}
