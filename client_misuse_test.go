@@ -213,7 +213,7 @@ func TestWhatNobodyHasMade_SaysWhoMakesIt(t *testing.T) {
 			all["MultiLease.Leases"] = func() error { return panicked(func() { multi.Leases() }) }
 			all["MultiLease.Lost"] = func() error { return panicked(func() { multi.Lost() }) }
 			for method, call := range all {
-				if method == "WithOwner" || method == "OwnerFrom" || method == "AssertHeld" { // functions of the package
+				if method == "WithOwner" || method == "OwnerFrom" || method == "AssertHeld" { // functions
 					continue
 				}
 				err := call()
