@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// One test for each fault that a review of the acquisition path found and reproduced. docs/track-record/core.md lists them.
+// One test for each fault that a review of the acquisition path found and reproduced. docs/track-record/core.md lists
+// them.
 
 func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {

@@ -42,8 +42,8 @@
 // Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go before the
 // waiters until it has had its turn, a millisecond in all; then it comes behind them. So everybody gets a turn, and a
 // short critical section does not cost a process switch each time. With several processes at one lock that is still
-// slower than bare flock, which lets whoever runs go first; docs/evidence/bench/files.md has the ratios, and how equal the shares
-// are.
+// slower than bare flock, which lets whoever runs go first; docs/evidence/bench/files.md has the ratios, and how equal
+// the shares are.
 //
 // If others wait, a process that came back at once the last time keeps the flock for up to 0.1 milliseconds after a
 // release in its turn: the lock lingers. So no waiter gets in between. The next hold takes it over with a token and
