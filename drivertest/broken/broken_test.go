@@ -24,7 +24,7 @@ func examine(t *testing.T, defect broken.Defect) (report *drivertest.Report) {
 	return report
 }
 
-// explain logs what failed.
+// explain logs each failed behaviour of the report, with the reason.
 func explain(t *testing.T, report *drivertest.Report) {
 	for _, b := range report.Behaviours {
 		if b.Status == drivertest.Failed {
