@@ -104,7 +104,7 @@ func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
 // up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	// An owner that was made for this call is known to no other goroutine. Its waits need no count, because nobody else
-	// can wait as this owner; and with a count each grant would search all waiters for others of it.
+	// can wait as this owner. And with a count each grant would search all waiters for others of it.
 	shared := !w.fresh
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f

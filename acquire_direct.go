@@ -18,7 +18,7 @@ import (
 var errAgain = errors.New("the owner has got in meanwhile")
 
 // attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
-// because then the request has to be another one: beside that hold and not on its own.
+// because then the request has to be another one. It is made beside that hold, and not on its own.
 func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	for {
 		lease, beside, err := m.reenterDirect(ctx, o)

@@ -55,7 +55,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	return l, nil
 }
 
-// tryAgain asks once more after a grant that was over before it could be used: an operator broke it, or this process
+// tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
 // stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Client.mu,
 // which tryAgain gives up.
 func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {

@@ -170,7 +170,7 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	f := c.newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
 	// The process has passed the lock on for as long as it may and still has waiters, so it asks for the largest block
-	// of tokens next; see firstPasses.
+	// of tokens next. See firstPasses.
 	if give != nil && f.r.Tokens > 1 {
 		f.r.Tokens = c.opts.LocalHandoffs + 1
 	}

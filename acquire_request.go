@@ -50,7 +50,7 @@ func (c *Client) newID() string {
 }
 
 // requestID returns the id for a request that w makes. The first request of an anonymous owner uses the owner's own id,
-// so that a hold keeps one string for both; repetitions need a new one. The caller holds Client.mu.
+// so that a hold keeps one string for both. Repetitions need a new one. The caller holds Client.mu.
 func (w *waiter) requestID() string {
 	if !w.fresh {
 		return w.lease.m.c.newID()

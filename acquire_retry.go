@@ -7,7 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What becomes of a fetch (acquire_fetch.go) whose answer nobody can use: it is undone if its outcome is unknown, and
+// What becomes of a fetch (acquire_fetch.go) whose answer nobody can use. It is undone if its outcome is unknown, and
 // asked again for those who still wait. release_settle.go does the undoing.
 
 // returned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// A waiter is the caller's side of a Lock that is not answered at once: it blocks in wait until a grant or an error
+// A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
 // comes, or its context ends. acquire_queue.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
 // survives.
 

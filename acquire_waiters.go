@@ -3,7 +3,7 @@ package interlock
 // The list type under a queue (acquire_queue.go). It knows nothing of locks.
 
 // waiterList is a queue's waiters in the order in which they came. It is a linked list, so that any one of thousands
-// can leave at the same cost: a slice would move half of the line for each context that ends. Guarded by Client.mu.
+// can leave at the same cost. A slice would move half of the line for each context that ends. Guarded by Client.mu.
 type waiterList struct {
 	first, last *waiter
 }

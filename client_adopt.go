@@ -12,16 +12,16 @@ import (
 // like any other, except that it never passes on or stays after its Unlock.
 
 // Adopt goes on with a hold that another process has given away by [Lease.Handle], or that "interlock acquire" has
-// taken. In one step, with nobody in between, the hold becomes the lease that is returned, which is renewed and
-// unlocked like any other, and the other process's lease ends. The first to adopt a hold gets it. Everybody after that
-// gets a *LostError, and so does whoever comes when the hold has ended.
+// taken. In one step, with nobody in between, the hold becomes the lease that is returned, and the other process's
+// lease ends. The new lease is renewed and unlocked like any other. The first to adopt a hold gets it. Everybody after
+// that gets a *LostError, and so does whoever comes when the hold has ended.
 //
 // The lease has a new token: a fence that has seen its [Lease.Stamp] refuses what the other process still sends. So use
 // that stamp once before you rely on it. Its owner is a new one without a name; its lease and label are those of the
 // handle. Other LockOptions do not travel: MaxHold, MinHold and NoRenew end with the other process's lease.
 //
 // A handle of another engine gets ErrUnsupported, like one of another version of this package. A handle of another
-// store, or of another database, prefix or name space, names a hold that is not there: the *LostError's Cause says so
+// store, or of another database, prefix or name space, names a hold that is not there. The *LostError's Cause says so
 // if the handle shows it. A hold of a named owner gets ErrUnsupported.
 //
 // If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is then released in the background,

@@ -154,7 +154,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 }
 
 // stayed returns the error of a call that the engine has refused for good. The refusal of a repetition says nothing of
-// an earlier attempt, which may have been carried out or may still arrive: then the outcome is unknown. A loss is final
+// an earlier attempt, which may have been carried out or may still arrive. Then the outcome is unknown. A loss is final
 // for every attempt.
 func stayed(op string, key driver.Key, err error, doubt bool) error {
 	if doubt && driver.IsDefinite(err) && !errors.Is(err, ErrClosed) {

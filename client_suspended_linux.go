@@ -21,7 +21,7 @@ func machineSuspended() time.Duration {
 	if !ok || !ok2 {
 		return 0
 	}
-	// The boot clock was read first. So a pause of this thread in between makes the result smaller: it never reports a
+	// The boot clock was read first. So a pause of this thread in between makes the result smaller. It never reports a
 	// suspension that was none, and the next look makes up for it.
 	return boot - mono
 }

@@ -57,8 +57,8 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one: at the instant at, but no earlier than lookSeldom and
-// no later than lookRarely from now. It returns false when ctx has ended.
+// next waits for a hint, or until it is time to look without one. That is at the instant at, but no earlier than
+// lookSeldom and no later than lookRarely from now. It returns false when ctx has ended.
 func (w *changes) next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
 	wait -= rand.N(wait / 4) // spread: clients that were told of the same change would all look at once
@@ -80,7 +80,7 @@ func (w *changes) next(ctx context.Context, at time.Time) bool {
 }
 
 // rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
-// so: soon after an error, and else after lookRarely.
+// so. That is soon after an error, and else after lookRarely.
 func rarely(err error) time.Time {
 	if err != nil {
 		return time.Time{}

@@ -55,23 +55,23 @@ func (c *Client) Cond(m *Mutex) *Cond {
 
 // Wait gives l up and waits for a signal, in one step, so that no signal falls in between. Then it takes the mutex
 // again and returns the new hold, which has the same owner and a larger token. l ends as if it had been unlocked: use
-// the contexts of the new hold. If the caller has another hold beside l, by re-entry, the error is ErrNested; if l is
+// the contexts of the new hold. If the caller has another hold beside l, by re-entry, the error is ErrNested. If l is
 // not a live hold of this mutex it is ErrNotHeld.
 //
 // A call that is wrong in itself changes nothing, and an l that was held is still held. Its errors are ErrNested,
 // ErrNotHeld, and that of a nil ctx or of an l that nobody has made. [Client.Cond] leaves further ones to the first
-// call: for a mutex that is nil, another client's or badly named, and for an engine without conditions
+// call. They are for a mutex that is nil, another client's or badly named, and for an engine without conditions
 // (ErrUnsupported). After every other error nothing is held.
 //
-// A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and only then gives it up and begins
+// A MinHold is kept. Wait goes on holding l until it is over, renewed as before, and only then gives it up and begins
 // to wait. Nobody can signal under the mutex before that, so no signal is missed. The LockDelay of a hold that the
 // caller had beside l and has lost is kept in the same way. A hold beside which another was abandoned cannot be given
-// up, because the lock is to run out by itself: that is ErrNested too; see [Lease.Abandon].
+// up, because the lock is to run out by itself: that is ErrNested too. See [Lease.Abandon].
 //
 // ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next
-// waiter. ctx may be one that [Lease.Context] has made of l: that ends when l is given up, so the wait follows the
+// waiter. ctx may be one that [Lease.Context] has made of l. That ends when l is given up, so the wait follows the
 // context that it was made from. A context made from that in turn, as by [context.WithTimeout], ends with l, and Wait
-// returns an error that says so; make it from the parent of l's contexts instead.
+// returns an error that says so. Make it from the parent of l's contexts instead.
 //
 // Wait survives broken connections. If the engine has lost its place, it goes on as if a signal had come. It costs two
 // round trips and a message, and one round trip a second while it lasts.

@@ -1,5 +1,5 @@
-// Package interlock provides distributed locks whose call site reads like sync.Mutex, which tell the holder the moment
-// the lock is lost, and which give every holder a fencing token.
+// Package interlock provides distributed locks whose call site reads like sync.Mutex. They tell the holder the moment
+// the lock is lost, and give every holder a fencing token.
 //
 //	locks, err := interlock.Open(ctx, "file:///var/lib/app/locks", nil) // the scheme picks the engine
 //	if err != nil {
@@ -23,7 +23,7 @@
 // stop when they are told never overlap. That rests on clocks whose rates differ by less than 1 %, and on the
 // assumptions in the engine's own Guarantees.
 //
-// No lock with a lease can promise more than that: a process that stands still between its last check and its write
+// No lock with a lease can promise more than that. A process that stands still between its last check and its write
 // cannot be told anything. A fence always helps. [Lease.Stamp] carries a token that grows with every acquisition; a
 // resource that remembers the newest one refuses a holder that was overtaken.
 //
@@ -55,8 +55,8 @@
 // # Waiting
 //
 // Goroutines of one client that want the same lock wait in one line, and only the first is known to the engine. A lock
-// may pass from one to the next without a message to the engine, at most [Options.LocalHandoffs] times or for
-// [Options.LocalHandoffTime], and each time with a larger token.
+// may pass from one to the next without a message to the engine, each time with a larger token. It passes at most
+// [Options.LocalHandoffs] times or for [Options.LocalHandoffTime].
 //
 // A process that takes the same lock again and again can keep it in between: see [LockOptions].Retain. [Lease.Wanted]
 // tells a holder that another process waits.

@@ -72,7 +72,7 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 	return e
 }
 
-// Campaign waits until the caller leads, and returns the leadership as a lease: its Context ends when the leadership is
+// Campaign waits until the caller leads, and returns the leadership as a lease. Its Context ends when the leadership is
 // lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps
 // one. value is public. It has at most 255 bytes of valid UTF-8, may be empty, and cannot be changed during a term.
 //

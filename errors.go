@@ -180,8 +180,8 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// called has an error of an engine that did not answer name op, for an operation that consists of others: an Upgrade is
-// an acquisition to the engine. Programs see the operation of such an error only, as UnavailableError.Op.
+// called has an error of an engine that did not answer name op, for an operation that consists of others. To the engine
+// an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
 func called(op string, key driver.Key, err error) error {
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // the Cause of a loss may be an unavailable engine
 		return unavailable(op, key, err)
@@ -189,8 +189,8 @@ func called(op string, key driver.Key, err error) error {
 	return err
 }
 
-// unavailable returns the error for an operation that the engine did not do, as far as is known: refused if the engine
-// said no, and else unavailable. Errors of drivers become these classes here and nowhere else.
+// unavailable returns the error for an operation that the engine did not do, as far as is known. It is refused if the
+// engine said no, and else unavailable. Errors of drivers become these classes here and nowhere else.
 func unavailable(op string, key driver.Key, err error) error {
 	if refused := driver.Refusal(err); refused != nil {
 		return &RefusedError{Op: op, Name: key.Name, Err: reasons(err), Hint: refused.Hint, Open: refused.Open}

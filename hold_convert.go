@@ -22,7 +22,7 @@ import (
 //
 // ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as
 // before. So it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable)
-// the write may have been granted: it is given back in the background, and Upgrade may be called again. If the hold is
+// the write may have been granted. It is given back in the background, and Upgrade may be called again. If the hold is
 // lost while it waits, Upgrade returns the *LostError; if it is unlocked, ErrReleased.
 //
 // A plain read gets ErrDeadlock, because two readers that both want to write would wait for each other. ErrConflict is

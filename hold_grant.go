@@ -152,9 +152,9 @@ func (g *grant) holder() *Lease {
 	return g.holds.first
 }
 
-// fixedEnd returns when a hold that is not renewed ends: after its lease, but no later than the trust window, so that
-// it never outlives the engine's own lease. A grant that came by a push is short. So the window is computed from the
-// lease that was asked for, which the claim brings.
+// fixedEnd returns when a hold that is not renewed ends. That is after its lease, but no later than the trust window,
+// so that it never outlives the engine's own lease. A grant that came by a push is short. So the window is computed
+// from the lease that was asked for, which the claim brings.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
 	if c.traits.Lifetime != driver.Leases {
@@ -191,8 +191,8 @@ func (g *grant) renewing() bool {
 	return false
 }
 
-// wanted returns the lease to renew g for and the interval between two renewals: the longest lease and the shortest
-// interval that any of its holds asks for. Both are 0 if none is to be renewed. The caller holds Client.mu.
+// wanted returns the lease to renew g for and the interval between two renewals. They are the longest lease and the
+// shortest interval that any of its holds asks for. Both are 0 if none is to be renewed. The caller holds Client.mu.
 func (g *grant) wanted() (lease, renewal time.Duration) {
 	switch {
 	case g.m.c.hasSessions():
@@ -238,8 +238,8 @@ func (g *grant) trustedEnough(now instant) bool {
 	// under way.
 	case driver.Sessions:
 		return g.remaining(now) >= g.lease/3
-	// Two thirds of the receiver's lease at least, and no more than all of it: if the receiver died, others would wait
-	// for longer than it asked for.
+	// Two thirds of the receiver's lease at least, and no more than all of it. If the receiver died, others would
+	// otherwise wait for longer than it asked for.
 	default:
 		left, lease := g.remaining(now), g.m.p.lease
 		return left >= lease*2/3 && left <= lease
@@ -287,7 +287,7 @@ func (g *grant) short(l *Lease) bool {
 }
 
 // listName returns the key of g in Client.grants. All grants of a mutex share the lock's name. Readers and permits go
-// by their id, because they never meet in this process and there may be many of one lock: to drop one would otherwise
+// by their id, because they never meet in this process and there may be many of one lock. To drop one would otherwise
 // walk all.
 func (g *grant) listName() string {
 	if g.m.p.share.direct {

@@ -20,8 +20,8 @@ func (c *Client) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
 // hasSessions reports whether holds last as long as a session.
 func (c *Client) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
 
-// showingDue returns when the engine is to hear next that g is retained: after showDelay, and then each third of the
-// session's timeout to learn whether others wait. The caller holds Client.mu.
+// showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
+// of the session's timeout to learn whether others wait. The caller holds Client.mu.
 func (g *grant) showingDue(r *retained) instant {
 	if g.renewed > r.since {
 		return g.renewed.plus(g.lease / 3)

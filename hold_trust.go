@@ -97,7 +97,7 @@ func newSuspensionWatch(suspended func() time.Duration) suspensionWatch {
 
 // lookEvery is how long a look is good for, so that a busy client does not read two clocks for every lock. A suspension
 // between a look and a judgement within that time is noticed at the next judgement. One between a look and the sending
-// of a request is counted as if it came after the sending: an end too early, never too late.
+// of a request is counted as if it came after the sending. So the end may be too early, and never too late.
 const lookEvery = time.Millisecond
 
 // look notices a suspension since the last look. It is called before every instant from which a lease is counted, and

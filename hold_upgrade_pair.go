@@ -1,6 +1,6 @@
 package interlock
 
-// An upgraded hold is an upgrade pair: the user's lease, which is on the write, and the inner one, which keeps the
+// An upgraded hold is an upgrade pair of two leases. The user's lease is on the write. The inner one keeps the
 // upgradeable read below it for a downgrade. They are made in hold_convert.go, and end together.
 
 // splitPair takes the pair of an upgraded hold apart and returns the inner lease. Each can then end without the other.
@@ -12,7 +12,7 @@ func (l *Lease) splitPair() *Lease {
 }
 
 // splitLostPair takes apart the pair to which l belongs, because l is being lost. It returns the user's hold, the inner
-// one, and the grant on which l was not: the caller vacates that one when both holds have ended. The caller holds
+// one, and the grant on which l was not. The caller vacates that one when both holds have ended. The caller holds
 // Client.mu.
 func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	if l.inner {

@@ -189,7 +189,7 @@ func (c *Client) spawn(f func()) bool {
 // Locks still within their [LockOptions] MinHold stay unavailable until it expires, and abandoned ones
 // ([Lease.Abandon]) until their lease has run out. Where the engine cannot do that by itself, one goroutine and the
 // engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its
-// end, for half of CloseTimeout; after that the lock is not released either but runs out.
+// end, for half of CloseTimeout. After that the lock is not released either but runs out.
 func (c *Client) Close() error {
 	if err := c.made(); err != nil {
 		return err

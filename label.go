@@ -83,8 +83,8 @@ func (g *grant) relabel(l *Lease) {
 	}
 }
 
-// present corrects info by what this client knows better than the engine: to which of its owners a lock has passed on
-// since the engine heard of it. A holder is recognised by its token, which lies in the block of a grant.
+// present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
+// passed on since the engine heard of it. A holder is recognised by its token, which lies in the block of a grant.
 func (c *Client) present(key driver.Key, info *LockInfo) {
 	c.lock()
 	defer c.unlock()

@@ -11,12 +11,12 @@ import (
 // Latches: counts that belong to nobody. Each change has an ID and is repeated until its outcome is known
 // (client_call.go); a wait follows hints (client_watch.go). docs/adr/0024 has the decision.
 
-// maxCount bounds the count of a latch to what every engine counts exactly: the integers of a float64, which is what a
-// script of Redis computes with.
+// maxCount bounds the count of a latch to what every engine counts exactly. These are the integers of a float64, with
+// which a script of Redis computes.
 const maxCount = 1 << 53
 
 // Latch is a count that goes down to zero, and for which any number of goroutines and processes can wait: a distributed
-// CountDownLatch. It belongs to nobody. It stays when the client that has set it is gone, until its count is zero; one
+// CountDownLatch. It belongs to nobody. It stays when the client that has set it is gone, until its count is zero. One
 // that is given up has to be counted down by hand. A latch that was never set is at zero.
 //
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.

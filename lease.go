@@ -96,9 +96,9 @@ func (l *Lease) Owner() string {
 	return l.owner.id
 }
 
-// Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that
-// grants the lock, and is larger than that of every earlier acquisition of this lock. What that rests on is in the
-// engine's Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
+// Token returns the fencing number of this acquisition. The engine mints it in the step that grants the lock. It is
+// below 2^63, and larger than that of every earlier acquisition of this lock. What that rests on is in the engine's
+// Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
 //
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on. Token can be called after
 // the hold has ended, and asks no engine.

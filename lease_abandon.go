@@ -12,7 +12,7 @@ import (
 
 // Abandon ends this hold without giving the lock back. It is renewed no more, and the lock becomes free when its lease
 // has run out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose
-// COMMIT was not answered: no other owner is to begin while that may still be under way. Package locktx uses it.
+// COMMIT was not answered. No other owner is to begin while that may still be under way. Package locktx uses it.
 //
 // Abandon asks no engine and returns at once. From then on Err says ErrReleased, contexts made by Context have ended,
 // and the owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they
@@ -62,12 +62,12 @@ func (g *grant) leave() {
 	g.m.c.askFor(g.m) // those who wait here stand in the engine's line now
 }
 
-// runOutAfter returns for how long g is kept when it is left to run out: one lease, as after a crash, or its cooldown
-// if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
+// runOutAfter returns for how long g is kept when it is left to run out. That is one lease, as after a crash, or its
+// cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
 func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g.cooldown()) }
 
-// runOut releases g after that time. On engines with leases the hold has ended by then, and the release only clears up;
-// it names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
+// runOut releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
+// It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
 // releaseLater. The caller holds Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c

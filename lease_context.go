@@ -8,8 +8,8 @@ import (
 )
 
 // Contexts of a hold (Lease.Context, MultiLease.Context): they carry the owner and end with the hold. Cond.Wait needs
-// more of them than that, because it gives the hold up while it waits with a context that ends then: beyond finds what
-// else bounds the wait.
+// more of them than that, because it gives the hold up while it waits with a context that ends then. So beyond finds
+// what else bounds the wait.
 
 // leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
 // multi is set, except for the listeners of a MultiLease, which have only cancel.
@@ -66,7 +66,7 @@ func (w *leaseContext) ends(l *Lease) bool {
 // unless ctx was made by l, or by another hold from a context of l's. Then it is the context that ctx was made from,
 // still with the ends of the other holds. The caller calls cancel when the wait is over.
 //
-// If anything with an end of its own was put around ctx, such as a timeout, ctx is returned unchanged: its own end
+// If anything with an end of its own was put around ctx, such as a timeout, ctx is returned unchanged. Its own end
 // cannot be told from l's. See errEndsWithIt.
 func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
 	w := leaseContextOf(ctx)

@@ -13,7 +13,7 @@ import (
 // hold with NoRenew this moves its end. It cannot go beyond MaxHold: then it returns an error and changes nothing. It
 // blocks until the engine has answered, ctx ends, or half a lease is over.
 //
-// It costs one round trip on engines with leases, two for an upgraded hold, and none elsewhere: there a renewed hold
+// It costs one round trip on engines with leases, two for an upgraded hold, and none elsewhere. There a renewed hold
 // lasts as long as its session or process anyway. An error that matches ErrUnavailable changes nothing that was known
 // before. If an upgrade or a downgrade comes in between, what the hold has after it is extended, at the cost of further
 // round trips.

@@ -24,9 +24,9 @@ import (
 // its lease has run out. The same holds after a crash. A hold that has a handle neither passes on inside this process
 // nor is retained. Each call returns a handle of the same hold, and the first that is adopted counts.
 //
-// A hold of an owner that was named by [WithOwner] has no handle (ErrUnsupported): lock as the same owner in the other
+// A hold of an owner that was named by [WithOwner] has no handle (ErrUnsupported). Lock as the same owner in the other
 // process, and unlock here. An owner with further holds on the lock gets ErrNested; an upgradeable read and an upgraded
-// hold get ErrUnsupported. Holds that last as long as a session or process cannot travel: on ZooKeeper, etcd, SQL and
+// hold get ErrUnsupported. Holds that last as long as a session or process cannot travel. On ZooKeeper, etcd, SQL and
 // files, and on Redlock, Handle returns ErrUnsupported with the reason.
 func (l *Lease) Handle() (string, error) {
 	if err := l.made(); err != nil {

@@ -74,8 +74,8 @@ func (l *MultiLease) ended(cause error) {
 	}
 }
 
-// cutShort returns what ended the taking of all the holds, if one that was taken has ended: a loss, or Close, because
-// nobody else can have released it yet. Otherwise it returns err.
+// cutShort returns what ended the taking of all the holds, if one that was taken has ended. That is a loss, or Close,
+// because nobody else can have released it yet. Otherwise it returns err.
 func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

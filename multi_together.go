@@ -48,7 +48,7 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mute
 	return cmp.Or(err, ended)
 }
 
-// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has
+// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet. What it has
 // it re-enters, one by one.
 func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {

@@ -53,8 +53,8 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 // connections. A refusal of the engine is a *RefusedError. A wait that could never end gets ErrDeadlock. An owner that
 // lost the lock and has not unlocked it yet gets the *LostError.
 //
-// It costs one round trip, and one message when it has to wait; nothing when the lock passes on inside the process or
-// this client retains it.
+// It costs one round trip, and one message when it has to wait. It costs nothing when the lock passes on inside the
+// process or this client retains it.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
 
 // TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError. It
@@ -70,7 +70,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // and the panic goes on.
 //
 // The release does not depend on ctx, and Do waits for it for at most Options.CloseTimeout. fn's work was protected, so
-// a release that is not confirmed by then goes on in the background and is no error of Do; Observer.Released is told. A
+// a release that is not confirmed by then goes on in the background and is no error of Do. Observer.Released is told. A
 // release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
 // until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {

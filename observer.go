@@ -20,15 +20,15 @@ import "context"
 //
 // A function that panics leaves no lock behind. Acquired, Upgraded and Failed are called in the goroutine of the call
 // that they tell of, and a panic goes on to its caller. The others may be called in any goroutine, also in those of
-// this package, so a panic is recovered there and logged with its stack at Error; see Options.Logger.
+// this package. So a panic is recovered there and logged with its stack at Error. See Options.Logger.
 type Observer struct {
 	// Waiting is called when a Lock or Upgrade has to wait for another owner, at most once for each call. The call does
 	// not return before Waiting has. A panic is logged, and the wait goes on.
 	Waiting func(ctx context.Context, e Event)
-	// Acquired is called when there is a new hold, re-entry included: by Lock, TryLock, Acquire, Campaign and the like,
-	// and by Cond.Wait, which gives up one hold and gets another. After a panic nobody has the hold. So it is given
-	// back before the panic goes on, without its MinHold, and waiting at most Options.CloseTimeout for the engine. The
-	// same happens to all locks of a Multi, which may take as long again.
+	// Acquired is called when there is a new hold, re-entry included. Lock, TryLock, Acquire, Campaign and the like
+	// call it. So does Cond.Wait, which gives up one hold and gets another. After a panic nobody has the hold. So it is
+	// given back before the panic goes on, without its MinHold, and waiting at most Options.CloseTimeout for the
+	// engine. The same happens to all locks of a Multi, which may take as long again.
 	Acquired func(ctx context.Context, e Event)
 	// Upgraded is called when Lease.Upgrade has succeeded: the hold goes on, with the token of the Event. After a panic
 	// it is still upgraded, and its holder unlocks it as usual. A Downgrade is not told.
@@ -50,7 +50,7 @@ type Observer struct {
 	// Lost is called for each hold that ended although it was not released. Event.Err is the *LostError, and
 	// Event.Reason its reason. The holder has been told before. A panic is logged.
 	Lost func(e Event)
-	// Released is called when a hold was given up by its owner, or by Close; Event.Err is set if the engine has not
+	// Released is called when a hold was given up by its owner, or by Close. Event.Err is set if the engine has not
 	// confirmed it yet. A panic is logged, and Unlock returns what it would have returned.
 	Released func(e Event)
 

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of
+// How the Observer is told, and what becomes of a panic of the user's code. No hold stays behind, and no goroutine of
 // this package ends the process. The callers are in the acquire_*, hold_* and release files.
 
 // announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.
@@ -140,7 +140,7 @@ func guard(log *slog.Logger) *slog.Logger {
 }
 
 // guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls
-// that must not end there, so a panic of the handler costs the record and nothing else.
+// that must not end there. So a panic of the handler costs the record and nothing else.
 type guarded struct{ slog.Handler }
 
 // Enabled asks the user's handler.

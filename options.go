@@ -102,8 +102,8 @@ type Options struct {
 
 	// Store names the store that keeps the locks, for [MultiOf] over several clients. Locks of the same name are taken
 	// in the order of their stores, so each store must have the same name in all processes. The default is made of the
-	// URL that Open was given: its scheme, hosts and path, and the namespace on the server (database, prefix or table).
-	// It is empty for New.
+	// URL that Open was given. It has the scheme, hosts and path, and the namespace on the server (database, prefix or
+	// table). It is empty for New.
 	Store string
 
 	// Observer is told of every wait, acquisition, renewal, loss and release; see there. [JoinObservers] makes one of

@@ -57,10 +57,10 @@ type LockOptions struct {
 	// within that time, and its Unlock, send nothing. The lock has no holder meanwhile. When another process asks for
 	// it, the client gives it back at once; that process waits for one message more than with a hand-off.
 	//
-	// The price: if this process dies while it retains the lock, others wait for 2 s, or for the whole Lease during the
-	// first 10 ms of retention. On ZooKeeper and etcd they always wait until the session ends, which is the whole
-	// Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly is
-	// not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
+	// This has a price. If this process dies while it retains the lock, others wait for 2 s, or for the whole Lease
+	// during the first 10 ms of retention. On ZooKeeper and etcd they always wait until the session ends, which is the
+	// whole Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
+	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
 	//
 	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot
 	// tell a holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and memory.

@@ -2,7 +2,7 @@ package interlock
 
 import "context"
 
-// Holds that were granted to a caller that never got to know: its context had ended, or a panic or a part of a Multi
+// Holds that were granted to a caller that never got to know. Its context had ended, or a panic or a part of a Multi
 // got in the way. They are released without their MinHold, because nothing was done under them.
 
 // decline releases such a hold and does not wait for the engine. The caller holds Client.mu.

@@ -98,7 +98,7 @@ func (c *Client) wakeBy(due instant) {
 }
 
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
-// than its other work in this process, and the goroutine would want Client.mu while the caller still holds it. The
+// than its other work in this process. The goroutine would also want Client.mu while the caller still holds it. The
 // caller holds Client.mu.
 func (c *Client) arm(at instant) {
 	s := &c.sched
@@ -123,7 +123,7 @@ func (c *Client) unschedule(g *grant) {
 	}
 }
 
-// nextLook returns the earliest instant at which something about g is to be done: its trust or a hold ends, or a
+// nextLook returns the earliest instant at which something about g is to be done. Its trust or a hold ends then, or a
 // renewal, a cooldown or a retention is due. The caller holds Client.mu.
 func (g *grant) nextLook() instant {
 	next := g.deadline()
@@ -167,7 +167,7 @@ func (g *grant) renewalDue() instant {
 	return max(due, g.notBefore)
 }
 
-// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: holders are to
+// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due. Holders are to
 // learn of a suspension soon after the machine has woken up.
 const suspensionCheck = time.Second
 

@@ -9,7 +9,7 @@ import (
 // Read/write locks. acquire_direct.go asks for them, each mode by itself; hold_convert.go turns one mode into another.
 
 // RWMutex is a lock that any number of readers, or one writer, hold at a time. Requests are served first come, first
-// served: a writer that waits keeps out the readers that come after it, and is not kept out by them, so neither
+// served. A writer that waits keeps out the readers that come after it, and is not kept out by them, so neither
 // starves. Readers that stand next to each other in the queue get in together.
 //
 // Every hold has a lease of its own, so a reader that crashes frees only what it held. Every call goes to the engine by
@@ -72,10 +72,10 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 }
 
 // UpgradeableRLock waits for the upgradeable read, and returns the hold. It is a read beside other readers, but only
-// one owner has it at a time, and [Lease.Upgrade] turns it into the write without letting another writer in between. So
+// one owner has it at a time. [Lease.Upgrade] turns it into the write without letting another writer in between. So
 // take it for a read that may be followed by a write.
 //
-// A plain reader may take it too, unless another owner has it: then the error is ErrDeadlock, because the other may
+// A plain reader may take it too, unless another owner has it. Then the error is ErrDeadlock, because the other may
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {

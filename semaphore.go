@@ -11,13 +11,13 @@ import (
 // Semaphores: locks with a number of permits. acquire_direct.go asks for them; semaphore_resize.go changes the number.
 
 // Semaphore is a lock that has a number of permits, its limit. Each acquisition takes some of them, with a lease of its
-// own that is renewed: the permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
+// own that is renewed. The permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
 // back, once, so nobody can release more than was taken.
 //
 // Requests are served first come, first served: a request that waits for many permits is not overtaken by those that
 // want few. A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an
 // owner that holds some and waits for more may wait for itself; take all that are needed at once. Owners that wait for
-// each other get ErrDeadlock as with other locks, but only if nobody else could give back enough permits; an owner's
+// each other get ErrDeadlock as with other locks, but only if nobody else could give back enough permits. An owner's
 // own permits never count against it.
 //
 // The limit belongs to the lock for as long as it is in use. A request with another limit meanwhile gets ErrConflict.

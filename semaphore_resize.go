@@ -13,7 +13,7 @@ import (
 // the new limit. Permits that are held are never taken away: while more are held than the new limit, nothing is
 // granted. Whoever waits keeps its place, and is let in if a larger limit makes room.
 //
-// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use; those that hold
+// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use. Those that hold
 // or wait already do not. So if the limit stands in a configuration, change it there first. Resize is for a limit that
 // must change before the semaphore is next idle. A semaphore that nobody uses has no limit to change: the next request
 // brings its own.

@@ -2,7 +2,7 @@ package driver
 
 import "context"
 
-// Adopter is implemented by engines on which a hold can go on to another client: one client gives it away by a
+// Adopter is implemented by engines on which a hold can go on to another client. One client gives it away by a
 // [Handle], and another adopts it. Only engines with [Leases] can have it: elsewhere a hold is a part of its client's
 // session or process.
 type Adopter interface {
@@ -12,12 +12,12 @@ type Adopter interface {
 	// them refuses whoever had the hold before.
 	//
 	// The ID from is over. Renewals and releases of it match [ErrLost] and change nothing, with [LostAdopted] for as
-	// long as the engine remembers it, and so does a second adoption. The client that had the hold is told by its
+	// long as the engine remembers it. So does a second adoption. The client that had the hold is told by its
 	// Request.Lost.
 	//
 	// If there is no such hold the error matches ErrLost. A hold of a named owner, and one beside which its owner has
 	// further holds, is refused with [ErrNested]. The same r.ID asked again gets the same grant. Everything else is as
-	// for a Try of Acquire: what an error means, and that Release with Undo of r.ID takes away whatever r has left,
-	// which ends the hold.
+	// for a Try of Acquire, also what an error means. Release with Undo of r.ID takes away whatever r has left, which
+	// ends the hold.
 	Adopt(ctx context.Context, from string, r *Request) (Grant, error)
 }

@@ -19,7 +19,7 @@ type Conder interface {
 	// When the owner has further holds on the lock, the error matches ErrNested, and nothing has happened. When the
 	// hold is not there, it matches ErrLost, and r was not queued. After every other error both outcomes are open: the
 	// caller settles give by Release and r by Release with Undo, as often as [Driver] says. The same r asked again goes
-	// on with the same wait. CondWait survives broken connections; if the engine has lost its place meanwhile, it goes
+	// on with the same wait. CondWait survives broken connections. If the engine has lost its place meanwhile, it goes
 	// on as if it had been signalled, so that no signal is missed.
 	CondWait(ctx context.Context, give *Release, r *Request, parked func()) (Grant, error)
 

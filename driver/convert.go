@@ -3,7 +3,7 @@ package driver
 import "context"
 
 // Converter is implemented by engines with locks of [KindRWMutex] on which a holder can take another mode beside the
-// one that it has, without giving that up. That is how a read becomes a write and a write a read with nobody in
+// one that it has. It does not give that up. That is how a read becomes a write and a write a read with nobody in
 // between. Without it the portable layer refuses upgradeable reads, upgrades and downgrades.
 type Converter interface {
 	// Convert is Acquire on behalf of the owner, named or not, of the hold with the ID beside. Both holds then live on
@@ -14,7 +14,7 @@ type Converter interface {
 	//     and keeps new readers out while it waits. It is granted when nobody but the holder is inside, with a new
 	//     token and nonce.
 	//   - Exclusive beside nothing but Shared, and Upgradeable beside Shared while another has the upgradeable read,
-	//     would wait for the holder itself: [ErrDeadlock], at once, also of a Try.
+	//     would wait for the holder itself. They are refused with [ErrDeadlock], at once, also a Try.
 	//   - Everything else is re-entry: granted at once, whoever waits, with the token and nonce that the lock has.
 	//
 	// If there is no such hold, or it ends while r waits, r is never granted, because somebody else may have been

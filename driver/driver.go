@@ -22,24 +22,24 @@ import (
 // same ID. So a driver need not clean up after a cancelled wait itself. The portable layer calls Release only after
 // Acquire has returned, and then does not call Acquire for that ID again.
 //
-// A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
+// A driver that sends a request more than once by itself must not call a refusal definite. It answers one copy, and
 // another may still be granted. It returns such an error joined with [ErrUnavailable], or as a RefusedError that is
 // Open.
 //
 // # How an engine's own errors are reported
 //
-// Each driver sorts what servers, file systems and client libraries say in one function, so that callers are told the
-// truth about the outcome, and what to do. A [RefusedError] is for what was answered and will be answered again:
-// missing rights, no room, read-only, a key or path of another program. An [UnavailableError] with NotSent is for what
-// never got there, and for what servers turn away for the moment. All else is an UnavailableError, or raw, and means
-// unknown. A wait goes on after errors that mean unknown and after NotSent, and ends with a refusal.
+// Each driver sorts what servers, file systems and client libraries say in one function. So callers are told the truth
+// about the outcome, and what to do. A [RefusedError] is for what was answered and will be answered again: missing
+// rights, no room, read-only, a key or path of another program. An [UnavailableError] with NotSent is for what never
+// got there, and for what servers turn away for the moment. All else is an UnavailableError, or raw, and means unknown.
+// A wait goes on after errors that mean unknown and after NotSent, and ends with a refusal.
 //
 // # What ends the repetition of Release
 //
 // The portable layer repeats a Release whose outcome is unknown until it is known, or until the client that asks is
 // closed. On an engine with [Leases] it also stops when nothing can be left that a Release would end. A copy of the
 // request is taken to be under way for Horizon at most, and for 10 seconds if that is less. What it takes then ends by
-// itself: a hold with its lease, after which only its LockDelay is left, and a place in the queue after
+// itself. A hold ends with its lease, after which only its LockDelay is left, and a place in the queue after
 // [Traits].QueueTimeout. Without a QueueTimeout the undo is repeated until it has succeeded.
 //
 // So whatever a driver of such an engine keeps of a request in this process is dropped with its first Release, whatever
@@ -97,8 +97,8 @@ type Request struct {
 	// ID names this hold for ever: Release, Renew and a retried Acquire match it and nothing else. It is never reused.
 	ID string
 
-	// Owner is shown to operators. If Named, requests of the same Owner re-enter each other's holds, from any process:
-	// they bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
+	// Owner is shown to operators. If Named, requests of the same Owner re-enter each other's holds, from any process.
+	// They bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
 	// ever re-enters, whatever its Owner: named and anonymous owners are different namespaces.
 	Owner string
 	Named bool // see Owner
@@ -130,10 +130,10 @@ type Request struct {
 	// The engine may grant fewer.
 	Tokens int
 
-	// Retains says that the client may keep the hold for a while after its owner has ended it, with no owner, until it
-	// is told that another wants the lock. When a later request finds such a hold in the way, Wanted is called in the
-	// step that refuses or queues that request. Only engines that do not lack Recalls are asked so, and only for
-	// exclusive, anonymous requests.
+	// Retains says that the client may keep the hold for a while after its owner has ended it. It has no owner then,
+	// and the client gives it back when it is told that another wants the lock. When a later request finds such a hold
+	// in the way, Wanted is called in the step that refuses or queues that request. Only engines that do not lack
+	// Recalls are asked so, and only for exclusive, anonymous requests.
 	Retains bool
 
 	// Wanted, if not nil, is called after the grant when another request wants the lock. With Retains that is at once,

@@ -35,7 +35,7 @@ type Holder struct {
 	Resting bool
 
 	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it
-	// back when another wants it; see [Request].Retains. Owner is empty then.
+	// back when another wants it. See [Request].Retains. Owner is empty then.
 	Retained bool
 }
 
@@ -60,7 +60,7 @@ type LockInfo struct {
 	Holders []Holder // in no promised order; empty if the lock is free
 	Waiters []Waiter // in the order of the queue, if the engine has one
 
-	// Unreadable says why no more than kind and name is known: another program has stored something else there, the
+	// Unreadable says why no more than kind and name is known. Another program has stored something else there, the
 	// lock is of a later version, or a right is missing. It is empty if the lock was read. It never shows what is
 	// stored.
 	Unreadable string

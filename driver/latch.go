@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Latcher is implemented by engines that keep latches, which their Traits say by KindLatch: counts that go down to
-// zero, once for each time that they are set. Waits for zero use a [Watcher], or ask again.
+// Latcher is implemented by engines that keep latches, which their Traits say by KindLatch. A latch is a count that
+// goes down to zero, once for each time that it is set. Waits for zero use a [Watcher], or ask again.
 //
 // A latch belongs to nobody: it stays when the client that has set it is gone, until its count is zero. A latch that
 // was never set, and one that was forgotten after it had reached zero, are the same: their count is zero.

@@ -14,7 +14,7 @@ type Looker interface {
 	Look(ctx context.Context, key Key) (LockInfo, error)
 }
 
-// Look asks d about one lock: by Look if it is a [Looker], and otherwise by walking all locks whose names begin with
+// Look asks d about one lock. It calls Look if d is a [Looker], and otherwise walks all locks whose names begin with
 // the same text. An engine that can do neither yields ErrUnsupported.
 func Look(ctx context.Context, d Driver, key Key) (LockInfo, error) {
 	if looker, can := d.(Looker); can {

@@ -2,7 +2,7 @@ package driver
 
 import "context"
 
-// MultiAcquirer is implemented by engines that can take several locks in one atomic step, which saves a Multi a round
+// MultiAcquirer is implemented by engines that can take several locks in one atomic step. That saves a Multi a round
 // trip for each lock but the first. Without it the portable layer takes them one after the other, in an order that
 // excludes deadlock. It also does so for requests that AcquireAll does not support, and after a refusal if it is to
 // wait.

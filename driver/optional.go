@@ -10,8 +10,8 @@ import (
 // steps.
 
 // Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter is
-// asked only about holds that are retained or were (see Renewal.Retained), and there a hold lasts as long as the
-// session, whatever Lease says.
+// asked only about holds that are retained or were (see Renewal.Retained). There a hold lasts as long as the session,
+// whatever Lease says.
 type Renewer interface {
 	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did. It never shortens
 	// one, except as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each
@@ -37,9 +37,9 @@ type Renewal struct {
 
 	// Retained says that nobody holds the lock any more; see Request.Retains. Operators see that, and no owner, until a
 	// renewal of a later Pass comes. The hold lasts for Lease from now, also if that is less than before. It does not
-	// get shorter if the engine has heard of a later Pass, because then the renewal is a late one: somebody holds the
+	// get shorter if the engine has heard of a later Pass, because then the renewal is a late one. Somebody holds the
 	// lock again. So an engine never forgets a later Pass for an earlier one. Until a later Pass comes the lease stays
-	// short: late renewals without Retained, and late copies of the request, are answered as usual and lengthen
+	// short. Late renewals without Retained, and late copies of the request, are answered as usual and lengthen
 	// nothing.
 	//
 	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later Pass

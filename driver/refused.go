@@ -63,8 +63,8 @@ func about(op, name, outcome string, why error) string {
 	return s
 }
 
-// Refusal returns the refusal in err, or nil if err is none. A refusal joined with an error of unknown outcome is none:
-// of several copies of a request one was refused, and another may be carried out.
+// Refusal returns the refusal in err, or nil if err is none. A refusal joined with an error of unknown outcome is none.
+// Of several copies of a request one was refused, and another may be carried out.
 func Refusal(err error) *RefusedError {
 	var refused *RefusedError
 	if !errors.As(err, &refused) || isUnknown(err) {

@@ -84,13 +84,13 @@ type Traits struct {
 	// until it succeeds, so what an outage costs grows with its length.
 	QueueTimeout time.Duration
 
-	// Local says that a Try, a Renew and a Release never wait for a network or another process, so the portable layer
+	// Local says that a Try, a Renew and a Release never wait for a network or another process. So the portable layer
 	// may call them in the caller's goroutine.
 	Local bool
 
 	// Resumes says that a wait can be left and taken up again. An Acquire whose context has ended keeps its place, and
 	// what it is granted meanwhile, until the same ID is asked again or undone. The portable layer then asks, and
-	// waits, in the caller's own goroutine; when the caller's context ends, another goroutine goes on with the wait for
+	// waits, in the caller's own goroutine. When the caller's context ends, another goroutine goes on with the wait for
 	// those who stand behind. An engine whose requests travel should have it, because each change of goroutines costs
 	// as much as the engine.
 	Resumes bool

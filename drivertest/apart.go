@@ -23,9 +23,9 @@ const apartEnv = "INTERLOCK_DRIVERTEST_APART"
 // lost; and on a busy machine it may have begun long after its limit was computed.
 const apartMargin = 30 * time.Second
 
-// Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has nothing
-// left to do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each counts
-// goroutines.
+// Apart has the test t run in a process of its own, beside other tests, and reports whether it has. If so, t has
+// nothing left to do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each
+// counts goroutines.
 //
 //	func TestConformance_Cluster(t *testing.T) {
 //		if drivertest.Apart(t) {

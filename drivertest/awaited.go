@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Awaited returns ctx as a context that tells when somebody begins to wait for its end: everything that comes before
+// Awaited returns ctx as a context that tells when somebody begins to wait for its end. Everything that comes before
 // the wait has happened by then. It is for tests.
 func Awaited(ctx context.Context) (awaited context.Context, begun <-chan struct{}) {
 	a := &waitedFor{Context: ctx, begun: make(chan struct{})}

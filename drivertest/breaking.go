@@ -109,7 +109,7 @@ func anyTokenOfTheBlockBreaks(tr *trial) {
 	}
 }
 
-// The operator has looked a moment ago: a token of an earlier hold, one of no hold and zero must break nothing, and the
+// The operator has looked a moment ago. A token of an earlier hold, one of no hold and zero must break nothing, and the
 // error must name the current one.
 func staleTokenBreaksNothing(tr *trial) {
 	a, b := tr.client(), tr.client()

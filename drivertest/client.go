@@ -174,7 +174,7 @@ func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) err
 }
 
 // release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer. Then the
-// outcome is unknown and the release is asked again, as the portable layer does, and may find that the first one has
+// outcome is unknown and the release is asked again, as the portable layer does. It may find that the first one has
 // ended the hold.
 func (h *hold) release() {
 	h.c.tr.Helper()

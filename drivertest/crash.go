@@ -17,7 +17,7 @@ func (c *client) mortal(suffix string) {
 	c.take(c.briefly(c.tr.another(suffix)))
 }
 
-// The holder releases nothing, so the end of its lease or session must wake the waiters: an engine that only lets in on
+// The holder releases nothing, so the end of its lease or session must wake the waiters. An engine that only lets in on
 // a release would leave them asleep.
 func waiterOutlivesTheHolder(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()

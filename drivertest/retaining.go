@@ -203,7 +203,7 @@ func laterPassEndsTheRetention(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
-// lateRetentionDoesNotShorten also has an ordinary renewal come late: an engine that forgets a later pass for an
+// lateRetentionDoesNotShorten also has an ordinary renewal come late. An engine that forgets a later pass for an
 // earlier one would take the next retention for news.
 func lateRetentionDoesNotShorten(tr *trial) {
 	a, b := tr.client(), tr.client()

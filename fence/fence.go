@@ -2,8 +2,8 @@
 // overtaken. It imports nothing but the standard library, so a resource that has no locks of its own can use it.
 //
 // No lock with a lease can keep a process that stands still from going on after its lease has ended. So every
-// acquisition comes with a [Stamp] (Lease.Stamp), the holder shows it to the resource, and the resource remembers the
-// newest that it has seen and refuses what is older. That needs no clock and no assumption about time.
+// acquisition comes with a [Stamp] (Lease.Stamp), which the holder shows to the resource. The resource remembers the
+// newest that it has seen, and refuses what is older. That needs no clock and no assumption about time.
 //
 // # The rule
 //
@@ -27,7 +27,7 @@
 // # Savepoints, and databases with several primaries
 //
 // A check in SQL lasts as long as what it is in. ROLLBACK TO a savepoint that is older than the check undoes the mark
-// and frees the row, so a newer holder may come while the transaction goes on. Check outside of every savepoint, nested
+// and frees the row. So a newer holder may come while the transaction goes on. Check outside of every savepoint, nested
 // transactions of a mapper (GORM) included. Or check again after each ROLLBACK TO, and give up if that is refused.
 //
 // A row lock is that of one server. Several servers may take writes at once: Galera, group replication with several
@@ -44,7 +44,7 @@
 //
 // If an engine loses its memory and tokens go back, updates that read before they write are still never lost. Both must
 // be done with the same stamp, so read again after an upgrade. But a new holder may be refused until the tokens are
-// larger again, and writes that read nothing may be applied in another order than the locks were held.
+// larger again. Writes that read nothing may be applied in another order than the locks were held.
 //
 // It does not put one holder's own requests in order. A holder that sends a write, gives up waiting for the answer and
 // goes on has to expect that write to arrive later.
@@ -62,8 +62,8 @@ import (
 	"github.com/interlock-go/interlock/fence/stamp"
 )
 
-// Stamp is what a holder shows to a resource: its token, which grows with every acquisition of the lock, the nonce of
-// the acquisition, and whether it is a reader's. Lease.Stamp returns one.
+// Stamp is what a holder shows to a resource. It has the token, which grows with every acquisition of the lock, the
+// nonce of the acquisition, and whether it is a reader's. Lease.Stamp returns one.
 type Stamp = stamp.Stamp
 
 const (

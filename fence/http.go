@@ -11,7 +11,7 @@ import (
 // Stamps over HTTP: the header, and the handler in front of a resource. transport.go is the client's side.
 
 // Header is the name of the header that carries a stamp. Its value is a query string with the keys token, nonce and,
-// for a reader, shared=1: "nonce=abc&token=42". It has no secret in it, and does not prove who sent it: a service that
+// for a reader, shared=1: "nonce=abc&token=42". It has no secret in it, and does not prove who sent it. A service that
 // does not trust its clients has to authenticate them as usual.
 const Header = "Interlock-Stamp"
 
@@ -92,7 +92,7 @@ func parseStamp(value string) (Stamp, error) {
 // The answer does not show what check said, only which of these it is. check gets no context; one that needs a
 // request's is called in a handler of your own, with FromHeader.
 //
-// A check before the handler keeps out most of what is stale and registers the first touch, but it is not one step with
+// A check before the handler keeps out most of what is stale and registers the first touch. But it is not one step with
 // what the handler does afterwards. A handler that writes must check again, with the write, in its transaction (see
 // [SQLGuard.Check]). It finds the stamp with FromHeader. nil functions panic.
 func Middleware(

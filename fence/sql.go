@@ -45,9 +45,9 @@ type SQLGuard struct {
 	err     error // what is wrong with the arguments of NewSQLGuard
 }
 
-// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence": one or two names
-// of letters, digits and underscores. The database takes them exactly as they are written, with upper and lower case.
-// It asks no database; a wrong dialect or name is reported by the first call.
+// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence". That is one or
+// two names of letters, digits and underscores. The database takes them exactly as they are written, with upper and
+// lower case. It asks no database; a wrong dialect or name is reported by the first call.
 func NewSQLGuard(d Dialect, table string) *SQLGuard {
 	g := &SQLGuard{dialect: d, table: table}
 	quoted, err := quote(d, table)
@@ -92,7 +92,7 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 // Check lets s touch the resource within tx, or returns a [*StaleError]; then roll tx back. Call it before the
 // transaction reads anything of the resource, also if it only reads, and in every transaction.
 //
-// Check locks the resource's row until tx has ended. So check and effect are one step: a newer holder's Check waits
+// Check locks the resource's row until tx has ended. So check and effect are one step. A newer holder's Check waits
 // until then, and when it goes on, either everything that tx wrote is there or nothing. It follows that transactions on
 // one resource run one after the other, those of readers too: keep them short. A mark that was raised counts when tx
 // has been committed.
@@ -104,7 +104,7 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 // READ COMMITTED is enough. Two things protect the data: the lock on the row, and that every statement after Check sees
 // what was committed before Check returned. That also holds
 //
-//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads: the snapshot is
+//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads. The snapshot is
 //     made by the first ordinary SELECT, and Check makes none. After an earlier SELECT, or START TRANSACTION WITH
 //     CONSISTENT SNAPSHOT, the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the
 //     default from 11.6, ends such a transaction with error 1020 instead.)
@@ -116,7 +116,7 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 //     any write does. Set a busy timeout.
 //
 // At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do
-// so in one order, or the database may have to end one of two that wait for each other (a deadlock).
+// so in one order. Otherwise the database may have to end one of two that wait for each other (a deadlock).
 //
 // Within a savepoint a check lasts only as long as that is not rolled back; on several primaries at once it does not
 // protect. See the package documentation.

@@ -8,7 +8,7 @@ import (
 
 // The texts of the statements, one set for each dialect (sql.go runs them).
 
-// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for
+// statements are the texts of one guard. In those of MySQL each parameter is a question mark. The others have $1 for
 // the resource, $2 for the token and $3 for the nonce, which SQLite understands too.
 type statements struct{ create, probe, raiseWriter, raiseReader, look string }
 
@@ -53,8 +53,8 @@ func identifier(name string) bool {
 	return name != "" && len(name) <= mostIdentifier
 }
 
-// Names are compared byte by byte on every database: COLLATE "C" and VARBINARY see to it, also where
-// 'a' = 'A' and 'a' = 'a '.
+// Names are compared byte by byte on every database. COLLATE "C" and VARBINARY see to it, also where 'a' = 'A' and 'a'
+// = 'a '.
 const (
 	createMySQL = `CREATE TABLE IF NOT EXISTS %s (
 	resource VARBINARY(512) NOT NULL PRIMARY KEY,

@@ -206,12 +206,12 @@ func (d *Driver) lastToken(f *lockFile) (uint64, error) {
 }
 
 // Path returns the path of the lock's file, which need not be there yet. On the file of a mutex flock(1) and flock(2)
-// take part: a shell holds the lock for as long as it has the file open and flocked.
+// take part. A shell holds the lock for as long as it has the file open and flocked.
 func (d *Driver) Path(key driver.Key) string { return d.path(key) }
 
 func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
 
-// open returns an open file for key that nobody else in this process uses: two holds on one open file would be one to
+// open returns an open file for key that nobody else in this process uses. Two holds on one open file would be one to
 // the kernel.
 func (d *Driver) open(key driver.Key) (*lockFile, error) {
 	d.mu.Lock()

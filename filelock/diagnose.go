@@ -46,7 +46,7 @@ func (d *Driver) checkFolder() driver.Finding {
 }
 
 // judgeMode looks at who else may do what in the folder. On Linux a new file has the group of its process, unless the
-// folder has the setgid bit; on other systems it has that of the folder.
+// folder has the setgid bit. On other systems it has that of the folder.
 func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
 	mode := info.Mode()
 	stat, known := info.Sys().(*syscall.Stat_t)

@@ -8,18 +8,18 @@
 // file:///folder names a folder by its absolute path, with three slashes. There is no host, no user and no query key.
 // Missing folders on the way are created with mode 0700. A lock file takes the folder's own permission bits (without
 // the x). So several users can share locks through a folder that an operator made for them, for instance with mode
-// 2770; everybody who locks must be able to write.
+// 2770. Everybody who locks must be able to write.
 //
 // Each lock is one file: its name percent-encoded (a to z, 0 to 9, dot, dash and underscore stand for themselves) and
 // ".mutex", ".rw", ".sem" or ".election". So flock(1) takes part, in both directions:
 //
 //	flock /var/lib/app/locks/nightly.mutex ./backup.sh
 //
-// On the file of a read/write lock "flock -s" reads and "flock" writes, but without a place in the line: it may get
+// On the file of a read/write lock "flock -s" reads and "flock" writes, but without a place in the line. It may get
 // ahead of a writer that waits. On the file of a semaphore flock(1) keeps out everybody who comes later; it takes no
 // permits.
 //
-// A name whose encoding is too long for a file name is cut, and completed by its SHA-256; the whole name is in the
+// A name whose encoding is too long for a file name is cut, and completed by its SHA-256. The whole name is in the
 // file's record.
 //
 // # Guarantees
@@ -40,10 +40,10 @@
 //
 // Waiting happens in the kernel, without polling, on Linux (amd64 and arm64); see below. Waiters stand in a line, and a
 // Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go before the
-// waiters until it has had its turn, a millisecond in all; then it comes behind them. So everybody gets a turn, and a
+// waiters until it has had its turn, a millisecond in all. Then it comes behind them. So everybody gets a turn, and a
 // short critical section does not cost a process switch each time. With several processes at one lock that is still
-// slower than bare flock, which lets whoever runs go first; docs/evidence/bench/files.md has the ratios, and how equal
-// the shares are.
+// slower than bare flock, which lets whoever runs go first. The ratios, and how equal the shares are, are in
+// docs/evidence/bench/files.md.
 //
 // If others wait, a process that came back at once the last time keeps the flock for up to 0.1 milliseconds after a
 // release in its turn: the lock lingers. So no waiter gets in between. The next hold takes it over with a token and
@@ -55,7 +55,7 @@
 // # Readers, writers, permits
 //
 // Linux has read/write locks and semaphores too. A writer has the flock exclusively, readers share it. Permits are
-// marks of the open file (OFD locks), as long as the permits that they stand for; the limit is such a mark as well. So
+// marks of the open file (OFD locks), as long as the permits that they stand for. The limit is such a mark as well. So
 // readers, permits and the limit end with their process, also by kill -9, at once, and no record has to be right for
 // that.
 //
@@ -64,15 +64,15 @@
 // the permits while it waits for the rest, so requests for several do not wait for each other. The gate ends with its
 // process too. A process that is stopped (SIGSTOP) in the microseconds in which it goes through keeps the gate closed.
 //
-// The first in the line of a semaphore polls every 1 to 25 milliseconds, because the kernel can wait for one mark, but
-// not for enough of many. All others sleep in the kernel. A grant of permits looks at all holders, with two system
-// calls for each: some 20 milliseconds beside a thousand. A Try that meets somebody on the way in waits for up to 10
-// milliseconds before it is refused.
+// The first in the line of a semaphore polls every 1 to 25 milliseconds. The kernel can wait for one mark, but not for
+// enough of many. All others sleep in the kernel. A grant of permits looks at all holders, with two system calls for
+// each: some 20 milliseconds beside a thousand. A Try that meets somebody on the way in waits for up to 10 milliseconds
+// before it is refused.
 //
 // # What it cannot do
 //
 //   - Names of holders that are not of this package, such as flock(1), are found in /proc/locks (Linux). Reading it
-//     halts everybody's file locks, so a driver does it at most once a second: a try may name the holder of a second
+//     halts everybody's file locks, so a driver does it at most once a second. So a try may name the holder of a second
 //     ago, or nobody. A wait behind such a holder looks again now and then; that has no part in getting the lock.
 //   - Machines. flock works between the processes of one machine; on network file systems it depends on the server and
 //     on mount options. Diagnose warns about them.
@@ -98,7 +98,7 @@
 // that others no longer see. This package notices that before it grants (it compares the file with the one at the path
 // and starts again), but flock(1) does not. A lock that lingers is taken over without that comparison if the last one
 // was made less than 0.05 milliseconds ago. To clean up, remove each file under its own lock, which nobody can have
-// meanwhile; without the flock, a file that is in use loses its exclusion:
+// meanwhile. Without the flock, a file that is in use loses its exclusion:
 //
 //	cd /var/lib/app/locks && for f in *.mutex *.rw *.sem *.election; do [ -f "$f" ] && flock -n "$f" rm "$f"; done
 //
@@ -128,8 +128,8 @@
 //   - After the end of a process Windows frees its locks when it comes to it, mostly at once.
 //   - [Driver.File] returns an error matching driver.ErrUnsupported: a child that inherits a handle has no lock by it
 //     once its parent has ended. A job that must not outlive the lock belongs into a job object that is closed with the
-//     process; signals to process groups do not exist. The command does not run on Windows.
-//   - Nobody can remove, rename or replace a lock file while a driver has it open, and a driver keeps the 16 that it
-//     used last open until Close. So there is nothing to compare, and a folder is cleaned up when nobody uses it.
+//     process. Signals to process groups do not exist. The command does not run on Windows.
+//   - Nobody can remove, rename or replace a lock file while a driver has it open. A driver keeps the 16 that it used
+//     last open until Close. So there is nothing to compare, and a folder is cleaned up when nobody uses it.
 //   - Rights are those that the folder passes on; permission bits mean nothing.
 package filelock

@@ -20,7 +20,7 @@ type fileID struct {
 
 func idOf(st *syscall.Stat_t) fileID { return fileID{dev: uint64(st.Dev), ino: uint64(st.Ino)} }
 
-// openLockFile opens the lock file at path, or creates it. It first tries to open without O_CREAT: that is cheaper, and
+// openLockFile opens the lock file at path, or creates it. It first tries to open without O_CREAT. That is cheaper, and
 // in a folder with the sticky bit Linux refuses O_CREAT on existing files of others.
 func openLockFile(path, dir string) (*lockFile, error) {
 	for {
@@ -99,8 +99,8 @@ func (f *lockFile) identify() error {
 }
 
 // atPath reports whether f is the file that others find at its path. If it was unlinked, renamed or replaced since it
-// was opened, its lock excludes nobody who comes later. The caller has the lock: whoever removes a file under its lock,
-// as the package doc says, cannot do so between this answer and the grant.
+// was opened, its lock excludes nobody who comes later. The caller has the lock. So whoever removes a file under its
+// lock, as the package doc says, cannot do so between this answer and the grant.
 func (f *lockFile) atPath() (bool, error) {
 	id, err := pathID(f.path)
 	if err == syscall.ENOENT || err == syscall.ENOTDIR {

@@ -11,9 +11,9 @@ import (
 
 // Locks that let several holders in at once: read/write locks and semaphores. Everybody who comes in does so through a
 // gate, alone. The gate is the turnstile of the mutex (marks_linux.go), but also taken when nobody waits. The first in
-// the line keeps it while it waits for those inside, so that readers who keep coming cannot starve a writer, nor small
+// the line keeps it while it waits for those inside. So readers who keep coming cannot starve a writer, nor small
 // requests a big one. Tokens are minted and slots chosen under the gate as well. All that is held belongs to one open
-// file: gate, place in the line, flock and slot end together, by a release or with the process.
+// file. So gate, place in the line, flock and slot end together, by a release or with the process.
 //
 // A writer holds the flock exclusively. Readers and holders of permits share it, which also keeps the file from being
 // removed under its lock. Permits are counted by the marks in the slots (slots_linux.go). docs/adr/0052 has the
@@ -72,7 +72,7 @@ func (f *lockFile) tryInside(r *driver.Request, patience time.Duration) error {
 const gatePause = 20 * time.Microsecond
 
 // tryGate takes the gate, unless somebody waits there. A Try after which nobody waits must not be refused only because
-// others are on their way in, so it looks again until patience is over. Short and even pauses give it a chance among
+// others are on their way in. So it looks again until patience is over. Short and even pauses give it a chance among
 // many that come and go.
 func (f *lockFile) tryGate(r *driver.Request, patience time.Duration) error {
 	if !r.Try || r.SkipHolder { // a wait follows

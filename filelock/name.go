@@ -22,7 +22,7 @@ const (
 )
 
 // fileName returns the name of key's lock file. Different keys have different files, also where the file system folds
-// upper case or composes Unicode: everything but a to z, 0 to 9, '.', '-' and '_' is percent-encoded. So is a leading
+// upper case or composes Unicode. Everything but a to z, 0 to 9, '.', '-' and '_' is percent-encoded. So is a leading
 // dot, which would hide the file.
 func fileName(key driver.Key) string {
 	suffix := "." + string(key.Kind)

@@ -12,7 +12,7 @@ import (
 // What a waiter is told of the holder (Request.Waiting), at once and later again. It has no part in getting the lock.
 
 const (
-	// A waiter looks for a holder that is not of this package after lookAgain. Most waits are over by then, and finding
+	// A waiter looks for a holder that is not of this package after lookAgain. Most waits are over by then. Finding
 	// such a holder means reading a list of all locks of the machine, which takes longer than a hand-over. While the
 	// holder is not known to be of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
 	lookAgain  = 20 * time.Millisecond

@@ -106,7 +106,7 @@ func (d *Driver) lay(f *lockFile) {
 }
 
 // File returns a duplicate of the descriptor with which this driver holds the lock key. A process that inherits it (see
-// [os/exec.Cmd.ExtraFiles]) holds the lock as well: if this process is killed, the lock stays held until the other has
+// [os/exec.Cmd.ExtraFiles]) holds the lock as well. If this process is killed, the lock stays held until the other has
 // closed the descriptor or ended. A Release here frees the lock for both. The caller closes the file when the other
 // process has started; closing it ends nothing.
 //

@@ -13,7 +13,7 @@ import (
 // says what that means for a program's own signals.
 
 const (
-	// topSignal and bottomSignal are the signals that may serve, from the last but two down: others take the last ones
+	// topSignal and bottomSignal are the signals that may serve, from the last but two down. Others take the last ones
 	// most often, and the C library those from 32 up.
 	topSignal    syscall.Signal = 62
 	bottomSignal syscall.Signal = 50

@@ -72,7 +72,7 @@ const (
 )
 
 // interrupt sends signals until the thread has left. One is not always enough. It may come after the waiting goroutine
-// has looked at the context and before its thread is in the system call, and then it has no effect.
+// has looked at the context and before its thread is in the system call. Then it has no effect.
 func (s *sleeper) interrupt() {
 	defer close(s.interrupted)
 	pause := firstResend

@@ -8,7 +8,7 @@ import (
 )
 
 // interrupter is always nil here. How a signal's action is laid out in memory differs between architectures and
-// systems, so waits in the kernel could not be ended, and all waits poll.
+// systems. So waits in the kernel could not be ended, and all waits poll.
 type interrupter struct{}
 
 func newInterrupter() *interrupter { return nil }

@@ -33,7 +33,7 @@ type slotMark struct {
 }
 
 // slotMarks returns the slots that other open files than fd have, in any order. The kernel shows one mark of a range at
-// a time, whichever it likes, so the ranges on both sides are asked for again: two calls for each holder.
+// a time, whichever it likes, so the ranges on both sides are asked for again. That costs two calls for each holder.
 func slotMarks(fd int) ([]slotMark, error) {
 	type span struct{ from, to int64 }
 	var found []slotMark

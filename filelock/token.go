@@ -16,7 +16,7 @@ var errTokensUsedUp = errors.New("the record has the last possible token")
 // nextTokens returns the first token behind last and how many of the wanted ones are granted.
 //
 // More than one are granted only while the clock is ahead. Otherwise a lock that passes fast from process to process
-// would run ahead of the clock for ever, and the clock could not make good a lost record.
+// would run ahead of the clock for ever. The clock could then not make good a lost record.
 func nextTokens(last uint64, now time.Time, want int) (first uint64, n int, err error) {
 	clock := uint64(max(now.UnixMicro(), 0))
 	if clock > last && clock <= maxToken-maxBlock {

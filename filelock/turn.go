@@ -10,7 +10,7 @@ import "time"
 // in between.
 //
 // Without turns, short holds of many processes reach a small part of what bare flock does. Bare flock hands over only
-// when the scheduler happens to, and so starves waiters for long; a turn ends, and the next in line gets in. A longer
+// when the scheduler happens to, and so starves waiters for long. A turn ends, and the next in line gets in. A longer
 // turn brings next to nothing and makes everybody else wait longer.
 
 // pace is the lengths of a turn; tests have others than usualPace.
@@ -60,7 +60,7 @@ func (t *turn) ask(p pace, now time.Time) {
 }
 
 // free notes the release. A driver that comes late after the end of its turn may do so because others have the
-// processor, so that is not taken as a sign.
+// processor. So that is not taken as a sign.
 func (t *turn) free(p pace, now time.Time) {
 	t.freed = now
 	t.back = t.back && t.over(p, now)

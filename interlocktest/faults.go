@@ -48,7 +48,7 @@ func (s *Store) LoseReplies(op Op, lose bool) {
 // SetDelay makes each request take d longer before it has an effect. Renewals are not delayed.
 func (s *Store) SetDelay(d time.Duration) { s.change(func(f *faults) { f.delay = d }) }
 
-// Lose ends all holds of a lock, as an operator does by interlock break: the leases are lost with interlock.LostBroken,
+// Lose ends all holds of a lock, as an operator does by interlock break. The leases are lost with interlock.LostBroken,
 // and the next waiter gets the lock. If nobody holds the lock, Lose ends the test, which would otherwise test nothing.
 func (s *Store) Lose(kind interlock.Kind, name string) {
 	s.t.Helper()

@@ -18,7 +18,7 @@ type link struct {
 	store *Store
 }
 
-// Traits returns the traits of an engine over a network: requests can fail and take time, so the client must not make
+// Traits returns the traits of an engine over a network. Requests can fail and take time, so the client must not make
 // them in the way of a local engine.
 func (l *link) Traits() driver.Traits {
 	traits := l.Driver.Traits()

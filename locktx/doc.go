@@ -1,7 +1,7 @@
-// Package locktx holds locks for as long as a database transaction lasts: they are given back when the database has
+// Package locktx holds locks for as long as a database transaction lasts. They are given back when the database has
 // committed or rolled back, and never before.
 //
-// A lock around a transaction is of no use if it is released before the COMMIT: the next owner reads the old state, and
+// A lock around a transaction is of no use if it is released before the COMMIT. The next owner reads the old state, and
 // both insert. That happens with a deferred Unlock in a function whose caller commits, and wherever a framework commits
 // after the function. The lock is released too late, or never, if only the successful path releases it. [Run] does all
 // of it:
@@ -25,7 +25,7 @@
 // its own row locks keep others out meanwhile.
 //
 // A transaction is not committed after its context has ended or its lock was lost. Between the last check of the lock
-// and the end of the COMMIT the lock can still be lost; only Options.Guard, a fence in the same transaction, makes that
+// and the end of the COMMIT the lock can still be lost. Only Options.Guard, a fence in the same transaction, makes that
 // harmless.
 //
 // # Without a lock

@@ -32,7 +32,7 @@ const probeTime = time.Second
 //
 // A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the
 // database itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left behind in a
-// goroutine, which ends with the driver: give the driver a time limit for reading (as go-sql-driver/mysql's
+// goroutine, which ends with the driver. So give the driver a time limit for reading (as go-sql-driver/mysql's
 // readTimeout).
 func (t *Tx) Commit() error {
 	if !t.claim() {
@@ -48,7 +48,7 @@ func (t *Tx) Commit() error {
 }
 
 // embark makes sure that nobody gives t's locks back until over is called, or says why t must not be committed. The
-// check that a lock is held and the mark that it is pending are one step (Lease.Pending), so the lock cannot be given
+// check that a lock is held and the mark that it is pending are one step (Lease.Pending). So the lock cannot be given
 // back in between. limit is how long the COMMIT may take; 0 means no limit, because it keeps nobody waiting.
 func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	t.mu.Lock()

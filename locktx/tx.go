@@ -99,7 +99,7 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 }
 
 // discard closes the driver's own connection after the driver has panicked in it. database/sql then counts the
-// connection as in use for ever, and its Conn.Close would never return; but the server must not keep a session that
+// connection as in use for ever, and its Conn.Close would never return. But the server must not keep a session that
 // nobody ends.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(of any) error { // what it says is of no use: the panic goes on
@@ -129,7 +129,7 @@ func (t *Tx) OnCompletion(fn func(Outcome)) {
 	}
 }
 
-// Hold binds l to the transaction: it is unlocked when the transaction is complete, whatever the outcome, and left to
+// Hold binds l to the transaction. It is unlocked when the transaction is complete, whatever the outcome, and left to
 // run out if that is unknown. Do not unlock it yourself. If the transaction is complete already, l is let go at once.
 func (t *Tx) Hold(l *interlock.Lease) {
 	if l == nil {

@@ -20,16 +20,16 @@
 // clock stands still or goes back. They are the clock in microseconds, or one more than the largest before.
 //
 // A request ID is used once. A copy of a granted request gets the same grant, a copy of one that is over takes nothing.
-// What the store remembers for that, some 300 bytes for each request, is forgotten after the request's lease, and
-// earlier once 16,384 more requests have been released, or undone. So a store remembers at most twice as many of those,
-// whatever the leases are. In memory a request is over when its call has returned, so only a driver that delays or
-// repeats requests can bring a copy.
+// What the store remembers for that, some 300 bytes for each request, is forgotten after the request's lease. It is
+// forgotten earlier once 16,384 more requests have been released, or undone. So a store remembers at most twice as many
+// of those, whatever the leases are. In memory a request is over when its call has returned, so only a driver that
+// delays or repeats requests can bring a copy.
 //
 // # What it cannot do
 //
 // It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write,
 // semaphore and election, and there are latches and conditions. Deadlocks between owners of several clients are found
-// only if these are named. Only the first 16 waiters of a lock are told of a new holder; one further back knows the
+// only if these are named. Only the first 16 waiters of a lock are told of a new holder. One further back knows the
 // holder at the time when its wait began.
 //
 // # Servers

@@ -43,8 +43,8 @@ func (s *state) renew(now time.Time, r *driver.Renewal) error {
 }
 
 // prolong makes rec last as r says. A retaining renewal is the only one that shortens, and only one of a pass that is
-// not older than the latest: otherwise somebody holds the lock again. Until a later pass comes, nothing lengthens what
-// is retained.
+// not older than the latest. An older one is late: somebody holds the lock again. Until a later pass comes, nothing
+// lengthens what is retained.
 func (s *state) prolong(now time.Time, rec *record, r *driver.Renewal) {
 	switch later := r.Pass > rec.pass; {
 	case r.Retained && (later || r.Pass == rec.pass):
@@ -124,7 +124,7 @@ func (s *state) undo(now time.Time, at ref, horizon time.Duration) {
 }
 
 // withdraw takes waiting requests out of their queues. Requests behind them may get in, but only when all of them are
-// out: they leave together, so none of them may be granted because another has left.
+// out. They leave together, so none of them may be granted because another has left.
 func (s *state) withdraw(now time.Time, recs ...*record) {
 	for _, rec := range recs {
 		if rec.phase == parked {
@@ -195,8 +195,8 @@ func (s *state) delay(now time.Time, rec *record, reason driver.LostReason, at t
 	s.drain(now, s.locks[rec.ref.key]) // as after a release with Keep
 }
 
-// breakHolds ends all holds of the owner whose tokens contain token, and returns the functions that tell their holders:
-// the caller calls them without the mutex.
+// breakHolds ends all holds of the owner whose tokens contain token, and returns the functions that tell their holders.
+// The caller calls them without the mutex.
 func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(driver.LostReason, error), error) {
 	s.advance(now)
 	l := s.locks[key]

@@ -131,7 +131,7 @@ func (a agenda) due(now time.Time) (*entry, bool) {
 const mostTombs = 1 << 14
 
 // graveyard keeps the tombs until a late copy of their request can no longer come. Tombs of lost holds also tell the
-// holder what has become of its hold, so they stay for their time; there are no more of them than there were holds.
+// holder what has become of its hold, so they stay for their time. There are no more of them than there were holds.
 type graveyard struct {
 	tombs            map[ref]*tomb
 	agenda           agenda

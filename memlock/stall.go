@@ -2,7 +2,7 @@ package memlock
 
 import "time"
 
-// Stall is for tests: it makes the holds of this client older by that time, as if its process had stood still for so
+// Stall is for tests. It makes the holds of this client older by that time, as if its process had stood still for so
 // long without noticing. Holds whose lease has ended by then expire, and the next waiter gets in. The client is not
 // told: it learns of the loss from the answer to its next request. Waits, and locks that are kept closed, stay as they
 // are.

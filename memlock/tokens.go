@@ -31,7 +31,7 @@ func (b block) end() uint64 { return b.first + uint64(b.n) - 1 }
 // grow across a store that was forgotten.
 //
 // A block of several is given only if the clock is ahead of last. Otherwise blocks that are granted faster than one
-// token a microsecond would run ahead of the clock for ever, and tokens could fall behind after the state was lost.
+// token a microsecond would run ahead of the clock for ever. Tokens could then fall behind after the state was lost.
 func mint(now time.Time, last uint64, want int) block {
 	clock := uint64(min(max(now.UnixMicro(), 0), maxClock))
 	if clock <= last {
