@@ -84,7 +84,7 @@ func TestLab_JSON_HasTheSteps(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &stories); err != nil || code != exitOK {
 		t.Fatalf("exit %d, %v, stderr %q", code, err, words)
 	}
-	if len(stories) != 1 || stories[0].ID != "D8" || len(stories[0].Acts) != 9 {
+	if len(stories) != 1 || stories[0].ID != "D8" || len(stories[0].Acts) != 13 {
 		t.Fatalf("it says %+v", stories)
 	}
 	if s := stories[0].Acts[0].Steps[0]; s.Kind != story.Asks || s.Text.EN != s.Text.ZH || s.Text.EN == "" {
