@@ -142,7 +142,7 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 // d11taker is a client of interlock.
 func d11taker(p *play.Play, server *play.ZooKeeper, name string) *taker {
 	p.Helper()
-	locks, err := interlock.Open(p.Context(), server.URL(), nil)
+	locks, err := interlock.Open(p.Context(), p.Tap(name, server.URL()), nil)
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -37,11 +37,12 @@ func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
 		answers: make(chan *report, 1), queues: make(chan struct{}, 1), lost: make(chan struct{}, 1),
 		ended: make(chan error, 1),
 	}
+	by := p.Tap(name, url) // before the process, so that it ends after it
 	if err := c.start(); err != nil {
 		p.Fatalf("a process for %s: %v", name, err)
 	}
 	if url != "" {
-		c.must(&order{Do: "open", URL: url, Lease: lease.Milliseconds(), Wait: patience.Milliseconds()})
+		c.must(&order{Do: "open", URL: by, Lease: lease.Milliseconds(), Wait: patience.Milliseconds()})
 	}
 	return c
 }
@@ -222,16 +223,7 @@ func (c *Process) said(text story.Text) {
 // server is the engine as the picture names it.
 func (c *Process) server() string {
 	scheme, _, _ := strings.Cut(c.url, ":")
-	switch scheme {
-	case "redlock":
-		return story.AllNodes
-	case "zk":
-		return "ZooKeeper"
-	case "mysql":
-		return "MariaDB"
-	default:
-		return "Redis"
-	}
+	return engine(scheme)
 }
 
 func (c *Process) refusal(call, why string) story.Text {
