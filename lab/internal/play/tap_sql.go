@@ -61,9 +61,7 @@ func (t *sqlTalk) says(b []byte) {
 		if t.preparing != "" && body[0] == 0 && len(body) > 4 {
 			t.prepared[binary.LittleEndian.Uint32(body[1:])] = t.preparing
 		}
-		if answer := outcome(body); answer != "" {
-			t.answered(t.said, answer)
-		}
+		t.answered(t.said, outcome(body))
 		t.preparing, t.said = "", nil
 	})
 }
@@ -88,7 +86,7 @@ func (t *sqlTalk) each(b []byte, f func(number byte, body []byte)) []byte {
 	return b
 }
 
-// outcome is what an answer begins with; rows begin with neither.
+// outcome is what an answer is: done, refused, or rows, which are not told.
 func outcome(body []byte) string {
 	switch body[0] {
 	case 0x00:
@@ -102,7 +100,7 @@ func outcome(body []byte) string {
 		}
 		return "refused"
 	default:
-		return ""
+		return "a result"
 	}
 }
 

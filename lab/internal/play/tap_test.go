@@ -74,7 +74,7 @@ func TestTap_UnderstandsMariaDB(t *testing.T) {
 		">"+packet(0, "\x03COMMIT"), "<"+packet(1, "\xff\x00\x00#HY000no"),
 	)
 	want := []string{
-		"A → MariaDB: SELECT 1",
+		"A → MariaDB: SELECT 1  →  a result",
 		"A → MariaDB: UPDATE t SET a = 5, b = 'xy', c = NULL  →  rows: 2",
 		"A → MariaDB: COMMIT  →  no",
 	}
