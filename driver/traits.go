@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What an engine is and what it cannot do, with reasons. docs/engines.md is generated from this and from what
+// What an engine is and what it cannot do, with reasons. docs/evidence/engines.md is generated from this and from what
 // drivertest measures.
 
 // Lifetime says what ends a hold whose client has vanished.

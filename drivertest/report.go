@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What a run has found, for docs/engines.md: results, and the verdicts that are derived from them.
+// What a run has found, for docs/evidence/engines.md: results, and the verdicts that are derived from them.
 
 // Status is what became of a behaviour or a promise.
 type Status string

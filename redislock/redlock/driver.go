@@ -27,7 +27,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-// traits are constant; Traits returns a copy. The reasons stand in docs/engines.md.
+// traits are constant; Traits returns a copy. The reasons stand in docs/evidence/engines.md.
 var traits = driver.Traits{
 	Engine: "redlock", Lifetime: driver.Leases,
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
