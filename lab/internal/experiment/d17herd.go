@@ -148,10 +148,11 @@ func d17line(p *play.Play, server *play.ZooKeeper) {
 		all = append(all, p.Process(name, server.URL(), key, 30*time.Second))
 	}
 	all[0].Lock()
-	for _, c := range all[1:] {
+	server.AwaitWatches(2) // of its own node, and of the lock's until another client asks
+	for i, c := range all[1:] {
 		c.BeginLock()
+		server.AwaitWatches(i + 2)
 	}
-	server.AwaitWatches(len(all)) // each waiter's, and the holder's of its own node
 	begin := server.Woken()
 	all[0].Unlock()
 	all[1].Granted()

@@ -2,7 +2,6 @@ package play
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -67,19 +66,17 @@ func (r *recipe) created() (uint64, error) {
 	return uint64(stat.Czxid), nil //nolint:gosec // it is positive
 }
 
-// looks returns 1 if the process's node is there. After a long stop the library has to connect first.
-func (r *recipe) looks() (n int64, err error) {
+// looks returns 1 if the process's node is there. After a long stop the library has to connect first, and says no before.
+func (r *recipe) looks() (int64, error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		var there bool
-		there, _, err = r.conn.Exists(r.lock.Node())
+		there, _, err := r.conn.Exists(r.lock.Node())
 		switch {
-		case err == nil && there:
+		case err != nil:
+		case there:
 			return 1, nil
-		case err == nil:
+		default:
 			return 0, nil
-		case !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, zk.ErrSessionExpired):
-			return 0, err
 		}
 	}
-	return 0, err
+	return 0, zk.ErrNoServer
 }
