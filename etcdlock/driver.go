@@ -190,9 +190,12 @@ func (d *Driver) enterCall(ctx context.Context) (bounded context.Context, leave 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	// The call is counted under the mutex, so that Close, which sets closed under it, waits for every call that was let
+	// in.
 	d.calls.Add(1)
 	bounded, cancel := context.WithCancel(ctx)
 	forget := context.AfterFunc(d.life, cancel)
+	// forget must be called too, or the driver would keep a function for each call that has ended.
 	return bounded, func() {
 		forget()
 		cancel()

@@ -86,6 +86,7 @@ func (w *watch) received(r *pb.WatchResponse) {
 	case r.Created:
 		w.created, w.begun, w.refused = r.Header.Revision, true, false
 	case len(r.Events) > 0:
+		// The last event of a response is the newest.
 		w.changed = r.Events[len(r.Events)-1].Kv.ModRevision
 		if w.keep {
 			for _, event := range r.Events {

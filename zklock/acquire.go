@@ -69,6 +69,7 @@ func servable(r *driver.Request) error {
 		return fmt.Errorf("zk: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
 		return fmt.Errorf("zk: named owners: a node belongs to one session: %w", driver.ErrUnsupported)
+	// Only the read/write lock has another mode than the exclusive one.
 	case r.Mode > driver.Upgradeable || r.Kind != driver.KindRWMutex && r.Mode != driver.Exclusive:
 		return fmt.Errorf("zk: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
@@ -142,6 +143,7 @@ func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 	case ended:
 		reason, _ := a.d.gone.Epitaph(e.id)
 		return g, true, lostError(e.key, reason)
+	// A node that was not made yet, or that is in the queue, is neither granted nor gone.
 	case asking:
 	}
 	return g, false, nil
@@ -166,12 +168,14 @@ func (a *attempt) advance(ctx context.Context, l *link) error {
 	if err := a.trust(ctx, l); err != nil {
 		return err
 	}
+	// The path is empty until the node is known to be made. A node that is alone in its queue has the lock at once.
 	if a.e.path == "" {
 		alone, err := a.put(ctx, l)
 		if err != nil || alone {
 			return err
 		}
 	}
+	// Without a blocker the queue has to be read: it is not known who stands in front.
 	if w.blocker == "" {
 		free, err := a.look(ctx, l)
 		if err != nil || free {

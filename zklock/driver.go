@@ -105,6 +105,7 @@ func (d *Driver) whyNot(ctx context.Context, err error) error {
 	if why == nil && d.session != nil {
 		why = d.session.line.failure()
 	}
+	// That a server has hung up says less than the error of the attempt.
 	if why == nil || errors.Is(why, errHungUp) {
 		why = err
 	}
@@ -216,6 +217,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	for {
 		d.mu.Lock()
+		// State and channel are read in one step, so that a change after the look is not missed.
 		l, over, closed, stir := s.link, s.cause != nil, d.closed, d.stir
 		d.mu.Unlock()
 		switch {

@@ -168,6 +168,7 @@ func (d *Driver) drop(e *entry) {
 func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tell func()) {
 	var calls []func(driver.LostReason, error)
 	for _, e := range lost {
+		// A hold that was given back, and a driver that is closed, have nobody to tell.
 		if e.phase != held || d.closed {
 			continue
 		}

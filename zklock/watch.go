@@ -76,6 +76,7 @@ func (s *session) sweep(e *entry) {
 func (s *session) rearm() {
 	for path, w := range s.watches {
 		w.armed = false
+		// Every waiter looks again: its blocker may have gone while nobody was listening.
 		for e := range w.waiters {
 			e.wake()
 		}

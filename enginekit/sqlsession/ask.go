@@ -167,6 +167,7 @@ func (e *Entry) contend(refused bool) {
 		e.refused = refused
 		next = append(next, d.toWait(e))
 	}
+	// What the requests in line have to do is done without the mutex.
 	d.mu.Unlock()
 	runAll(next)
 }

@@ -37,6 +37,7 @@ func (c *transport) subscribe(ctx context.Context) (*feed, error) {
 	if !c.spawn(f.run) {
 		return nil, driver.ErrClosed
 	}
+	// Without the subscription the feed is of no use, so it is ended. A caller may try again with a new one.
 	if err := f.listen(ctx, c.channel); err != nil {
 		f.fail(err)
 		return nil, err

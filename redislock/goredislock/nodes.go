@@ -182,6 +182,7 @@ func plainMap(m map[any]any) any {
 		keys = append(keys, name)
 		values[name] = plain(value)
 	}
+	// A fixed order lets callers read the list in the same way each time.
 	slices.Sort(keys)
 	list := make([]any, 0, 2*len(m))
 	for _, key := range keys {

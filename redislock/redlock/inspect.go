@@ -37,6 +37,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 			yield(driver.LockInfo{}, err)
 			return
 		}
+		// A lock is told once, with what all views say of it, at the first view that knows it.
 		seen := make(map[driver.Key]bool)
 		for _, view := range views {
 			for key := range view {
@@ -214,6 +215,7 @@ func inOrder(waiting map[string]*wait) []driver.Waiter {
 		}
 	}
 	slices.SortFunc(waits, func(a, b *wait) int {
+		// The products compare the means place/seen without dividing.
 		return cmp.Or(cmp.Compare(a.place*b.seen, b.place*a.seen), a.waiter.Since.Compare(b.waiter.Since),
 			cmp.Compare(a.waiter.Owner, b.waiter.Owner))
 	})

@@ -34,6 +34,8 @@ func (rd *round) tally(now time.Time) (t tally) {
 	t.silent = now.Sub(rd.began) >= rd.c.d.opts.NodeTimeout
 	for i := range rd.votes {
 		v := &rd.votes[i]
+		// A node that has had its time counts as failed, even if its answer may still come. The votes are judged as if
+		// it were away.
 		if rd.isOverdue(i, t.silent) {
 			t.failed++
 			continue
@@ -198,10 +200,12 @@ func (rd *round) patient(since *time.Time, now time.Time, pending int, grace tim
 func (rd *round) announce(t tally) {
 	c := rd.c
 	answered := t.granted + t.queued + t.ended
+	// Nothing is told while the nodes that have not answered could still make a majority of grants.
 	if c.r.Try || answered < c.d.quorum || t.queued+t.failed+t.ended <= len(rd.votes)-c.d.quorum {
 		return
 	}
 	held, _ := rd.inTheWay()
+	// The same holder is told once.
 	if rd.waits && held == rd.told {
 		return
 	}

@@ -220,12 +220,15 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	defer deadline.Stop()
 	for {
 		c.mu.Lock()
+		// The outcome and the channel of news are read in one step, so that news which comes after the look wakes this
+		// loop.
 		wait, known, err := c.outcome(e, r, time.Now())
 		news := e.news
 		c.mu.Unlock()
 		if known {
 			return err
 		}
+		// The wait bounds one turn: the outcome depends on the time too, and no news tells of that.
 		timer := time.NewTimer(wait)
 		select {
 		case <-news:

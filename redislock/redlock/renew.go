@@ -27,6 +27,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	for n := range plans {
 		r.start(n, &plans[n])
 	}
+	// After stop, answers that still come find every hold answered for, so done is not called again.
 	select {
 	case <-r.over:
 		return

@@ -61,6 +61,7 @@ func (p *rawPiece) do(fd uintptr) bool {
 	for {
 		n, err := p.call(fd, p.b)
 		switch err {
+		// Less than the whole piece may have been written or read. The caller goes on with the rest.
 		case nil:
 			p.n += n
 			p.b = p.b[n:]

@@ -22,6 +22,7 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 	if n := c.owner(slot); n != nil {
 		if l := n.link.Load(); l != nil && l.resp != nil {
 			heard, err := l.resp.Await(ctx, news, until)
+			// An error of the link is not the waiting attempt's: the timer and the news go on below without it.
 			if err == nil || ctx.Err() != nil {
 				return heard, err
 			}

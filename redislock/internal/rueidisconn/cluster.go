@@ -139,6 +139,7 @@ func askTable(ctx context.Context, addr string, client rueidis.Client) ([]slotRa
 		}
 		table = append(table, r)
 	}
+	// A node that has not joined its Cluster yet answers with an empty table.
 	if len(table) == 0 {
 		return nil, conn.ErrNoOwner
 	}
@@ -179,6 +180,7 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 func (c *Conn) apply(table []slotRange) {
 	var owners [conn.Slots]*node
 	for _, r := range table {
+		// The numbers come from a server, and the array has a place for each slot and no others.
 		first, last := max(r.first, 0), min(r.last, conn.Slots-1)
 		if first > last {
 			continue
@@ -224,6 +226,7 @@ func (c *Conn) owns(n *node) bool {
 func (c *Conn) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The table is asked for again only for a slot without an owner. A wrong owner is found out by a redirect.
 	if c.nodes[n.addr] == n {
 		delete(c.nodes, n.addr)
 	}
