@@ -77,6 +77,7 @@ func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) 
 	if thorough {
 		all.Go(func() { found.links = d.askLink(ctx) })
 	}
+	// Each goroutine writes into a struct of its own, so they need no mutex.
 	for i, node := range nodes {
 		n := &nodeFacts{addr: node.Addr()}
 		found.nodes[i] = n

@@ -55,12 +55,14 @@ func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers 
 			return nil
 		}
 		keys, _ := list[1].([]any)
+		// Only a bounded number of pages is read, because a server may have millions of keys.
 		s.look(ctx, node, prefix, keys)
 		if cursor, _ = list[0].(string); cursor == "0" {
 			s.all = true
 			break
 		}
 	}
+	// Servers return keys in any order, and a report should be the same from look to look.
 	slices.SortFunc(s.found, func(a, b stranger) int {
 		return cmp.Or(strings.Compare(a.library, b.library), strings.Compare(a.key, b.key))
 	})

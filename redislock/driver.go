@@ -136,12 +136,14 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 		entries: make(map[string]*entry),
 	}
 	d.channel = d.names.channel(d.process)
+	// The listener is passed before anything is sent, so no push can come to nobody.
 	err = conn.Start(ctx, d.channel, (*listener)(d))
 	if err == nil {
 		err = d.checkAtStart(ctx)
 	}
 	if err != nil {
 		err = d.failed(err)
+		// Closing may take longer than ctx lasts, and nothing is held yet.
 		enginekit.CloseWithin(ctx, conn.Close)
 		return nil, err
 	}

@@ -230,6 +230,7 @@ func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 		p, again := w.push, w.again
 		w.push, w.again = nil, false
 		d.mu.Unlock()
+		// An order to ask again ends the wait like a push, with none.
 		if p != nil || again {
 			return p, nil
 		}

@@ -32,6 +32,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	for i, g := range groups {
 		calls[i] = d.renewal(batch, g)
 	}
+	// Batch calls this function once for each script, from any goroutine.
 	d.conn.Batch(ctx, calls, func(n int, r Reply) {
 		for at, i := range groups[n].members {
 			done(i, d.renewed(ctx, &batch[i], r, at))

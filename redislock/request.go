@@ -108,6 +108,7 @@ func (a *attempt) setWay(way byte) {
 	b := append(make([]byte, 0, 192), way, ' ')
 	b = append(strconv.AppendInt(b, claim, 10), ' ')
 	lasts := int64(heartbeatLasts * float64(claim))
+	// A request for which the process speaks needs no sign of life of its own.
 	if a.spokenFor() {
 		lasts = queuePlaceLasts.Milliseconds()
 	}

@@ -99,6 +99,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		Dialer: net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: answerTime,
 	}
 	if err := address.CheckPath("redis", u); err != nil {
+		// Keys are taken out of the query as they are read. What is left over is unknown, and refused below.
 		return o, nil, err
 	}
 	p := u.Params()
@@ -123,6 +124,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		return o, nil, err
 	}
 	err = topology(&o, u, q)
+	// It depends on the client that topology has chosen.
 	o.Dialer.KeepAlive = keepAliveOf(o.ForceSingleClient)
 	return o, opts, err
 }

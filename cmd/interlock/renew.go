@@ -28,6 +28,7 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 			if err != nil {
 				return err
 			}
+			// Without the flag the lease is the handle's own.
 			if cmd.Flags().Changed("lease") {
 				if err := checkLeaseFlag(lease); err != nil {
 					return err

@@ -160,6 +160,7 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	if o.noWait {
 		o.wait, o.waitGiven = 0, true
 	}
+	// It depends on the lease, so it is no default of the flag.
 	if !o.graceGiven {
 		o.grace = defaultGrace(o.lease)
 	}
