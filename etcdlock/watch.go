@@ -45,8 +45,8 @@ func (w *watch) tell() {
 }
 
 // request makes the server watch from its present revision on. A watch from an older revision is served by a loop that
-// comes around ten times a second (etcd's "unsynced watchers"), which is why etcd's concurrency.Mutex takes 70 to 100
-// ms to pass a lock on. What happened before the server began to watch is found by reading: the server tells at which
+// comes around ten times a second (etcd's "unsynced watchers"). That is why etcd's concurrency.Mutex takes 70 to 100 ms
+// to pass a lock on. What happened before the server began to watch is found by reading: the server tells at which
 // revision it began.
 func (w *watch) request() *pb.WatchRequest {
 	create := &pb.WatchCreateRequest{WatchId: w.id, Key: []byte(w.key)}

@@ -62,7 +62,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 }
 
 // claimOf returns the claim of a request. If this driver does not know the request (it is another's, or was ended
-// before) it makes one, with id as what the nodes know it by, and with votes as far as anybody can tell.
+// before) it makes one: id is what the nodes know it by, and the votes are as far as anybody can tell.
 func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
