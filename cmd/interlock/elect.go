@@ -125,6 +125,7 @@ func (a *app) lead(
 		waitCtx, cancel = context.WithTimeout(ctx, o.wait)
 	}
 	defer cancel()
+	// Observers should learn something of the leader in any case.
 	if o.value == "" {
 		o.value = clientName(os.Getpid())
 	}

@@ -110,6 +110,7 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
+	// The ID alone tells the engine which hold is meant, so a later holder is never hit.
 	err = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID})
 	already := isReleased(err)
 	switch {

@@ -85,6 +85,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 		}
 		fresh, err := a.lookOnce(ctx, e, prefix)
 		if err != nil {
+			// The error is told once. It would be the same every --interval, and hide the changes.
 			if !failing && ctx.Err() == nil {
 				a.tellError(err)
 			}
