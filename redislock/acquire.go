@@ -58,9 +58,9 @@ type attempt struct {
 	luck    float64 // from 0 to 1, drawn once: below a threshold it is one of the scouts of its process
 	// unknown: at least one call has an unknown outcome, so a copy of the request may still be on its way to the
 	// server.
-	unknown bool // a call's outcome is unknown
+	unknown bool
 	// ran: at least one call may have run, known outcome or not. Without it nothing of the request can be on a server.
-	ran bool // a call may have run, whatever came of it
+	ran bool
 
 	sent   time.Time // our clock, just before the call of the last answer was sent
 	answer reply

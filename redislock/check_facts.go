@@ -50,7 +50,7 @@ type linkFact struct {
 	known bool
 	// same: pushes come over the connection of the replies, so a push can be trusted without a round trip. See
 	// attempt.trusts.
-	same bool // over the connection that replies come over
+	same bool
 	err  error
 }
 

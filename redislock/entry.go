@@ -27,7 +27,7 @@ type entry struct {
 	// broken: an operator has taken the lock before the grant was known here.
 	broken bool
 	// wants: another client has asked for the lock before the grant was known here.
-	wants  bool  // another wants its lock, and has said so before the grant was known here
+	wants  bool
 	marked bool  // see markOf
 	urgent bool  // what is pushed to its hold must be seen at once, see count
 	wait   *wait // nil unless something is pushed or waited for

@@ -21,7 +21,7 @@ type attempt struct {
 	r *driver.Request
 	// give is a hold that is given back in the same step as the node is made, whose turn the attempt has too; nil if
 	// there is none.
-	give *entry // a hold, whose turn it has too, to be given back in the same step; nil if none
+	give *entry
 }
 
 // Acquire puts a node into the lock's queue, and blocks until no node before it is in its way. A wait survives broken
@@ -212,7 +212,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	// There may be a node of it, so "nothing was sent" would be wrong.
-	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil { // there may be a node of it
+	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil {
 		return classed("lock", a.e.key.Name, withoutServer(err))
 	}
 	return classed("lock", a.e.key.Name, err)

@@ -47,13 +47,13 @@ type Driver struct {
 
 	// mu guards what follows, and fields elsewhere whose comments say so. Nothing blocks under it, and no code of the
 	// user runs under it.
-	mu      sync.Mutex     // guards what follows, and what says so elsewhere; nothing blocks under it
+	mu      sync.Mutex
 	calls   sync.WaitGroup // goroutines of spawn; Close waits for them
 	closed  bool
 	timeout time.Duration // of the first session, as negotiated; constant once New has returned
 	session *session      // nil before the first
 	// stir is closed and replaced whenever a session comes, goes, or changes; see changed.
-	stir    chan struct{}     // closed and replaced whenever a session comes, goes, or changes; see changed
+	stir    chan struct{}
 	failure error             // why there is no usable session; nil while there is one
 	entries map[string]*entry // by the ID of the request
 	gone    tombstones

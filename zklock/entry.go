@@ -17,7 +17,7 @@ type entry struct {
 	id  string
 	// turn holds an element while somebody works on the request: an Acquire, a release, a renewal. Only its owner uses
 	// wait and showing.
-	turn chan struct{} // has one place, taken by whoever works on the request; only they use wait
+	turn chan struct{}
 
 	// Driver.mu guards these. s, path and czxid also change only in the turn, so its owner may read them without the
 	// mutex. asOf likewise, and it does not change while the lock is held.

@@ -18,7 +18,7 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 	e := a.e
 	// The session is asked first, and then the queue once more: what the queue said may be from before the session's
 	// end.
-	if !l.s.isTrusted() { // the session is asked first, and then the queue
+	if !l.s.isTrusted() {
 		e.wait.blocker = ""
 		return errAgain
 	}

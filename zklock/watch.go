@@ -140,7 +140,7 @@ func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error)
 		l.s.d.mu.Lock()
 		defer l.s.d.mu.Unlock()
 		// All watches are set anew over the next connection, or were already.
-		if l.s.link != l { // all watches are set anew over the next connection, or were already
+		if l.s.link != l {
 			return nil, zk.ErrConnectionClosed
 		}
 		w.armed, w.data, w.stat = true, data, stat

@@ -125,7 +125,7 @@ func (c *transport) judged(node *redis.Client, err error) conn.Judgement {
 	j := c.judge(node, err)
 	if j.Verdict != conn.Refused && j.Verdict != conn.NoScript {
 		// The table of slots may be outdated. go-redis itself looks only every ten seconds, or after a redirect.
-		c.outdated() // perhaps; go-redis itself looks anew only every ten seconds, or after a redirect
+		c.outdated()
 	}
 	return j
 }

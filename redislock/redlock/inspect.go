@@ -72,7 +72,7 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 			var a answer
 			select {
 			// A new client would otherwise miss a node that is only late, and may know the newest hold.
-			case <-n.tried: // else a look of a new client would lack a node that is only late, and may know the newest
+			case <-n.tried:
 			case <-ctx.Done():
 			}
 			a.err = n.call(func(nd *redislock.Driver) (err error) {
@@ -138,7 +138,7 @@ func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string 
 		}
 		return func() {}, err
 		// Without a majority it is asked for under its own ID, and not found either.
-	}) // without a majority it is asked for under its own ID, and is not found either
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	return found

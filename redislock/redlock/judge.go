@@ -98,7 +98,7 @@ func (rd *round) answersSoon(i int) bool {
 	case asked:
 		return !rd.c.d.nodes[i].late.Load()
 	// Until the round waits, the node has only just said that it will take its time.
-	case queued: // before the round waits the node has just said that it will take its time
+	case queued:
 		return rd.waits && !rd.c.d.nodes[i].late.Load()
 	default:
 		return false
@@ -224,7 +224,7 @@ func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
 	}
 	// The others have not answered yet, so this may become a majority by itself.
-	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum { // the others have not answered yet
+	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum {
 		rd.voted = 0
 		return wait, nil
 	}

@@ -221,7 +221,7 @@ func (r *renewing) answer(i int, err error) {
 		c.mu.Lock()
 		c.told = true
 		// What is left on some nodes would keep others out.
-		if c.ending == nil { // what is left on some nodes keeps others out
+		if c.ending == nil {
 			c.end(&driver.Release{Key: c.r.Key, ID: c.r.ID})
 		}
 		c.mu.Unlock()

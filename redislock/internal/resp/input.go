@@ -10,7 +10,7 @@ type input struct {
 	start, end int // the unread part of buf
 	scan       scanner
 	// The kind and channel of the last push. The next push often has the same, and then needs no new strings.
-	kind    string // of the last push,
+	kind    string
 	channel string // which the next one often shares
 }
 

@@ -58,7 +58,7 @@ func (s *scanner) message(b []byte) (int, error) {
 			return n, nil
 		}
 		// Each value has three bytes at least, so a list that announces too many is refused before they come.
-		if s.pos+3*s.open > largestMessage { // a value has three bytes at least
+		if s.pos+3*s.open > largestMessage {
 			return 0, errTooLarge
 		}
 	}

@@ -51,7 +51,7 @@ func newRawIO(conn any) *rawIO {
 		}
 		// The system is asked until it says that it can take no more: only then does it report when it can
 		// (edge-triggered).
-		return false // the system is asked until it says that it can take no more: only then does it tell when it can
+		return false
 	}
 	return r
 }

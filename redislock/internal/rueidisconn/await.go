@@ -46,7 +46,7 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 // reads them.
 func (c *Conn) Attend(on bool) {
 	// Stored before the links are looked for: one that is being made looks at it when it is ready (see keep).
-	c.attends.Store(on) // before the links are looked for: one that is made just now looks itself
+	c.attends.Store(on)
 	if c.only != nil {
 		c.only.attend(on)
 		return

@@ -167,7 +167,7 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 	port, err3 := owner[1].AsInt64()
 	host, err := owner[0].ToString()
 	// The node does not know its own name: it is reachable by the name that we called it by.
-	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
+	if err != nil || host == "" {
 		host, _, err = net.SplitHostPort(from)
 	}
 	return slotRange{
