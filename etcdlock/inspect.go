@@ -29,8 +29,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		defer leave()
 		for _, kind := range kinds {
 			l := &listing{d: d, kind: kind, yield: yield}
-			more, err := l.run(bounded, d.names.kind(kind)+escape(prefix))
 			// The names are escaped in keys, so the prefix is.
+			more, err := l.run(bounded, d.names.kind(kind)+escape(prefix))
 			if err != nil {
 				yield(driver.LockInfo{}, d.sorted(ctx, "list", prefix, err))
 				return

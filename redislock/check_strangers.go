@@ -48,6 +48,7 @@ var marks = []struct {
 func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers {
 	s := &strangers{}
 	cursor := "0"
+	// Only a bounded number of pages is read, because a server may have millions of keys.
 	for range strangerPages {
 		answer, err := node.Do(ctx, "SCAN", cursor, "COUNT", fmt.Sprint(strangerPage))
 		list, _ := answer.([]any)
@@ -55,7 +56,6 @@ func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers 
 			return nil
 		}
 		keys, _ := list[1].([]any)
-		// Only a bounded number of pages is read, because a server may have millions of keys.
 		s.look(ctx, node, prefix, keys)
 		if cursor, _ = list[0].(string); cursor == "0" {
 			s.all = true

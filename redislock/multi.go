@@ -43,8 +43,8 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 		err = t.hold()
 	}
 	if err != nil {
-		// Without a definite answer the entries stay until it is known that nothing is left of the request.
 		err = t.explain(err)
+		// Without a definite answer the entries stay until it is known that nothing is left of the request.
 		t.leave(driver.IsDefinite(err))
 		return nil, err
 	}

@@ -99,9 +99,9 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		Dialer: net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: answerTime,
 	}
 	if err := address.CheckPath("redis", u); err != nil {
-		// Keys are taken out of the query as they are read. What is left over is unknown, and refused below.
 		return o, nil, err
 	}
+	// Keys are taken out of the query as they are read. What is left over is unknown, and refused below.
 	p := u.Params()
 	opts := &Options{
 		Prefix: p.String("prefix", ""), Replicas: p.Int("replicas", 0, 0),

@@ -226,7 +226,6 @@ func (c *Conn) owns(n *node) bool {
 func (c *Conn) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The table is asked for again only for a slot without an owner. A wrong owner is found out by a redirect.
 	if c.nodes[n.addr] == n {
 		delete(c.nodes, n.addr)
 	}

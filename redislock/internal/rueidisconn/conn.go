@@ -224,6 +224,7 @@ func (c *Conn) node(ctx context.Context, slot uint16, addr string) (*node, error
 	if n := c.owner(slot); n != nil {
 		return n, nil
 	}
+	// Only a slot without an owner is worth a question. A wrong owner is found out by a redirect.
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
