@@ -137,6 +137,7 @@ func (d *Driver) checkFlock() driver.Finding {
 	return f
 }
 
+// checkWaiting warns if waits poll, because no signal is left that could end one in the kernel.
 func (d *Driver) checkWaiting() driver.Finding {
 	f := driver.Finding{Check: "waiting", Level: driver.LevelOK, Detail: "waits sleep in the kernel"}
 	if d.interrupter() == nil {
