@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/lab/internal/experiment"
+	"github.com/interlock-go/interlock/lab/internal/search"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
 // settings are what the arguments say.
 type settings struct {
 	chosen []*experiment.Experiment
+	search bool // look for schedules that fail, instead of running experiments
+	sought []*search.Exhibit
 	list   bool
 	lang   story.Lang
 	json   bool
@@ -23,6 +26,7 @@ type settings struct {
 const usage = `usage: interlock lab                          list the experiments
        interlock lab D3 [D10 ...]             run some
        interlock lab --all [--report FILE]    run all; with --report write one page of HTML
+       interlock lab search [D2 ...]          find the shortest schedules by which D1 to D6 fail
 flags: --lang en|zh   -o text|json   --report FILE   --all
 `
 
@@ -45,12 +49,17 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 			args = args[1:]
 		}
 	}
+	if len(ids) > 0 && ids[0] == "search" {
+		s.search, ids = true, ids[1:]
+	}
 	s.lang, s.json = story.Lang(*lang), *form == "json"
 	switch {
 	case s.lang != story.EN && s.lang != story.ZH:
 		return nil, fmt.Errorf("there is no language %q; there are en and zh", *lang)
 	case !s.json && *form != "text":
 		return nil, fmt.Errorf("-o is text or json, not %q", *form)
+	case s.search:
+		return s, s.seek(ids)
 	case *all && len(ids) > 0:
 		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
 	case s.report != "" && !*all && len(ids) == 0:
@@ -73,6 +82,33 @@ func (s *settings) choose(ids []string) error {
 		s.chosen = append(s.chosen, e)
 	}
 	return nil
+}
+
+// seek finds the exhibits to search; no ids are all of them.
+func (s *settings) seek(ids []string) error {
+	if len(ids) == 0 {
+		s.sought = search.All()
+	}
+	for _, id := range ids {
+		found := search.Find(id)
+		if len(found) == 0 {
+			return fmt.Errorf("there is no search of %q; there are D1 to D6", id)
+		}
+		s.sought = append(s.sought, found...)
+	}
+	return nil
+}
+
+// tasks are what is to run.
+func (s *settings) tasks() []task {
+	var all []task
+	for _, e := range s.sought {
+		all = append(all, task{e.ID, e.Title, e.Run})
+	}
+	for _, e := range s.chosen {
+		all = append(all, task{e.ID, e.Title, e.Run})
+	}
+	return all
 }
 
 // languageOf is the language of the environment, if it is one of the lab's.

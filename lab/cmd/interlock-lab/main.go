@@ -4,6 +4,7 @@
 //	interlock lab                             lists the experiments
 //	interlock lab D3                          runs one, or several: D3 D10
 //	interlock lab --all --report lab.html     runs all and writes a page that plays them
+//	interlock lab search D2                   finds the shortest schedules by which an exhibit fails, and replays them
 //
 // Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --report FILE, --all.
 //

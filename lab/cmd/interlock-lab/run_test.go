@@ -44,6 +44,7 @@ func TestLab_WrongUse_SaysWhatToDo(t *testing.T) {
 		{"-o xml", `-o is text or json, not "xml"`},
 		{"--all D3", "--all runs every experiment; leave out D3"},
 		{"--report x.html", "--report wants experiments to run"},
+		{"search D9", `there is no search of "D9"; there are D1 to D6`},
 		{"--nonsense", "flag provided but not defined"},
 	} {
 		code, out, words := lab(t, nil, strings.Fields(c.args)...)
@@ -66,6 +67,18 @@ func TestLab_RunsOne_AndWritesThePage(t *testing.T) {
 	for _, part := range []string{`id="D4"`, "A has deleted B&#39;s lock", "A 明明先看过", `<rect class="clash"`} {
 		if !strings.Contains(string(html), part) {
 			t.Errorf("the page has no %s", part)
+		}
+	}
+}
+
+func TestLab_Search_TellsWhatItFinds(t *testing.T) {
+	code, out, words := lab(t, nil, "search", "d5")
+	if code != exitOK {
+		t.Fatalf("exit %d, stderr %q", code, words)
+	}
+	for _, part := range []string{"D5a  ", "D5b  ", "None: a lock that never opens again.", "One has overrun its lease"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("it does not tell %q:\n%s", part, out)
 		}
 	}
 }
