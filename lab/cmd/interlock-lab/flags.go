@@ -17,6 +17,8 @@ type settings struct {
 	chosen []*experiment.Experiment
 	search bool // look for schedules that fail, instead of running experiments
 	sought []*search.Exhibit
+	serve  bool // the page on which readers break locks themselves
+	listen string
 	list   bool
 	lang   story.Lang
 	json   bool
@@ -27,7 +29,8 @@ const usage = `usage: interlock lab                          list the experiment
        interlock lab D3 [D10 ...]             run some
        interlock lab --all [--report FILE]    run all; with --report write one page of HTML
        interlock lab search [D2 ...]          find the shortest schedules by which D1 to D6 fail
-flags: --lang en|zh   -o text|json   --report FILE   --all
+       interlock lab serve [--listen ADDRESS] serve a page on which you break locks yourself
+flags: --lang en|zh   -o text|json   --report FILE   --all   --listen ADDRESS
 `
 
 func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
@@ -39,6 +42,7 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 	lang := flags.String("lang", languageOf(getenv), "en or zh")
 	form := flags.String("o", "text", "text or json")
 	flags.StringVar(&s.report, "report", "", "write a page of HTML to this file")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "the loopback address of the page")
 	var ids []string
 	for len(args) > 0 { // flags may stand before and after what they are for
 		if err := flags.Parse(args); err != nil {
@@ -49,8 +53,8 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 			args = args[1:]
 		}
 	}
-	if len(ids) > 0 && ids[0] == "search" {
-		s.search, ids = true, ids[1:]
+	if len(ids) > 0 && (ids[0] == "search" || ids[0] == "serve") {
+		s.search, s.serve, ids = ids[0] == "search", ids[0] == "serve", ids[1:]
 	}
 	s.lang, s.json = story.Lang(*lang), *form == "json"
 	switch {
@@ -60,6 +64,10 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 		return nil, fmt.Errorf("-o is text or json, not %q", *form)
 	case s.search:
 		return s, s.seek(ids)
+	case s.serve && len(ids) > 0:
+		return nil, fmt.Errorf("serve has all exhibits on its page; leave out %s", strings.Join(ids, " "))
+	case s.serve:
+		return s, nil
 	case *all && len(ids) > 0:
 		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
 	case s.report != "" && !*all && len(ids) == 0:

@@ -58,6 +58,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		return exitUsage
 	case s.list:
 		return s.print(stdout, stderr)
+	case s.serve:
+		return s.servePage(ctx, stdout, stderr)
 	}
 	if err := s.prepare(); err != nil { // before a long run, not after it
 		fmt.Fprintln(stderr, "interlock lab:", err)

@@ -45,6 +45,8 @@ func TestLab_WrongUse_SaysWhatToDo(t *testing.T) {
 		{"--all D3", "--all runs every experiment; leave out D3"},
 		{"--report x.html", "--report wants experiments to run"},
 		{"search D9", `there is no search of "D9"; there are D1 to D6`},
+		{"serve D3", "serve has all exhibits on its page; leave out D3"},
+		{"serve --listen 0.0.0.0:0", "no loopback address"},
 		{"--nonsense", "flag provided but not defined"},
 	} {
 		code, out, words := lab(t, nil, strings.Fields(c.args)...)

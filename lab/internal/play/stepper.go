@@ -110,3 +110,14 @@ func (s *Stepper) GoesOn() {
 		s.a.p.set(s.a.name, story.Idle)
 	}
 }
+
+// Passes lets time pass, and tells it.
+func (p *Play) Passes(d time.Duration, en, zh string, args ...any) {
+	p.Helper()
+	select {
+	case <-time.After(d):
+		p.Fate(en, zh, args...)
+	case <-p.Context().Done():
+		p.Fatal(p.Context().Err())
+	}
+}

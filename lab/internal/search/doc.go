@@ -17,6 +17,11 @@
 // Two clients inside at once, with and without one that has overrun its lease; a lock that nobody opens any more,
 // however long one waits; and a lock that stays closed although all have released it. See [Kind].
 //
+// # Courses
+//
+// A course is a fixed schedule of four clients, into which the audience puts faults (package breaking). Courses are
+// played on a real Redis only, the sound lock's too.
+//
 // # What is not modelled
 //
 // A client that repeats a command whose answer was lost, servers that forget, and clients that renew: no exhibit here

@@ -85,7 +85,7 @@ func (s *stage) pass() {
 	}
 	for _, c := range s.clients {
 		switch {
-		case !c.steps.Begun() || c.steps.Over():
+		case !c.steps.Begun() || c.steps.Over() || c.stopped:
 		case c.inside:
 			c.actor.Says("works on.", "还在干活。")
 		default:

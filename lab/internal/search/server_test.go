@@ -76,7 +76,7 @@ func (s *state) pass2(t *testing.T, ask func(args ...string) string) {
 	}
 	ask("PEXPIRE", key, "1")
 	for ask("EXISTS", key) != "0" {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // real: the last millisecond of the key
 	}
 }
 
