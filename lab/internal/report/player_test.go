@@ -76,8 +76,8 @@ func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
 func TestPlayer_AtAnAddressWithoutAScene_ShowsTheFirst(t *testing.T) {
 	for _, fragment := range []string{"", "#", "#D0", "#D0.", "#D0.0", "#nothing"} {
 		p := play(t, fragment)
-		p.wants(".story h2", "D0 · a <title>")
-		p.wants("#count", "0 / 6")
+		p.Wants(".story h2", "D0 · a <title>")
+		p.Wants("#count", "0 / 6")
 	}
 }
 
