@@ -121,8 +121,8 @@ func (p *tab) until(condition string) {
 	}
 }
 
-// press types keys for whatever has the focus. A key that the page takes for itself must write no character, as with real
-// keys: so the character is part of the key that goes down, and no event of its own.
+// press types keys for whatever has the focus. A key that the page takes for itself must write no character, as with
+// real keys: so the character is part of the key that goes down, and no event of its own.
 func (p *tab) press(keys string) {
 	p.Helper()
 	for _, r := range keys {

@@ -8,17 +8,19 @@ import (
 
 const (
 	quoted   = `"(?:\\.|[^"\\\n])*"`
-	keywords = `break|case|chan|const|continue|default|defer|else|fallthrough|for|func|go|goto|if|import|interface|map|` +
-		`package|range|return|select|struct|switch|type|var`
+	keywords = `break|case|chan|const|continue|default|defer|else|fallthrough|for|func|go|goto|if|import|interface|` +
+		`map|package|range|return|select|struct|switch|type|var`
 )
 
 // marked is what stands out in a language: first comments, second strings, third keywords. The documents have short
 // pieces of few languages, so this is all the highlighting there is.
 var marked = map[string]*regexp.Regexp{
-	"go":   regexp.MustCompile(`(//[^\n]*|(?s:/\*.*?\*/))|(` + quoted + "|`[^`]*`|" + `'(?:\\.|[^'\\\n])+')|\b(` + keywords + `)\b`),
+	"go": regexp.MustCompile(`(//[^\n]*|(?s:/\*.*?\*/))|` +
+		`(` + quoted + "|`[^`]*`|" + `'(?:\\.|[^'\\\n])+')|\b(` + keywords + `)\b`),
 	"sh":   regexp.MustCompile(`(?m:(?:^|[ \t])(#[^\n]*))|("(?:\\.|[^"\\])*"|'[^']*')`),
 	"yaml": regexp.MustCompile(`(?m:(?:^|[ \t])(#[^\n]*))|(` + quoted + `|'[^'\n]*')`),
-	"hcl":  regexp.MustCompile(`(#[^\n]*)|(` + quoted + `)|\b(terraform|backend|resource|variable|provider|data|output)\b`),
+	"hcl": regexp.MustCompile(`(#[^\n]*)|(` + quoted + `)|` +
+		`\b(terraform|backend|resource|variable|provider|data|output)\b`),
 	"json": regexp.MustCompile(`(\b\B)|(` + quoted + `)|\b(true|false|null)\b`),
 }
 

@@ -23,8 +23,8 @@ func main() {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("docsite", flag.ContinueOnError)
 	to := flags.String("to", filepath.Join("bin", "site"), "the folder that the pages are written into")
-	source := flags.String("source", "", "`URL` that links to source files begin with; without it they lead to the files "+
-		"that the pages were made from")
+	source := flags.String("source", "", "`URL` that links to source files begin with; without it they lead "+
+		"to the files that the pages were made from")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"strconv"
@@ -45,6 +46,7 @@ func parsePage(name string, source []byte) *page {
 		p.lang = chinese
 	}
 	p.root = markdown(nil).Parser().Parse(text.NewReader(source))
+	each(p.root, func(t *ast.Text) { t.SetSoftLineBreak(t.SoftLineBreak() && !joined(source, t.Segment.Stop)) })
 	p.findHeadings()
 	for _, m := range idAttribute.FindAllSubmatch(source, -1) {
 		p.anchors[string(m[1])] = true
@@ -103,6 +105,15 @@ func slug(heading string) string {
 	}, strings.ToLower(heading))
 }
 
+// joined reports whether the lines before and after a place are Chinese: such lines are joined without a space.
+func joined(source []byte, at int) bool {
+	const marks = " *_\r\n"
+	last, _ := utf8.DecodeLastRune(bytes.TrimRight(source[:at], marks))
+	next, _ := utf8.DecodeRune(bytes.TrimLeft(source[at:], marks))
+	const ideographs = 0x2e80 // they and their punctuation begin here
+	return last >= ideographs && next >= ideographs && last != utf8.RuneError && next != utf8.RuneError
+}
+
 // each calls do for every node of a type below n, and n itself.
 func each[T ast.Node](n ast.Node, do func(T)) {
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -144,8 +155,7 @@ func writeText(b *strings.Builder, n *ast.Text, source []byte) {
 		value = util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(value)))
 	}
 	b.Write(value)
-	last, _ := utf8.DecodeLastRune(value)
-	if isChinese := last >= 0x2e80; n.HardLineBreak() || n.SoftLineBreak() && !isChinese {
+	if n.SoftLineBreak() || n.HardLineBreak() {
 		b.WriteByte(' ')
 	}
 }

@@ -75,14 +75,14 @@ func (s *site) render(p *page) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// markdown is Markdown as GitHub reads it. Lines of Chinese are joined without a space.
+// markdown is Markdown as GitHub reads it.
 func markdown(e *elements) goldmark.Markdown {
 	options := []renderer.Option{html.WithUnsafe()} // the documents are as trusted as the code
 	if e != nil {
 		options = append(options, renderer.WithNodeRenderers(util.Prioritized(e, 1)))
 	}
 	return goldmark.New(goldmark.WithRendererOptions(options...),
-		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.NewCJK(extension.WithEastAsianLineBreaks())))
+		goldmark.WithExtensions(extension.GFM, extension.Footnote))
 }
 
 // elements renders what a page has otherwise than the parser's own renderer.
@@ -101,7 +101,7 @@ func (e *elements) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 
 // heading adds a link to the heading itself.
 func (e *elements) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	level := n.(*ast.Heading).Level //nolint:errcheck,forcetypeassert // it is registered for these
+	level := n.(*ast.Heading).Level // it is registered for these
 	value, _ := n.AttributeString("id")
 	id, _ := value.([]byte)
 	switch {
@@ -110,7 +110,8 @@ func (e *elements) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool
 	case level == 1:
 		fmt.Fprint(w, "</h1>\n")
 	default:
-		fmt.Fprintf(w, ` <a class="here" href="#%s" aria-label="%s">#</a></h%d>`+"\n", id, labels[e.page.lang].Section, level)
+		fmt.Fprintf(w, ` <a class="here" href="#%s" aria-label="%s">#</a></h%d>`+"\n",
+			id, labels[e.page.lang].Section, level)
 	}
 	return ast.WalkContinue, nil
 }

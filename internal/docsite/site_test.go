@@ -15,13 +15,17 @@ func small() fstest.MapFS {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
 		"README.md": "# interlock\n\n[中文](README.zh-CN.md)\n\n" +
-			"See [locks](docs/locks.md#what-is-a-lock), [limits](docs/limits), [the code](lock.go), [the lab](docs/lab/index.html#D3)\n" +
-			"and [here](#interlock).\n",
-		"README.zh-CN.md":     "# interlock\n\n[English](README.md)，[锁](docs/locks.zh-CN.md#什么是锁)。\n",
-		"docs/README.md":      "# Documents\n\n## Read first\n\n| page | what |\n|---|---|\n| [locks](locks.md) | leases |\n",
-		"docs/locks.md":       "# Locks\n\n## What *is* a `Lock`?\n\nA zebra &lt;holds> it.\n\n![a picture](lock.svg)\n\n```go\nfunc f() {} // done\n```\n",
-		"docs/locks.zh-CN.md": "# 锁\n\n## 什么是锁？\n\n一把锁只有\n一个持有者。\n",
-		"docs/limits/README.md": "# Limits\n\n[back](../locks.md) to [A](#a-1)\n\n## A\n\n## A\n\n| a | b |\n|---|---|\n| <a id=\"row\"></a>c | d |\n\n" +
+			"See [locks](docs/locks.md#what-is-a-lock), [limits](docs/limits), " +
+			"[the code](lock.go), [the lab](docs/lab/index.html#D3)\n" +
+			"and\n[here](#interlock).\n",
+		"README.zh-CN.md": "# interlock\n\n[English](README.md)，[锁](docs/locks.zh-CN.md#什么是锁)。\n",
+		"docs/README.md": "# Documents\n\n## Read first\n\n" +
+			"| page | what |\n|---|---|\n| [locks](locks.md) | leases |\n",
+		"docs/locks.md": "# Locks\n\n## What *is* a `Lock`?\n\nA zebra &lt;holds> it.\n\n" +
+			"![a picture](lock.svg)\n\n```go\nfunc f() {} // done\n```\n",
+		"docs/locks.zh-CN.md": "# 锁\n\n## 什么是锁？\n\n一把锁只有\n**一个持有者**。\n",
+		"docs/limits/README.md": "# Limits\n\n[back](../locks.md) to [A](#a-1)\n\n## A\n\n## A\n\n" +
+			"| a | b |\n|---|---|\n| <a id=\"row\"></a>c | d |\n\n" +
 			"<!-- not shown -->\n<img src=\"../lock.svg\" alt=\"\">\n",
 		"docs/limits/redis.md": "# Limits of Redis\n\nSee [c](README.md#row).\n",
 		"docs/lock.svg":        "<svg/>",
@@ -53,18 +57,22 @@ func TestBuild_MakesEveryPage(t *testing.T) {
 		"index.html": {
 			`<html lang="en">`, `<title>interlock</title>`,
 			`href="docs/locks.html#what-is-a-lock"`, `href="docs/limits/index.html"`, `href="../../lock.go"`,
-			`href="docs/lab/index.html#D3"`, `href="#interlock"`, `hreflang="zh-CN" href="index.zh-CN.html"`,
+			`href="docs/lab/index.html#D3"`, "and\n<a href=\"#interlock\"", `hreflang="zh-CN" href="index.zh-CN.html"`,
 		},
 		"index.zh-CN.html": {
-			`<html lang="zh-CN">`, `hreflang="en" href="index.html"`, `href="docs/locks.zh-CN.html#%E4%BB%80%E4%B9%88%E6%98%AF%E9%94%81"`,
+			`<html lang="zh-CN">`, `hreflang="en" href="index.html"`,
+			`href="docs/locks.zh-CN.html#%E4%BB%80%E4%B9%88%E6%98%AF%E9%94%81"`,
 		},
 		"docs/locks.html": {
-			`<title>Locks · interlock</title>`, `<h2 id="what-is-a-lock">`, `<img src="../docs/lock.svg" alt="a picture">`,
+			`<title>Locks · interlock</title>`, `<h2 id="what-is-a-lock">`,
+			`<img src="../docs/lock.svg" alt="a picture">`,
 			`<span class="keyword">func</span> f() {} <span class="comment">// done</span>`,
 			`href="../docs/locks.zh-CN.html">中文</a>`, `href="../../../docs/locks.md">Source`,
 		},
-		"docs/locks.zh-CN.html":  {`<h2 id="什么是锁">`, "一把锁只有一个持有者", `href="../docs/locks.html">English</a>`},
-		"docs/limits/index.html": {`<h2 id="a">`, `<h2 id="a-1">`, `<div class="wide"><table>`, `<img src="../../docs/lock.svg" alt="">`},
+		"docs/locks.zh-CN.html": {`<h2 id="什么是锁">`, "一把锁只有<strong>一个", `href="../docs/locks.html">English</a>`},
+		"docs/limits/index.html": {
+			`<h2 id="a">`, `<h2 id="a-1">`, `<div class="wide"><table>`, `<img src="../../docs/lock.svg" alt="">`,
+		},
 		"docs/limits/redis.html": {`href="../../docs/limits/index.html#row"`},
 		"docs/lab/index.html":    {`<p id="D3">played</p>`},
 		"docs/lock.svg":          {`<svg/>`},
@@ -95,8 +103,10 @@ func TestBuild_SourceFilesAreWhereTheURLSays(t *testing.T) {
 
 func TestBuild_NamesDeadLinks(t *testing.T) {
 	files := small()
-	files["docs/dead.md"] = &fstest.MapFile{Data: []byte("# Dead\n\n[a](locks.md)\n[b](gone.md)\n[c](locks.md#gone)\n\n" +
-		"| [d](/etc) | [e](lab/index.html#D4) |\n|---|---|\n| ![f](gone.png) | [g](../..) |\n\n<a href=\"gone.go\">h</a>\n\n`[i](no.md)`\n")}
+	files["docs/dead.md"] = &fstest.MapFile{Data: []byte("# Dead\n\n" +
+		"[a](locks.md)\n[b](gone.md)\n[c](locks.md#gone)\n\n" +
+		"| [d](/etc) | [e](lab/index.html#D4) |\n|---|---|\n| ![f](gone.png) | [g](../..) |\n\n" +
+		"<a href=\"gone.go\">h</a>\n\n`[i](no.md)`\n")}
 	got := buildSmall(t, files).problems
 	want := []string{
 		"docs/dead.md:4: link gone.md: there is no docs/gone.md",
@@ -128,10 +138,10 @@ func TestRun_WritesNothingWithADeadLink(t *testing.T) {
 func TestMenu_HasWhatTheIndexListsAndThenTheRest(t *testing.T) {
 	s := buildSmall(t, small())
 	for lang, want := range map[string]string{
-		english: " [Documents docs/index.html]; Read first [locks docs/locks.html]; " +
-			"Limits [Limits docs/limits/index.html, Limits of Redis docs/limits/redis.html]; More [The format wire/wire.html]",
-		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; " +
-			"Limits [Limits docs/limits/index.html, Limits of Redis docs/limits/redis.html]; 更多 [The format wire/wire.html]",
+		english: " [Documents docs/index.html]; Read first [locks docs/locks.html]; Limits [Limits " +
+			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; More [The format wire/wire.html]",
+		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; Limits [Limits " +
+			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; 更多 [The format wire/wire.html]",
 	} {
 		if got := told(s.menus[lang]); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", lang, got, want)
@@ -181,8 +191,11 @@ func TestIndex_HasTheTextOfEverySection(t *testing.T) {
 		t.Fatalf("%+v", pages)
 	}
 	got := pages[at].Sections[1]
-	if got.Anchor != "what-is-a-lock" || got.Title != "What is a Lock?" || !strings.Contains(got.Text, "A zebra <holds> it.") ||
-		!strings.Contains(got.Text, "func f()") {
+	if zh := pages[at+1].Sections[1].Text; !strings.Contains(zh, "只有一个") {
+		t.Error(zh)
+	}
+	if got.Anchor != "what-is-a-lock" || got.Title != "What is a Lock?" ||
+		!strings.Contains(got.Text, "A zebra <holds> it.") || !strings.Contains(got.Text, "func f()") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -57,11 +57,13 @@
     return found.sort((a, b) => b.points - a.points);
   }
 
-  // marked returns an excerpt around the first word, with all words marked.
+  // marked returns an excerpt around the longest word that the text has, with all words marked.
   function marked(text, words) {
-    const first = Math.max(0, Math.min(...words.map((w) => text.toLowerCase().indexOf(w)).filter((at) => at >= 0), text.length));
-    const start = first === text.length ? 0 : Math.max(0, first - 50);
-    let rest = (start > 0 ? "…" : "") + text.slice(start, start + 180).trim();
+    const lower = text.toLowerCase();
+    const first = words.toSorted((a, b) => b.length - a.length).map((w) => lower.indexOf(w)).find((at) => at >= 0) ?? 0;
+    const start = Math.max(0, first - 50);
+    const end = start + 180;
+    let rest = (start > 0 ? "…" : "") + text.slice(start, end).trim() + (end < text.length ? "…" : "");
     const small = document.createElement("small");
     while (rest) {
       const places = words.map((w) => [rest.toLowerCase().indexOf(w), w.length]).filter(([at]) => at >= 0);
