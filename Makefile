@@ -24,7 +24,7 @@ more:
 	@awk -F ':.*#~ ' '/^[a-z-]+:.*#~ / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: gen
-gen: matrix golden ## rewrite what is generated: docs/engines.md and the golden files; review the difference
+gen: matrix golden ## rewrite what is generated: docs/evidence/engines.md and the golden files; review the difference
 
 .PHONY: ci
 ci: ## run all that CI runs
@@ -59,11 +59,11 @@ conformance: #~ run the conformance suite; ENGINE=memlock for one engine
 	scripts/conformance.sh "$(ENGINE)" $(ARGS)
 
 .PHONY: matrix
-matrix: #~ run the conformance suite on every engine and rewrite docs/engines.md
-	scripts/matrix.sh docs/engines.md
+matrix: #~ run the conformance suite on every engine and rewrite docs/evidence/engines.md
+	scripts/matrix.sh docs/evidence/engines.md
 
 .PHONY: matrix-check
-matrix-check: #~ fail when docs/engines.md is not what the conformance run says
+matrix-check: #~ fail when docs/evidence/engines.md is not what the conformance run says
 	scripts/matrix.sh check
 
 .PHONY: model
@@ -87,8 +87,8 @@ faults: #~ put every engine under faults and judge what happened (three minutes)
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
 
 .PHONY: torture
-torture: #~ put every engine under each fault, as root, and write docs/guarantees.md (an hour); SEED= repeats it
-	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 9 -increments 100000 -o docs/guarantees.md
+torture: #~ put every engine under each fault, as root, and write docs/evidence/guarantees.md: an hour; SEED= repeats it
+	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 9 -increments 100000 -o docs/evidence/guarantees.md
 
 .PHONY: simulate
 simulate: #~ simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds
@@ -136,7 +136,7 @@ tidy-check: #~ fail when make tidy would change something
 	scripts/tidy.sh check
 
 .PHONY: docs-check
-docs-check: #~ check links, the code in README.md, and that both READMEs say the same
+docs-check: #~ check links, quoted code, twins in Chinese, lengths of pages, and that docs/README.md leads to each
 	go run ./internal/docscheck .
 
 .PHONY: site

@@ -9,13 +9,16 @@ import (
 )
 
 // Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
-// goes to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers,
-// and whether the permits that are left are enough, only the engine knows.
+// goes to the engine by itself, and nothing passes on inside the process. Only the engine knows whose turn it is among
+// readers and writers, and whether enough permits are left. It follows acquire_owner.go in place of the line of
+// acquire_queue.go.
 
-// errAgain ends the wait of an owner who got in by another request meanwhile: it asks again, beside that.
+// errAgain ends the wait of an owner that got in by another request meanwhile. attemptDirect then asks once more,
+// beside that hold.
 var errAgain = errors.New("the owner has got in meanwhile")
 
-// attemptDirect is attempt for such a lock.
+// attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
+// because then the request has to be another one. It is made beside that hold, and not on its own.
 func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	for {
 		lease, beside, err := m.reenterDirect(ctx, o)
@@ -30,7 +33,9 @@ func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) 
 		}
 		lease, err = m.takeDirect(ctx, o, beside, try, at)
 		switch {
+		// The wait ended because the owner got in: again, beside that.
 		case errors.Is(err, errAgain):
+		// The try was refused, perhaps because of the owner itself: again, beside that hold.
 		case err != nil && errors.Is(err, ErrHeld) && m.hasGotIn(o, beside):
 		default:
 			return lease, err
@@ -38,12 +43,13 @@ func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) 
 	}
 }
 
-// mayReenter reports whether w would wait for its own owner if that had a hold of the lock.
+// mayReenter reports whether w would wait for its own owner if that owner had a hold of the lock. Permits do not
+// re-enter, a request beside a hold is one already, and the engine re-enters named owners.
 func (w *waiter) mayReenter() bool {
 	return w.lease.m.p.share.of != nil && w.beside == nil && !w.lease.owner.named
 }
 
-// hasGotIn reports whether o has a hold now which it had not when it asked, and beside which it may ask again.
+// hasGotIn reports whether o has a hold that it did not have when it asked, and beside which it may ask again.
 func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 	if o == nil || o.named || beside != nil || m.p.share.of == nil {
 		return false
@@ -53,10 +59,10 @@ func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 	return m.c.liveGrant(o, m.key()) != nil
 }
 
-// takeDirect asks the engine, beside a hold of o's if that is not nil.
+// takeDirect asks the engine, beside a hold of o's if beside is not nil.
 func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, at call) (*Lease, error) {
 	c := m.c
-	if c.traits.Local && beside == nil { // nearly always free, and then it costs the least
+	if c.traits.Local && beside == nil { // the lock is nearly always free, and a try costs the least
 		c.lock()
 		lease, err := m.tryLocal(ctx, o, !try, at)
 		if try || !errors.Is(err, ErrHeld) {
@@ -68,8 +74,9 @@ func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try boo
 	return c.askAlone(ctx, w, try)
 }
 
-// reenterDirect returns another hold if o has one of this mode already, or what o has of another mode, beside which to
-// ask. Permits are taken each time.
+// reenterDirect returns another hold if o has one of the same mode already, or else the grant of another mode beside
+// which to ask. It returns neither if o holds nothing, if the engine re-enters o by its name, or for permits, of which
+// each call takes its own.
 func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, error) {
 	if o == nil || m.p.share.of == nil {
 		return nil, nil, nil
@@ -89,21 +96,26 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 	}
 	has := m.best(o)
 	switch {
-	case has == nil: // it has been unlocked by another goroutine meanwhile
+	// Another goroutine of the owner has unlocked it meanwhile.
+	case has == nil:
 		return nil, nil, nil
+	// The write would wait for its own owner's read, and two readers that both want to write would wait for each other.
 	case m.p.share.mode == driver.Exclusive && has.m.p.share.mode == driver.Shared:
 		return nil, nil, wrap("lock", m.key(), errReader)
+	// The same mode shares the grant. Where the engine cannot grant beside a hold, a read shares the grant of its
+	// owner's write. share returns nothing if the hold was unlocked meanwhile.
 	case has.m.p.share.mode == m.p.share.mode || m.c.convert == nil:
-		lease, err := m.c.share(ctx, has, o, m) // nothing, if it was unlocked meanwhile
+		lease, err := m.c.share(ctx, has, o, m)
 		return lease, nil, err
 	}
 	return nil, has, nil
 }
 
+// errReader refuses a write, or an upgrade, to an owner that only reads.
 var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
 	ErrDeadlock)
 
-// best returns the grant of o's which a request of m's mode can share, or else the strongest that it has.
+// best returns the grant of o's that a request of m's mode can share, or else the strongest one that o has.
 func (m *Mutex) best(o *owner) (best *grant) {
 	c := m.c
 	c.lock()
@@ -122,7 +134,7 @@ func (m *Mutex) best(o *owner) (best *grant) {
 	return best
 }
 
-// rank orders modes by what they allow.
+// rank orders modes by how much they allow.
 func rank(mode driver.Mode) int {
 	switch mode {
 	case driver.Exclusive:
@@ -134,10 +146,10 @@ func rank(mode driver.Mode) int {
 	}
 }
 
-// admitDirect has the other direct requests of o, who holds g now, ask again beside it: on their own they would wait
-// for it. The engine does so itself for named owners. The caller holds Client.mu.
+// admitDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait for it.
+// Each asks again beside g. The engine does so by itself for named owners. The caller holds Client.mu.
 func (g *grant) admitDirect(o *owner) {
-	if g.m.p.share.of == nil { // permits are nobody's twice
+	if g.m.p.share.of == nil { // permits: each call takes its own
 		return
 	}
 	if o.several() {
@@ -154,8 +166,8 @@ func (g *grant) admitDirect(o *owner) {
 	}
 }
 
-// spreadToken gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the
-// write would refuse what reads with an older one. The caller holds Client.mu.
+// spreadToken gives the token of g, if g is an upgrade, to all holds of o on this lock. A fence that has seen the
+// write's token would refuse a read with an older one, although both are the same owner's. The caller holds Client.mu.
 func (g *grant) spreadToken(o *owner) {
 	for _, l := range o.on(g.m.key()) {
 		if l.m.c != g.m.c || l.ended() != nil {
@@ -167,7 +179,8 @@ func (g *grant) spreadToken(o *owner) {
 	}
 }
 
-// takeToken takes over the token of a later grant to the same owner. The caller holds Client.mu.
+// takeToken takes over the token and nonce of a later grant to the same owner, and never those of an earlier one. The
+// caller holds Client.mu.
 func (g *grant) takeToken(from *grant) {
 	if g.token < from.token {
 		g.token, g.own = from.token, &engineSide{from.nonce(), g.session()}

@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Faults that a review made happen. docs/track-record.md lists them.
+// One test for each fault that a review of the acquisition path found and reproduced. docs/track-record/core.md lists
+// them.
 
 func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
@@ -34,7 +35,7 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	})
 }
 
-// local makes of the memory engine one whose tries are made in the caller's goroutine.
+// local is the memory engine with Traits.Local set, so that the core makes its tries in the caller's goroutine.
 type local struct{ *hooks }
 
 func (l *local) Traits() driver.Traits { return l.Driver.Traits() }

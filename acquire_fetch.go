@@ -7,37 +7,44 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// fetch is one acquisition that is being asked of the engine: on behalf of a queue's line, or for one waiter alone (a
-// try, or a named owner). A fetch for a line belongs to the queue and not to a waiter, so one that gives up does not
-// cost the others their place. Undoing what a cancelled or ambiguous request may have left is the fetch's own duty,
-// after the driver has returned.
+// One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
+// acquire_request.go says what is asked. A usable answer becomes a grant (hold_grant.go); everything else goes to
+// acquire_retry.go.
+
+// fetch is one acquisition that the engine is asked for: on behalf of a queue's line, or for one waiter alone (a try, a
+// named owner, a conversion). A fetch for a line belongs to the queue and not to a waiter. So a waiter that gives up
+// does not cost the others their place in the engine's queue. Undoing what a cancelled or ambiguous request may have
+// left is the duty of the fetch, after the driver has returned.
 type fetch struct {
 	c      *Client
-	q      *queue  // whose line it is for; nil if it is for one alone
-	only   *waiter // whom it is for; nil for the line
-	leader *waiter // in whose goroutine it is asked first; nil if in none's; guarded by Client.mu
-	beside *grant  // beside which it is asked; nil if it is on its own
+	q      *queue  // whose line it is for; nil if it is for one waiter alone
+	only   *waiter // the one waiter that it is for; nil if it is for a line
+	leader *waiter // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Client.mu
+	beside *grant  // the grant beside which a conversion or re-entry asks; nil if it asks on its own
 	r      driver.Request
-	g      *grant          // what the engine's answer will make of it
+	// what a successful answer becomes; made before the request, so that the driver can report its loss at any time
+	g      *grant
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
-	first  callContext     // what ctx is until the engine has answered in the goroutine of who has come first
-	give   *driver.Release // to be given back in the same step; nil if nothing
+	first  callContext     // what ctx is while the leader's goroutine asks; it costs nothing until a driver waits on it
+	give   *driver.Release // what is released in the same step; nil if nothing
 
 	// Guarded by Client.mu.
-	held      *HeldError // who is in the way, once the engine has said
-	abandoned bool       // only does not wait any more
-	idle      bool       // it is not under way: it has ended with an error, or is not asked yet
+	held      *HeldError // who holds the lock, once the engine has said so
+	abandoned bool       // the waiter of only has left
+	idle      bool       // no request is under way: it ended with an error, or a repetition has not been sent yet
 }
 
-// newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal
-// refreshes it. The caller holds Client.mu.
+// newFetch prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
+// renewal brings those of the actual holder. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
 	f.g.tells(&f.r)
+	// On such an engine a wait that is left loses its place in the queue. So the request gets a context that the end of
+	// no caller's context touches, and lead asks in a goroutine of its own.
 	if !c.traits.Resumes {
 		f.ctx, f.cancel = context.WithCancel(c.base)
 		return f
@@ -47,7 +54,8 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	return f
 }
 
-// waiting takes in who is in the way.
+// waiting is Request.Waiting. The driver calls it, from any goroutine, when the engine has said who holds the lock, and
+// again when that changes.
 func (f *fetch) waiting(held *HeldError) {
 	f.c.lock()
 	defer f.c.unlockInside()
@@ -56,16 +64,15 @@ func (f *fetch) waiting(held *HeldError) {
 		f.only.mustWait(held)
 		return
 	}
-	if f.q.fetch != f { // given up meanwhile, so it says nothing to those who wait now
+	if f.q.fetch != f { // given up meanwhile: old news for those who wait now
 		return
 	}
 	f.q.waiters.each(func(w *waiter) { w.mustWait(held) })
 }
 
-// lead asks for f in the goroutine of w, who has come first, and waits there for as long as w does: each change of
-// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if
-// others stand in the line, because f belongs to the line and not to w. The caller has counted f as background under
-// Client.mu.
+// lead makes the request in the goroutine of w, who has come first, and waits there. Each change of goroutines would
+// cost as much as the engine's own work. If w leaves while others stand in the line, another goroutine goes on, because
+// f belongs to the line. The caller has counted f as background under Client.mu; whoever ends f counts it down.
 func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	if !f.c.traits.Resumes {
 		go f.runInBackground()
@@ -73,6 +80,8 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	}
 	f.first.setUser(ctx)
 	answer, err := f.acquire(&f.first)
+	// The request ended because w did, so the engine has refused nothing. goOn runs after wait, when w has left the
+	// line and the rest of it is known.
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
 		defer f.goOn(err) // once w has left the line
 		return w.wait(ctx)
@@ -82,8 +91,8 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	return w.wait(ctx)
 }
 
-// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came
-// because the one who led has left. If there is nobody it ends f.
+// goOn repeats the request for those who still stand in the line, after err has ended it only because its leader has
+// left. The id is the same, so the engine resumes the same place in its queue. Without anybody in line it ends f.
 func (f *fetch) goOn(err error) {
 	f.c.lock()
 	wanted := f.only == nil && f.q.fetch == f && !f.c.closed
@@ -100,38 +109,45 @@ func (f *fetch) goOn(err error) {
 	f.c.background.Done()
 }
 
+// runInBackground is run in a goroutine of the client. Close or the last waiter of the line ends it by f.cancel.
 func (f *fetch) runInBackground() {
 	defer f.c.background.Done()
 	f.run()
 }
 
-// run asks the engine and takes in its answer.
+// run asks the engine and processes its answer. It blocks for as long as the driver does.
 func (f *fetch) run() {
 	answer, err := f.ask()
 	f.done(answer, err)
 }
 
-// done takes the engine's answer to whom it is for. A hold that ended before that (an operator broke it, or this
-// process stood still for longer than the lease) was never anybody's: it asks again.
+// done processes the engine's answer. A grant that is over before anybody got it is never handed out: the lock is asked
+// for again. An operator may have broken it, or this process stood still for longer than its lease.
 func (f *fetch) done(answer driver.Grant, err error) {
 	defer f.cancel()
 	refused := errors.Is(err, ErrLost)
 	f.c.lock()
 	wanted := f.stillWanted()
 	switch {
+	// The engine did not answer, or said no.
 	case err != nil && !refused:
 		f.failed(err, wanted)
+	// The hold beside which f asked is over; its owner must hear of that.
 	case refused && f.beside != nil:
 		f.orphaned(err, wanted)
+	// A grant that still has trust, and somebody who wants it. All three are checked under one Client.mu, or a loss
+	// that is reported in between would be missed.
 	case wanted && !refused && f.g.phase != revoked && !f.g.tooLate(answer, f.c.now()):
 		f.granted(answer)
 		f.c.unlock()
+	// Nobody wants it, or it is over: give it back, and ask again for those who wait.
 	default:
 		f.returned(refused, wanted)
 	}
 }
 
-// ask makes the request, together with the release that precedes it if there is one.
+// ask makes the request. If f has something to release, both travel in one step; if that step fails, the release is
+// repeated by itself until it is known.
 func (f *fetch) ask() (driver.Grant, error) {
 	if f.give == nil {
 		return f.acquire(f.ctx)
@@ -145,7 +161,7 @@ func (f *fetch) ask() (driver.Grant, error) {
 	return answer, err
 }
 
-// stillWanted takes the fetch off its queue and reports whether somebody waits for its answer. The caller holds
+// stillWanted detaches the fetch from its queue and reports whether somebody waits for its answer. The caller holds
 // Client.mu.
 func (f *fetch) stillWanted() bool {
 	if f.only != nil {
@@ -163,22 +179,28 @@ func (f *fetch) granted(answer driver.Grant) {
 	g := f.g
 	old := f.c.passing(g.m)
 	g.taken(answer, f.c.now())
-	if f.held != nil || f.give != nil { // others may stand behind, and have told who held it then
+	// It came after a wait, so others may stand behind in the engine's queue. They have told the previous holder and
+	// not this one, so the grant must not be retained.
+	if f.held != nil || f.give != nil {
 		g.recalled = true
 	}
 	if f.only == nil {
+		// The engine gave the lock to g, so old is over although its loss has not been reported yet.
 		if old != nil {
-			old.alone = true // the engine gave the lock to g, so that one is over although nobody has told us yet
+			old.alone = true
 		}
 		f.q.serve(g, false)
 		return
 	}
+	// Named owners and candidates never pass on. Nor does g beside an older grant of this lock: two grants would serve
+	// one line.
 	g.alone = f.r.Named || g.m.p.single || old != nil
 	f.only.grant(g, false)
 	g.admitOthers()
 }
 
-// acquire asks the engine for f.
+// acquire calls the driver. A conversion names the grant beside which it asks, so that the engine treats both as one
+// owner's.
 func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
 	if f.beside != nil {
 		return f.c.convert.Convert(ctx, f.beside.id, &f.r)

@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// leading is an engine whose waits can be left and taken up again, so that callers ask it in their own goroutines.
+// leading is an engine with Traits.Resumes: a wait can be left and taken up again. So callers ask it in their own
+// goroutines.
 type leading struct{ *hooks }
 
 func (l leading) Traits() driver.Traits {
@@ -19,7 +20,7 @@ func (l leading) Traits() driver.Traits {
 }
 
 // Client libraries put the deadline of a context on their sockets, and say that it is over an instant before the
-// context does. That is nothing to those who wait behind, so no driver is shown it.
+// context does. The goroutines that wait behind must not get that error, so no driver is shown the deadline.
 func TestLeader_WhoseTimeIsOver_EndsItsOwnWaitOnly(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 		c := mustNew(t, leading{h}, nil)

@@ -9,12 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A try on a local engine, where it waits for nobody: it is made and answered in the caller's goroutine, so none of
-// what a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are
-// taken, and the core's own work is a large part of what they cost.
+// A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine.
+// Nothing of what a wait needs is made for it: no waiter, fetch, channel or context. Most locks of such an engine are
+// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire.go.
 
-// tryLocal asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the
-// way does not matter yet. The caller holds Client.mu, which tryLocal gives up.
+// tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
+// need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.
 func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
 	c := m.c
 	if c.closed {
@@ -25,6 +25,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	defer c.background.Done()
 	c.unlock()
 	g, l := m.newHold(o)
+	// The driver is called without Client.mu, as everywhere: files have to be read.
 	answer, err := g.ask(l.owner, waits)
 	c.lock()
 	now := c.now()
@@ -32,11 +33,13 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	case gone || err == nil && (g.phase == revoked || g.tooLate(answer, now)):
 		return m.tryAgain(ctx, l, g, gone, at)
 	case err != nil:
+		// The lock may have been taken although the engine reported an error.
 		if !driver.IsDefinite(err) {
 			g.settle(true)
 		}
 		c.unlock()
 		return nil, explain(m.key(), err)
+	// Close has ended everything that it found, and this hold came after that.
 	case c.closed:
 		g.settle(false)
 		c.unlock()
@@ -44,6 +47,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	}
 	old := c.passing(m)
 	g.taken(answer, now)
+	// With an older grant of this lock in the process only one of the two may serve the line.
 	g.alone = l.owner.named || old != nil
 	g.admit(l, at.start, now, false)
 	g.admitOthers()
@@ -51,16 +55,17 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	return l, nil
 }
 
-// tryAgain asks once more after a hold that had ended before it could be taken in: an operator broke it, or this
-// process stood still for longer than the lease. The caller holds Client.mu, which tryAgain gives up.
+// tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
+// stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Client.mu,
+// which tryAgain gives up.
 func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {
 	g.settle(gone)
 	m.c.unlock()
 	return m.c.askAlone(ctx, &waiter{lease: l, call: at}, true)
 }
 
-// newHold returns a grant that is to be asked for and the first hold on it, for o or a new owner, in one piece of
-// memory: most grants see no other hold.
+// newHold returns a grant that is to be asked for and its first hold, for o or for a new owner. All three are one
+// allocation: most grants see no other hold, so they live equally long.
 func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	first := &struct {
 		grant grant
@@ -78,13 +83,15 @@ func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	return g, l
 }
 
-// requests and releases keep what a local engine is asked with: it has no use for that once it has answered.
 var (
+	// requests and releases keep the structs with which a local engine is asked. It keeps no pointer to them once it
+	// has answered, so each can be used again at once.
 	requests = sync.Pool{New: func() any { return new(driver.Request) }}
 	releases = sync.Pool{New: func() any { return new(driver.Release) }}
 )
 
-// ask tries to get g for o. waits says whether o waits if that is refused.
+// ask tries to get g for o; waits is as in tryLocal. Only the client's own end cancels it: a local engine answers at
+// once.
 func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)
@@ -96,7 +103,7 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	return answer, err
 }
 
-// releaseLocal gives g back to a local engine, which is to keep it closed for that long.
+// releaseLocal gives g back to a local engine, which keeps the lock closed for keep.
 func (g *grant) releaseLocal(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
 	*r = *g.release()

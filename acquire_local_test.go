@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// asked is an engine in this process that keeps how it was asked.
+// asked is a local engine that records whether each Try had SkipHolder.
 type asked struct {
 	*memlock.Driver
 	tries []bool // of each Try, whether it was SkipHolder
@@ -25,7 +25,7 @@ func (a *asked) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	return a.Driver.Acquire(ctx, r)
 }
 
-// An engine that takes long to find out who holds a lock does so for who wants to know it.
+// To find out who holds a lock takes some engines long, so they are asked for it only if the caller gets to see it.
 func TestTry_IsBrief_IfAWaitFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := &asked{Driver: memlock.New(nil)}

@@ -9,7 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// acquire is Lock and TryLock.
+// Where Lock and TryLock begin: the owner in the context decides. An owner that holds the lock re-enters (reenter,
+// share); any other takes it, from this client's own grants or from the engine. What follows is acquire_local.go for a
+// local engine, acquire.go for a wait, and acquire_direct.go for readers, writers and permits.
+
+// acquire is Lock and TryLock. The label comes first, because it belongs to this call alone. The Observer hears of
+// every end, but of nothing that is wrong before there is a client to name.
 func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	if err := m.mayAcquire(ctx); err != nil {
 		return nil, err
@@ -26,7 +31,8 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	return lease, nil
 }
 
-// mayAcquire refuses what no Observer can be told of. What is wrong with the name or the options, it can.
+// mayAcquire returns the errors of which no Observer can be told: a mutex that nobody made, a nil context. A bad name
+// or bad options are left to attempt, so that the Observer is told of them.
 func (m *Mutex) mayAcquire(ctx context.Context) error {
 	if err := m.made(); err != nil && (m == nil || m.p == nil || m.c.made() != nil) {
 		return err
@@ -47,7 +53,7 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
 	}
 }
 
-// tellFailed tells the Observer that a call of o has failed.
+// tellFailed tells the Observer that a call of o has failed with err. o is nil if the call had no owner yet.
 func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	e := m.event(o)
 	at.end(&e)
@@ -55,6 +61,7 @@ func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	m.c.tellFailed(ctx, e)
 }
 
+// attempt is acquire without what the Observer is told.
 func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	if m.p.err != nil {
 		return nil, m.p.err
@@ -69,7 +76,7 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Leas
 	return lease, err
 }
 
-// event describes an attempt that has no lease to an Observer.
+// event describes to an Observer an attempt that has no lease.
 func (m *Mutex) event(o *owner) Event {
 	key := m.key()
 	e := Event{
@@ -81,7 +88,9 @@ func (m *Mutex) event(o *owner) Event {
 	return e
 }
 
-// reenter returns another hold if o has one already, and neither a hold nor an error if it has not.
+// reenter returns another hold if o already has one. It returns nil and no error if o has none, and then the caller
+// takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss. To take the lock anew without
+// a word would hide that another owner was inside meanwhile.
 func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
@@ -102,7 +111,9 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	return m.c.share(ctx, held.g, o, m)
 }
 
-// share adds a hold of o to g after having refreshed the engine's lease, which also asks the engine whether g still is.
+// share adds a hold of o to g. On an engine with leases it renews first, in the caller's time: that costs one round
+// trip, and asks the engine whether g still exists. Without an answer within half a renewal interval the window that
+// was confirmed before still counts. It returns nil and no error if g has ended meanwhile.
 func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
 	if c.hasLeases() {
 		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
@@ -111,6 +122,7 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 		if errors.Is(err, ErrLost) {
 			return nil, err
 		}
+		// The caller has given up; what was confirmed before is of no use to it.
 		if err != nil && ctx.Err() != nil {
 			return nil, unavailable("lock", m.key(), ctx.Err())
 		}
@@ -129,7 +141,8 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 	return l, nil
 }
 
-// take acquires the mutex for an owner that does not hold it.
+// take acquires the mutex for an owner that does not hold it. Client.mu is held from the look at the queue and the
+// grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
 func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	c := m.c
 	if err := ctx.Err(); err != nil {
@@ -141,7 +154,9 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 	c.lock()
 	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
-	case o != nil && o.named || m.p.single: // which go to the engine, past the queue of this client
+	// Named owners and candidates go to the engine, past the queue of this client. Only the engine can re-enter a named
+	// owner, and each candidate brings a value of its own.
+	case o != nil && o.named || m.p.single:
 		if !try {
 			return c.joinAlone(ctx, m.newWaiter(o, at))
 		}
@@ -150,16 +165,18 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 			return m.recall(ctx, o, at, err)
 		}
 		return lease, err
+	// A try does not stand in line, but may take what this process retains.
 	case busy && try:
 		return m.tryBusy(o, at)
+	// Over a network the wait is asked for at once: a try before it would cost a round trip more.
 	case busy || !try && !c.traits.Local:
 		return c.join(ctx, m.newWaiter(o, at))
 	}
 	return m.takeFree(ctx, o, try, at)
 }
 
-// tryBusy takes what another goroutine of this client retains or is about to pass on, or says who is in the way. The
-// caller holds Client.mu, which tryBusy gives up.
+// tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Client.mu, which
+// tryBusy gives up.
 func (m *Mutex) tryBusy(o *owner, at call) (*Lease, error) {
 	c := m.c
 	if l := m.newLease(o); c.takeOver(l, at.start) {
@@ -171,8 +188,8 @@ func (m *Mutex) tryBusy(o *owner, at call) (*Lease, error) {
 	return m.tryBeside(o, at, err)
 }
 
-// takeFree asks the engine first, because nobody of this client is before; if that refuses it waits, or says who
-// holds. The caller holds Client.mu, which takeFree gives up.
+// takeFree asks the engine first, because no goroutine of this client has the lock or waits for it. After a refusal it
+// waits, or says who holds the lock. The caller holds Client.mu, which takeFree gives up.
 func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	lease, err := m.tryOnce(ctx, o, !try, at)
 	switch {
@@ -187,8 +204,8 @@ func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lea
 	return m.c.join(ctx, m.newWaiter(o, at))
 }
 
-// tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to
-// know. The caller holds Client.mu, which tryOnce gives up.
+// tryOnce asks the engine for m once. waits says that the caller waits after a refusal; a local engine then need not
+// find out who holds the lock. The caller holds Client.mu, which tryOnce gives up.
 func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
 	if m.c.traits.Local {
 		return m.tryLocal(ctx, o, waits, at)
@@ -197,7 +214,7 @@ func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Le
 	return m.c.askAlone(ctx, m.newWaiter(o, at), true)
 }
 
-// checkOwner refuses owner names that no engine has to take.
+// checkOwner refuses an owner name on an engine without named owners, and one that is empty, too long or not UTF-8.
 func (c *Client) checkOwner(o *owner) error {
 	if o == nil || !o.named {
 		return nil

@@ -6,9 +6,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queue is the line of goroutines of this process for one lock, first come, first served. At most one of them, whoever
-// is first, is known to the engine: the queue's fetch asks on behalf of all. It exists only while somebody waits or
-// asks; what the engine has granted passes from owner to owner inside the process, as long as grant.mayPass says.
+// The line of goroutines that want one lock, and what serves it: a grant that passes on inside the process, or the
+// answer to the line's one request. acquire.go puts waiters in, acquire_fetch.go asks for them, and release.go passes
+// grants to them.
+
+// queue is the line of goroutines of this process that wait for one lock, first come, first served. The engine knows
+// only one waiter for the whole line: the queue's fetch asks on behalf of whoever is first. A grant then passes from
+// owner to owner inside the process for as long as grant.mayPass allows. The queue exists only while somebody waits or
+// a request is under way.
 //
 // Guarded by Client.mu.
 type queue struct {
@@ -16,15 +21,16 @@ type queue struct {
 	m *Mutex // of whoever came first; the others have the same queueKey
 
 	waiters waiterList
-	fetch   *fetch // what is being asked of the engine for the line; nil if nothing
+	fetch   *fetch // the request on behalf of the line; nil if none is under way
 }
 
-// queueKey is what waiters must have in common to be served by the same request. Mutexes of the same name but with
-// other leases have queues of their own and meet in the engine.
+// queueKey is what waiters must have in common to be served by the same request. The engine grants one lease, one delay
+// and one kind of renewal for all of them. Mutexes of the same name with other options have queues of their own, and
+// compete in the engine.
 type queueKey struct {
 	driver.Key
 	lease   time.Duration
-	delay   time.Duration // after a loss, which the engine knows from the request
+	delay   time.Duration // LockOptions.LockDelay, which the engine learns from the request
 	noRenew bool
 }
 
@@ -32,7 +38,7 @@ func (m *Mutex) queueKey() queueKey {
 	return queueKey{Key: m.key(), lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
 }
 
-// queueFor returns the queue of this process for m. The caller holds Client.mu.
+// queueFor returns the queue for m, and makes it if nobody waits yet. The caller holds Client.mu.
 func (c *Client) queueFor(m *Mutex) *queue {
 	q := c.queues[m.queueKey()]
 	if q == nil {
@@ -42,17 +48,20 @@ func (c *Client) queueFor(m *Mutex) *queue {
 	return q
 }
 
-// tidy forgets the queue when nothing is in it. The caller holds Client.mu.
+// tidy forgets the queue when nothing is in it, so that a client keeps nothing of locks that are no longer in use. The
+// caller holds Client.mu.
 func (q *queue) tidy() {
 	if q.fetch != nil || q.waiters.first != nil {
 		return
 	}
-	if at := q.m.queueKey(); q.c.queues[at] == q { // and not a later one, after a fetch that nobody waited for any more
+	// A fetch that nobody waits for any more may outlive its queue. It must not delete a later queue of the same key.
+	if at := q.m.queueKey(); q.c.queues[at] == q {
 		delete(q.c.queues, at)
 	}
 }
 
-// inTheWay is who the engine says holds the lock, or nil if it has not said so. The caller holds Client.mu.
+// inTheWay returns the holder that the engine has named to the line's request, or nil if it has named none. The caller
+// holds Client.mu.
 func (q *queue) inTheWay() *HeldError {
 	if q.fetch == nil {
 		return nil
@@ -60,17 +69,20 @@ func (q *queue) inTheWay() *HeldError {
 	return q.fetch.held
 }
 
-// remove takes w out of the line. When it was the last, nobody wants what the fetch would bring. The caller holds
-// Client.mu.
+// remove takes w out of the line. If w was the last, the request is cancelled: nobody would use its answer. If w led
+// the request, another goroutine goes on with it. The caller holds Client.mu.
 func (q *queue) remove(w *waiter) {
 	q.waiters.drop(w)
 	w.lease.owner.waits.Add(-1)
 	switch f := q.fetch; {
+	// The line waits for a grant of this process, and asks nothing.
 	case f == nil:
 	case q.waiters.first == nil:
 		f.cancel()
+		// The driver may return much later. done then finds that it is no longer the queue's fetch and gives its answer
+		// back.
 		q.fetch = nil
-	case f.leader == w: // it asks no longer; see fetch.goOn
+	case f.leader == w: // its goroutine leaves; fetch.goOn asks again for the others
 		f.first.end()
 	}
 	q.tidy()
@@ -84,18 +96,20 @@ func (q *queue) serve(g *grant, local bool) {
 	g.admitOthers()
 }
 
-// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other.
-// The caller holds Client.mu.
+// admitOthers gives g to every other waiter of the same owner. The owner's goroutines may depend on each other, so one
+// of them must not wait while another holds the lock. The caller holds Client.mu.
 func (g *grant) admitOthers() {
 	o := g.holder().owner
 	if g.m.p.share.direct {
 		g.admitDirect(o)
 		return
 	}
-	if o.waits.Load() == 0 { // as nearly always, and lines may be long
+	// The count makes the common case free: without it each grant would walk all lines.
+	if o.waits.Load() == 0 {
 		return
 	}
 	g.m.c.suspectDeadlock(o)
+	// The same owner may wait in another queue of this lock, with other options.
 	for _, q := range g.m.c.queues {
 		if q.m.key() != g.m.key() {
 			continue
@@ -110,9 +124,9 @@ func (g *grant) admitOthers() {
 	g.admitAlone(o)
 }
 
-// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but
-// leads already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller
-// holds Client.mu.
+// admitAlone gives g to waiters of the same owner that stand in no line: candidates of an election, who have a value of
+// their own, whose owner leads already. Their requests are undone. Named owners are left to the engine, which re-enters
+// them by itself, and tries do not wait. The caller holds Client.mu.
 func (g *grant) admitAlone(o *owner) {
 	if o.named {
 		return
@@ -125,7 +139,7 @@ func (g *grant) admitAlone(o *owner) {
 	}
 }
 
-// fail answers everybody in line with err. The caller holds Client.mu.
+// fail answers everybody in line with err, and empties the line. The caller holds Client.mu.
 func (q *queue) fail(err error) {
 	q.waiters.each(func(w *waiter) {
 		w.answer(err)
@@ -133,15 +147,17 @@ func (q *queue) fail(err error) {
 	})
 }
 
-// startFetch asks the engine on behalf of the line, in a goroutine of its own, unless somebody of it has the lock or is
-// asking already. give, if not nil, is given back in the same step. The caller holds Client.mu.
+// startFetch asks the engine on behalf of the line, in a goroutine of its own. It does nothing if a grant of this
+// process will pass to the line, or if a request is under way. give, if not nil, is released in the same step as the
+// request. The caller holds Client.mu.
 func (q *queue) startFetch(give *driver.Release) {
 	if f := q.prepareFetch(give); f != nil {
 		q.c.background.Go(f.run)
 	}
 }
 
-// prepareFetch returns the fetch that startFetch starts, or nil if there is nothing to ask. The caller holds Client.mu.
+// prepareFetch returns the fetch that startFetch starts, or nil if there is nothing to ask. Then give is released by
+// itself, in the background. The caller holds Client.mu.
 func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	c := q.c
 	if q.fetch != nil || c.passing(q.m) != nil || q.waiters.first == nil || c.closed {
@@ -153,6 +169,8 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	}
 	f := c.newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
+	// The process has passed the lock on for as long as it may and still has waiters, so it asks for the largest block
+	// of tokens next. See firstPasses.
 	if give != nil && f.r.Tokens > 1 {
 		f.r.Tokens = c.opts.LocalHandoffs + 1
 	}
@@ -160,8 +178,8 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	return f
 }
 
-// askFor asks on behalf of those who wait for m, if anybody does: what they waited behind is over. The caller holds
-// Client.mu.
+// askFor asks the engine on behalf of the line for m, if there is one: what the line waited for has gone. The caller
+// holds Client.mu.
 func (c *Client) askFor(m *Mutex) {
 	if q := c.queues[m.queueKey()]; q != nil {
 		q.startFetch(nil)

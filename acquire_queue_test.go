@@ -100,7 +100,7 @@ func TestLocalHandoffs_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T)
 		synctest.Wait()
 		mustUnlock(t, l)
 		all.Wait()
-		// time stands still, so later blocks are of one
+		// Virtual time stands still, so the tokens are ahead of the clock, and later blocks have one token each.
 		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) {
 			t.Errorf("asked for blocks of %v tokens, want %v first", asked, want)
 		}
@@ -150,7 +150,7 @@ func TestLocalPass_WithoutEnoughTrust_GoesThroughTheEngine(t *testing.T) {
 	})
 }
 
-// shortGrants lets every grant last as long as a push that has to be claimed.
+// shortGrants makes every grant as short as one that the engine has pushed and the client has yet to claim.
 func shortGrants(h *hooks) {
 	on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 		g, err := h.Driver.Acquire(ctx, r)

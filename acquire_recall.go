@@ -8,18 +8,22 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// recallWait is how long a try waits, at least, for a lock that its holder may merely retain. The engine has told the
-// holder, whose release takes a message to it and one back.
+// A try that another client's retention refuses waits for a moment instead: the engine has asked that client to give
+// the lock back. acquire_owner.go calls it; hold_retain.go is the other side.
+
+// recallWait is how long such a try waits at least. The engine has told the holder's client, whose release takes one
+// message there and one back.
 const recallWait = 50 * time.Millisecond
 
-// wouldRecall reports whether a try was refused with err because of a holder who may merely retain the lock.
+// wouldRecall reports whether err refused a try because of a holder whose client may merely retain the lock.
 func wouldRecall(err error) bool {
 	var held *HeldError
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recall continues a try that was refused because of a holder who may merely retain the lock. It waits in the line, for
-// no longer than a recall takes.
+// recall continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four round
+// trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try of a
+// lock that such a client really holds takes that long.
 func (m *Mutex) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
 	c := m.c
 	most := max(recallWait, 4*c.reading().since(at.start)) // four round trips: the try was one

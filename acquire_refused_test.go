@@ -125,8 +125,8 @@ func TestAWait_ThatTheEngineRefuses_EndsAtOnceAndDoesNotSayHeld(t *testing.T) {
 	}
 }
 
-// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that
-// nothing was changed.
+// What an attempt of unknown outcome has left is undone in the background. So the refusal of the next attempt must not
+// say that nothing was changed.
 func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t *testing.T) {
 	for _, owner := range []string{"", "me"} {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -178,7 +178,8 @@ func TestAWait_WhileTheEngineCannotBeReached_GoesOn(t *testing.T) {
 	})
 }
 
-// NotSent says that nothing has happened, so it must hold of every attempt of a wait, and of the one under way.
+// NotSent says that nothing has happened. So it may be set only if it is true of every attempt of a wait, also of the
+// one under way.
 func TestAWait_ThatMayHaveBeenSentOnce_DoesNotSayThatNothingWasSent(t *testing.T) {
 	notSent := &driver.UnavailableError{NotSent: true, Err: errors.New("connection refused")}
 	hangs := errors.New("hangs")
@@ -240,8 +241,8 @@ func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
 	})
 }
 
-// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only
-// panic, so it does not.
+// The work was protected, but others wait until somebody mends what is wrong, so Do returns the refusal. A sync.Locker
+// could only panic, so it stays silent.
 func TestDo_WhoseReleaseIsRefused_SaysSoBesideWhatTheFunctionSays(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.release, func(context.Context, *driver.Release) error { return errNoRights })
@@ -264,7 +265,8 @@ func TestDo_WhoseReleaseIsRefused_SaysSoBesideWhatTheFunctionSays(t *testing.T) 
 	})
 }
 
-// A driver may know that a session ended because its server was not reached.
+// The cause of a loss may be an UnavailableError, because a driver may know that a session ended for want of its
+// server. The loss stays a loss.
 func TestDo_OfAHoldThatTheEngineSaysIsLost_SaysSoWhateverTheCause(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.release, func(_ context.Context, r *driver.Release) error {

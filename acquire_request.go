@@ -6,7 +6,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// request describes to the engine a hold on m for o.
+// What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
+// hold until it is released (hold_grant.go).
+
+// request describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
+// engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
 func (m *Mutex) request(id string, o *owner) driver.Request {
 	c := m.c
 	r := driver.Request{
@@ -27,7 +31,9 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	return r
 }
 
-// tells has the engine tell when another wants g, for which r asks, if it can.
+// tells asks the engine to report when another client wants g, if the engine can. It does so for every exclusive hold
+// of an anonymous owner, because Lease.Wanted shows it. Retains marks those that the client may keep after their
+// Unlock.
 func (g *grant) tells(r *driver.Request) {
 	c := g.m.c
 	if c.recalls && r.Mode == driver.Exclusive && !r.Named {
@@ -36,14 +42,15 @@ func (g *grant) tells(r *driver.Request) {
 	}
 }
 
-// newID returns a request id: unique for ever, because the client's part is random.
+// newID returns a request id. It is unique for ever: a random part for each client, and a counter. Ids are never
+// reused, because a late copy of an old request would then act on a new hold.
 func (c *Client) newID() string {
-	var space [40]byte // more than any, so that there is one allocation and not three
+	var space [40]byte // larger than any id, so that there is one allocation and not three
 	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 32))
 }
 
-// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so
-// that a hold keeps one string for both. The caller holds Client.mu.
+// requestID returns the id for a request that w makes. The first request of an anonymous owner uses the owner's own id,
+// so that a hold keeps one string for both. Repetitions need a new one. The caller holds Client.mu.
 func (w *waiter) requestID() string {
 	if !w.fresh {
 		return w.lease.m.c.newID()

@@ -7,19 +7,22 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What becomes of a fetch that brought nothing which anybody could use.
+// What becomes of a fetch (acquire_fetch.go) whose answer nobody can use. It is undone if its outcome is unknown, and
+// asked again for those who still wait. release_settle.go does the undoing.
 
-// returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait.
-// The caller holds Client.mu, which returned gives up. It does not wait.
+// returned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still
+// wait. refused says that the engine itself reported the hold gone. The caller holds Client.mu, which returned gives
+// up. It does not block.
 func (f *fetch) returned(refused, wanted bool) {
 	f.g.settle(refused)
+	// Without a refusal the line asks at once; after one it asks after a pause, below.
 	if f.only == nil && !refused {
 		f.q.startFetch(nil)
 	}
 	f.c.unlock()
 	wait := time.Duration(0)
 	if refused {
-		wait = retryPause // an engine that refuses for ever is not to be asked without a pause
+		wait = retryPause // an engine that always refuses must not be asked without a pause
 	}
 	switch {
 	case !wanted:
@@ -30,14 +33,14 @@ func (f *fetch) returned(refused, wanted bool) {
 	}
 }
 
-// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own: the one
-// that failed may be the caller's.
+// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own, because
+// the one that failed may have run in the caller's.
 func (f *fetch) askAgain(after time.Duration) {
 	next := f.again()
 	if next == nil {
 		return
 	}
-	if after > 0 && !pause(next.ctx, after) { // its waiter has given up, or Close has answered it
+	if after > 0 && !pause(next.ctx, after) { // the waiter has left, or Close has answered it
 		next.cancel()
 		return
 	}
@@ -47,7 +50,8 @@ func (f *fetch) askAgain(after time.Duration) {
 	next.run()
 }
 
-// again returns a fetch that asks for f's waiter once more, under a new id.
+// again returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one may
+// have been undone, and an undone id is refused.
 func (f *fetch) again() *fetch {
 	f.c.lock()
 	defer f.c.unlock()
@@ -68,6 +72,8 @@ func (f *fetch) failed(err error, wanted bool) {
 	if q != nil {
 		q.tidy()
 	}
+	// The engine may have granted the request or kept a place for it. Both would block others until they end by
+	// themselves.
 	if !definite {
 		f.g.settle(true)
 	}
@@ -84,10 +90,12 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the
-// way: their wait survives a broken connection, though their place in the engine's queue may be lost. It reports
-// whether to ask again for them. Those whom the engine has never answered learn at once that it cannot be reached, and
-// all of them that it refuses, because it would say the same again. The caller holds Client.mu.
+// sortOut answers those who wait for f with err, or keeps them waiting. It reports whether to ask again for them.
+//
+// A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
+// nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at
+// once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
+// caller holds Client.mu.
 func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	survives := !definite && driver.Refusal(err) == nil
 	f.idle = true
@@ -110,8 +118,8 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	return again
 }
 
-// opened is err of a wait of which it is unknown, if doubt, what became of an earlier attempt: then a refusal does not
-// say that nothing was changed.
+// opened returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A
+// refusal then does not prove that nothing was changed.
 func opened(err error, doubt bool) error {
 	if refused := driver.Refusal(err); refused != nil {
 		open := *refused
@@ -121,7 +129,8 @@ func opened(err error, doubt bool) error {
 	return err
 }
 
-// explain says to the user what the engine's err means.
+// explain turns the engine's err into the error of Lock: definite errors keep their class, and all others are refusals
+// or unavailable.
 func explain(key driver.Key, err error) error {
 	if driver.Refusal(err) != nil { // also one that the driver has wrapped
 		return unavailable("lock", key, err)
@@ -129,17 +138,20 @@ func explain(key driver.Key, err error) error {
 	if driver.IsDefinite(err) {
 		return wrap("lock", key, err)
 	}
-	if errors.Is(err, ErrHeld) { // of a request that was repeated: it says nothing, and must not match ErrHeld
+	// A driver that repeated the request by itself got this answer to one copy; another may have been granted. So it
+	// proves nothing and must not match ErrHeld.
+	if errors.Is(err, ErrHeld) {
 		err = errors.New(err.Error())
 	}
 	return unavailable("lock", key, err)
 }
 
-// retryPause is between two requests of a wait that survives errors: short enough that a server that has come back is
-// used at once, long enough not to burden one that is coming back.
+// retryPause is the pause between two requests of a wait that survives errors. It is short enough to use a server soon
+// after it has come back, and long enough not to burden one that is coming back.
 const retryPause = 100 * time.Millisecond
 
-// fetchAgain waits a little and asks again.
+// fetchAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
+// pause.
 func (q *queue) fetchAgain() {
 	if !pause(q.c.base, retryPause) {
 		return
@@ -149,8 +161,9 @@ func (q *queue) fetchAgain() {
 	q.startFetch(nil)
 }
 
-// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given
-// back meanwhile, and then its owner asks anew. The caller holds Client.mu.
+// orphaned handles the engine's word that the hold beside which f asked is over. That hold is lost then, unless this
+// process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Client.mu, which
+// orphaned gives up.
 func (f *fetch) orphaned(err error, wanted bool) {
 	c, g := f.c, f.beside
 	f.g.settle(true)

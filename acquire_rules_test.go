@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// Rules of the protocol that other tests would not miss; each was taken out once to see its test fail.
+// Rules of the protocol whose absence no other test notices. Each rule was taken out of the code once, and its test
+// failed.
 
 func TestLocalPass_AfterAFailedRenewal_GoesThroughTheEngine(t *testing.T) {
 	bubble(t, &Options{LocalHandoffTime: time.Hour, Renewal: second}, func(t *testing.T, c *Client, h *hooks) {

@@ -5,32 +5,37 @@ import (
 	"errors"
 )
 
-// waiter is one Lock or TryLock under way.
+// A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
+// comes, or its context ends. acquire_queue.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
+// survives.
+
+// waiter is one Lock or TryLock under way. It belongs to the goroutine of its caller; other goroutines answer it under
+// Client.mu and wake it by closing ready.
 type waiter struct {
-	lease *Lease // for whom and of what; a hold once the wait has ended well
+	lease *Lease // for whom and of what; it becomes a hold when the wait succeeds
 	call
-	q   *queue // in which it stands; nil if it does not
-	own *fetch // the request that is for this waiter alone; nil if it stands in the line
+	q   *queue // in whose line it stands; nil if it stands in none
+	own *fetch // the request on behalf of this waiter alone; nil if it stands in a line
 
-	before, behind *waiter // in the line
-	standing       bool    // in the line
-	fresh          bool    // its owner's id has not been used for a request; guarded by Client.mu
+	before, behind *waiter // neighbours in the line; see waiterList
+	standing       bool    // it is in the line
+	fresh          bool    // no request has used its owner's id yet; guarded by Client.mu
 
-	ready chan struct{} // closed when answered; nil if nobody waits for that
+	ready chan struct{} // closed by answer; nil for a waiter on which nobody blocks
 
-	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
+	announce func() // tells the Observer that w waits; nil once called or if nobody listens; guarded by Client.mu
 
-	beside   *grant // what its owner has, beside which it asks; nil if it asks on its own
-	converts *Lease // the hold that is to have what it asks for; nil if it gets one of its own
-	// on what converts had and nobody holds now, which is to be given back; guarded by Client.mu
+	beside   *grant // the grant of its owner beside which it asks; nil if it asks on its own
+	converts *Lease // the hold that a conversion moves to the new grant; nil for a call that gets a hold of its own
+	// what converts held before, if nobody holds it any more; giveLeft releases it; guarded by Client.mu
 	left *pendingRelease
 
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
-	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
-	broken  error      // why the engine has not been heard since; guarded by Client.mu
-	doubt   bool       // it is unknown what became of an attempt; guarded by Client.mu
+	told    *HeldError // who holds the lock, by the engine's last word; nil until it says so; guarded by Client.mu
+	broken  error      // why the engine has been silent since then; guarded by Client.mu
+	doubt   bool       // the outcome of an earlier attempt is unknown; guarded by Client.mu
 
-	// Guarded by Client.mu; constant once ready is closed.
+	// Guarded by Client.mu; constant once ready is closed, so that said reads them without it.
 	answered bool
 	err      error
 }
@@ -40,7 +45,8 @@ func (m *Mutex) newWaiter(o *owner, at call) *waiter {
 	return &waiter{lease: m.newLease(o), call: at, fresh: o == nil}
 }
 
-// answer ends the wait of w. The caller holds Client.mu.
+// answer ends the wait of w with a success (nil) or err. It is called once. The caller holds Client.mu, and takes a
+// waiter in a line out of it.
 func (w *waiter) answer(err error) {
 	w.answered, w.err = true, err
 	if w.own != nil {
@@ -51,7 +57,8 @@ func (w *waiter) answer(err error) {
 	}
 }
 
-// grant ends the wait of w with a hold on g. The caller holds Client.mu.
+// grant ends the wait of w with a hold on g. local says that g passed on inside the process. The caller holds
+// Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
 	if w.converts != nil {
 		w.left = w.converts.convertTo(g)
@@ -62,7 +69,7 @@ func (w *waiter) grant(g *grant, local bool) {
 	w.answer(nil)
 }
 
-// said is what the caller of Lock or TryLock gets. It is for when w has been answered.
+// said returns what the caller of Lock or TryLock gets. It must not be called before w has been answered.
 func (w *waiter) said() (*Lease, error) {
 	if w.err != nil {
 		return nil, w.err
@@ -70,15 +77,19 @@ func (w *waiter) said() (*Lease, error) {
 	return w.lease, nil
 }
 
-// wait waits until w is answered or ctx ends.
+// wait blocks until w is answered or ctx ends. If ctx ends in the instant of the grant, the caller may get either. If
+// it gets the context's error, the grant is given back.
 func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	select {
+	// Answered by a grant, an error, Close, or a deadlock search.
 	case <-w.ready:
 		return w.said()
+	// The caller gives up. Whether it was answered meanwhile is only known under Client.mu.
 	case <-ctx.Done():
 	}
 	c := w.lease.m.c
 	c.lock()
+	// The error is made first: leave may end the fetch, which is what timeout looks at.
 	if !w.answered {
 		defer c.unlock()
 		err := w.timeout(ctx.Err())
@@ -93,15 +104,16 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	return nil, wrap("lock", w.lease.m.key(), ctx.Err())
 }
 
-// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and
-// does not wait for the engine's word on that. The caller holds Client.mu.
+// decline gives back what w was granted in the instant in which its context ended. The caller of Lock does not wait for
+// the engine to confirm that. The caller holds Client.mu.
 func (w *waiter) decline() {
-	if w.converts == nil { // else who asked sees that it was granted
+	if w.converts == nil { // else the grant stays: Upgrade and Downgrade see it and succeed
 		w.lease.decline()
 	}
 }
 
-// mustWait tells the Observer, once for each call, that it has to wait. The caller holds Client.mu.
+// mustWait records who is in the way of w, and tells the Observer once for each call that it waits. held is nil if a
+// hold of this process is in the way. The caller holds Client.mu.
 func (w *waiter) mustWait(held *HeldError) {
 	if held != nil {
 		w.told, w.broken = held, nil
@@ -112,7 +124,8 @@ func (w *waiter) mustWait(held *HeldError) {
 	}
 }
 
-// leave gives up the wait. The caller holds Client.mu.
+// leave takes w out of its line, or cancels the request that is for w alone. The fetch undoes by itself whatever that
+// request has left in the engine. The caller holds Client.mu.
 func (w *waiter) leave() {
 	if w.own != nil {
 		delete(w.lease.m.c.alone, w)
@@ -123,8 +136,10 @@ func (w *waiter) leave() {
 	w.q.remove(w)
 }
 
-// timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us,
-// or because the engine did not answer. The caller holds Client.mu.
+// timeout returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in
+// the way. It is an *UnavailableError if the engine has not said so, or has gone silent since. The newest knowledge
+// wins: a holder in this process, then the engine's answer to the request under way, then its earlier ones. The caller
+// holds Client.mu.
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
@@ -137,6 +152,8 @@ func (w *waiter) timeout(cause error) error {
 	}
 	var held HeldError
 	switch {
+	// The engine has not answered, so "held" would be a guess. A request under way may have been carried out, which
+	// leaves doubt.
 	case w.broken != nil || !w.hasBegun() && (f == nil || f.held == nil):
 		underWay := f != nil && !f.idle
 		return doubtful("lock", m.key(), errors.Join(cause, w.broken), w.doubt || underWay)
@@ -151,5 +168,6 @@ func (w *waiter) timeout(cause error) error {
 	return &held
 }
 
-// hasBegun reports whether it is known that another owner was in the way of w. The caller holds Client.mu.
+// hasBegun reports whether another owner is known to be in the way of w. From then on the wait survives broken
+// connections; before, the first error ends it. The caller holds Client.mu.
 func (w *waiter) hasBegun() bool { return w.told != nil || w.blocker != nil }

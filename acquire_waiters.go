@@ -1,7 +1,9 @@
 package interlock
 
-// waiterList is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at
-// any time. Guarded by Client.mu.
+// The list type under a queue (acquire_queue.go). It knows nothing of locks.
+
+// waiterList is a queue's waiters in the order in which they came. It is a linked list, so that any one of thousands
+// can leave at the same cost. A slice would move half of the line for each context that ends. Guarded by Client.mu.
 type waiterList struct {
 	first, last *waiter
 }
@@ -17,7 +19,7 @@ func (n *waiterList) push(w *waiter) {
 	n.last = w
 }
 
-// drop takes w out, if it stands there.
+// drop takes w out. It does nothing if w is not in the list, so a waiter may be removed twice.
 func (n *waiterList) drop(w *waiter) {
 	if !w.standing {
 		return
@@ -35,7 +37,8 @@ func (n *waiterList) drop(w *waiter) {
 	w.before, w.behind, w.standing = nil, nil, false
 }
 
-// each calls f for everybody in line; f may take out whom it is called for.
+// each calls f for every waiter, the first in line first. f may take out the waiter that it is called for, and no
+// other.
 func (n *waiterList) each(f func(*waiter)) {
 	for w := n.first; w != nil; {
 		behind := w.behind

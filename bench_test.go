@@ -12,11 +12,11 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// What the core costs by itself, on an engine that costs next to nothing. bench/ compares engines and libraries.
+// The cost of the core by itself, on an engine that costs next to nothing. bench/ compares engines and libraries.
 
 func BenchmarkUncontended(b *testing.B) { benchUncontended(b, memlock.New(nil)) }
 
-// BenchmarkUncontended_WithoutAnEngine is the core alone.
+// BenchmarkUncontended_WithoutAnEngine measures the core alone: the engine grants everything and remembers nothing.
 func BenchmarkUncontended_WithoutAnEngine(b *testing.B) { benchUncontended(b, &yes{}) }
 
 // yes is a local engine that grants everything and remembers nothing.
@@ -87,7 +87,7 @@ func benchClient(b *testing.B, d driver.Driver) *Client {
 	return c
 }
 
-// BenchmarkWithOwner is what it costs to name an owner anew for each request.
+// BenchmarkWithOwner measures what it costs to name an owner anew for each request.
 func BenchmarkWithOwner(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -95,8 +95,8 @@ func BenchmarkWithOwner(b *testing.B) {
 	}
 }
 
-// BenchmarkOneOwner is a lock and unlock of an owner that holds so many others: what it holds must not matter. The
-// engine is none, so that it is the core's cost.
+// BenchmarkOneOwner measures a lock and unlock of an owner that holds that many other locks, which must not matter. The
+// engine costs nothing, so the cost is the core's.
 func BenchmarkOneOwner(b *testing.B) {
 	for _, holds := range []int{10, 100, 1000, 10_000, 20_000} {
 		b.Run(strconv.Itoa(holds), func(b *testing.B) {
@@ -121,8 +121,8 @@ func BenchmarkOneOwner(b *testing.B) {
 	}
 }
 
-// BenchmarkMulti is a Multi of so many names, for each of them, and how long another lock of the same client takes at
-// most meanwhile.
+// BenchmarkMulti measures a Multi of that many names, per name. It also reports how long another lock of the same
+// client takes at most meanwhile.
 func BenchmarkMulti(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10_000, 20_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {

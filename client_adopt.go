@@ -8,21 +8,24 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold
+// like any other, except that it never passes on or stays after its Unlock.
+
 // Adopt goes on with a hold that another process has given away by [Lease.Handle], or that "interlock acquire" has
-// taken. In one step, with nobody in between, the hold becomes the lease that is returned, which is renewed and
-// unlocked like any other, and the other process's lease ends. The first to adopt a hold gets it; everybody after that,
-// and whoever comes when it has ended, gets a *LostError.
+// taken. In one step, with nobody in between, the hold becomes the lease that is returned, and the other process's
+// lease ends. The new lease is renewed and unlocked like any other. The first to adopt a hold gets it. Everybody after
+// that gets a *LostError, and so does whoever comes when the hold has ended.
 //
 // The lease has a new token: a fence that has seen its [Lease.Stamp] refuses what the other process still sends. So use
 // that stamp once before you rely on it. Its owner is a new one without a name; its lease and label are those of the
-// handle. Other LockOptions stay behind: MaxHold, MinHold and NoRenew end with the other's lease.
+// handle. Other LockOptions do not travel: MaxHold, MinHold and NoRenew end with the other process's lease.
 //
-// A handle of another engine gets ErrUnsupported, like one of another version of this package. One of another store, or
-// of another database, prefix or name space, is a hold that is not there: the *LostError's Cause says so if the handle
-// shows it. A hold of a named owner gets ErrUnsupported.
+// A handle of another engine gets ErrUnsupported, like one of another version of this package. A handle of another
+// store, or of another database, prefix or name space, names a hold that is not there. The *LostError's Cause says so
+// if the handle shows it. A hold of a named owner gets ErrUnsupported.
 //
-// If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is given back in the background,
-// which ends it. If another Adopt of the handle says that it is lost, it was. It costs one round trip.
+// If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is then released in the background,
+// which ends it. If another Adopt of the handle says that it is lost, it was adopted. It costs one round trip.
 func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
 	if err := ready(c.made(), ctx); err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
 	return lease, nil
 }
 
-// parseHandle returns what a handle says, and how its lock is asked for.
+// parseHandle returns what a handle says, and the lock with the options that it asks for.
 func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err error) {
 	if h, err = driver.ParseHandle(handle); err != nil {
 		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
@@ -83,14 +86,15 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 		c.unlock()
 		return nil, wrap("adopt", m.key(), ErrClosed)
 	}
-	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.background.Add(1) // under Client.mu, so that Close waits for it
 	defer c.background.Done()
 	c.unlock()
 	g, l := m.newHold(nil)
 	r := m.request(g.id, l.owner)
 	r.Tokens, r.Try, r.Lost = 1, true, g.lostByEngine
 	g.tells(&r)
-	r.Retains, g.recallable = false, false // a hold that has come from elsewhere neither passes on nor stays
+	// A hold that has come from elsewhere neither passes on nor is retained.
+	r.Retains, g.recallable = false, false
 	var answer driver.Grant
 	err := c.persist(ctx, "adopt", m.key(), func(ctx context.Context) (err error) {
 		answer, err = adopter.Adopt(ctx, h.ID, &r)
@@ -100,6 +104,7 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 	defer c.unlock()
 	now := c.now()
 	switch {
+	// Gone, or on another store.
 	case errors.Is(err, ErrLost):
 		return nil, c.notHere(h, err)
 	case err != nil:
@@ -110,6 +115,7 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 	case c.closed:
 		g.settle(false)
 		return nil, wrap("adopt", m.key(), ErrClosed)
+	// It ended before its answer was processed, so it was nobody's here.
 	case g.phase == revoked || g.tooLate(answer, now):
 		g.settle(false)
 		return nil, &LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: LostExpired}
@@ -120,7 +126,7 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 	return l, nil
 }
 
-// notHere adds to an err that says that a hold is gone that it may never have been on this store.
+// notHere adds to err, which says that a hold is gone, that it may never have been on this store.
 func (c *Client) notHere(h driver.Handle, err error) error {
 	here := storeMark(c.opts.Store)
 	if h.Store == "" || here == "" || h.Store == here {

@@ -9,11 +9,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The contexts of questions to the engine, and calls that are repeated until they are answered (latches, conditions,
+// Resize, Adopt). Acquisitions have their own way to repeat: acquire_retry.go.
+
 // callContext is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the
 // user's context, with the client's, when it is told to, and after its time.
 //
-// Most questions are answered before anybody has to wait for that end in a select. So it costs nothing until a driver
-// asks for more than Err: then it becomes a context of package context.
+// Most questions are answered before anybody has to wait in a select for that end. So it costs no allocation until a
+// driver asks for more than Err: then it becomes a context of package context.
 type callContext struct {
 	user  context.Context //nolint:containedctx // it is a context; nil if there is no user's
 	base  context.Context //nolint:containedctx // the client's
@@ -27,7 +30,7 @@ type callContext struct {
 
 var _ context.Context = (*callContext)(nil)
 
-// Err says whether it has ended.
+// Err says whether it has ended, and why.
 func (x *callContext) Err() error {
 	x.mu.Lock()
 	underlying, ended := x.underlying, x.ended
@@ -45,17 +48,17 @@ func (x *callContext) Err() error {
 	return x.base.Err()
 }
 
-// Done is closed when it has ended.
+// Done returns a channel that is closed when it has ended. The first call makes a context of package context.
 func (x *callContext) Done() <-chan struct{} { return x.become().Done() }
 
-// Deadline tells none, although there may be one: a client library that kept to it by itself would give up an instant
-// before Err says why, and what ends because this call has ended must be known from everything else.
+// Deadline returns none, although there may be one. A client library that kept to it by itself would give up an instant
+// before Err says why. Callers must be able to tell the end of this call from every other error.
 func (x *callContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value is the user's.
+// Value returns the user's.
 func (x *callContext) Value(key any) any { return x.become().Value(key) }
 
-// become makes it a context of package context.
+// become makes it a context of package context, once.
 func (x *callContext) become() context.Context {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,7 +83,7 @@ func (x *callContext) become() context.Context {
 	return x.underlying
 }
 
-// end ends it, and gives back what it needed.
+// end ends it, and releases what it needed. It may be called more than once.
 func (x *callContext) end() {
 	x.mu.Lock()
 	x.ended = true
@@ -91,14 +94,14 @@ func (x *callContext) end() {
 	}
 }
 
-// setUser makes ctx the user's. It must not have become a context yet.
+// setUser makes ctx the user's. x must not have become a context of package context yet.
 func (x *callContext) setUser(ctx context.Context) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.user = ctx
 }
 
-// asking asks the engine something once. Close ends that, and then it is ErrClosed.
+// asking asks the engine something once, in the caller's goroutine. Close ends that, and then the error is ErrClosed.
 func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
 	bounded := callContext{user: ctx, base: c.asks}
 	defer bounded.end()
@@ -110,7 +113,8 @@ func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error
 }
 
 // persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is
-// over: so long a call may be repeated and be known for the same.
+// over. For so long the engine knows a repetition by its id (LatchCall.Horizon, Signal.Horizon). Each attempt takes at
+// most settleAttempt. It blocks meanwhile.
 func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
 	if err := c.checkOpen(); err != nil {
 		return err
@@ -126,26 +130,32 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		switch {
 		case err == nil:
 			return nil
+		// Close has begun.
 		case c.asks.Err() != nil && ctx.Err() == nil:
 			return wrap(op, key, ErrClosed)
+		// The caller's time is over; whether an earlier attempt was carried out may be unknown.
 		case ctx.Err() != nil:
 			return doubtful(op, key, errors.Join(ctx.Err(), err), doubt)
+		// The engine would say the same again.
 		case driver.Refusal(err) != nil:
 			return doubtful(op, key, err, doubt)
+		// So it would here.
 		case stays(err) && !errors.Is(err, context.Canceled):
 			return stayed(op, key, err, doubt)
+		// Later the engine may have forgotten the id, and a repetition would count twice.
 		case !time.Now().Before(end):
 			return doubtful(op, key, err, doubt)
 		}
 		doubt = doubt || leavesDoubt(err)
 		pausing := callContext{user: ctx, base: c.asks}
-		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
+		pause(&pausing, wait) // if it ends early, the next attempt does too and says why
 		pausing.end()
 	}
 }
 
-// stayed is the error of a call that the engine has refused for good. That it has refused a repetition says nothing of
-// an earlier attempt, which may have been carried out or may arrive yet. What is lost that one finds lost as well.
+// stayed returns the error of a call that the engine has refused for good. The refusal of a repetition says nothing of
+// an earlier attempt, which may have been carried out or may still arrive. Then the outcome is unknown. A loss is final
+// for every attempt.
 func stayed(op string, key driver.Key, err error, doubt bool) error {
 	if doubt && driver.IsDefinite(err) && !errors.Is(err, ErrClosed) {
 		return doubtful(op, key, err, doubt)

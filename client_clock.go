@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// instant is a reading of this process's monotonic clock: how long the client had existed. A hold keeps many of them,
-// and a time.Time is three times as large, most of it for a wall clock that nothing here may be judged by.
+// Instants of this process's monotonic clock, which everything in this package is judged by.
+
+// instant is a reading of this process's monotonic clock: for how long the client had existed. A hold keeps many of
+// them. A time.Time is three times as large, and most of it is a wall clock by which nothing here may be judged.
 type instant time.Duration
 
-// never comes after every instant.
+// never is later than every instant.
 const never instant = math.MaxInt64
 
-// plus is the instant d later.
+// plus returns the instant d later; never stays never.
 func (i instant) plus(d time.Duration) instant {
 	if i == never {
 		return never
@@ -21,17 +23,18 @@ func (i instant) plus(d time.Duration) instant {
 	return i + instant(d)
 }
 
-// since is how much later i is than from.
+// since returns how much later i is than from.
 func (i instant) since(from instant) time.Duration { return time.Duration(i - from) }
 
-// at turns what a driver says into an instant.
+// at turns a time from a driver, which has a monotonic reading, into an instant.
 func (c *Client) at(t time.Time) instant { return instant(t.Sub(c.born)) }
 
-// reading is the present instant. Judgements need [Client.now], which also notices that the machine was asleep.
+// reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
+// suspended.
 func (c *Client) reading() instant { return instant(time.Since(c.born)) }
 
-// time turns i into what users understand; never is the zero time. The wall clock's part is counted from the present
-// one and not from that of the client's first day: it may have been set since.
+// time turns i into a time.Time for users; never is the zero time. Its wall clock is computed from the present one, and
+// not from that at which the client began: the clock may have been set since.
 func (c *Client) time(i instant) time.Time {
 	if i == never {
 		return time.Time{}
@@ -40,7 +43,7 @@ func (c *Client) time(i instant) time.Time {
 	return now.Add(i.since(c.at(now)))
 }
 
-// pause waits for d and reports true, or false if ctx ended first.
+// pause waits for d and returns true, or false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

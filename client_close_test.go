@@ -261,7 +261,7 @@ func TestEngineTakesTheHoldBackBeforeTheAnswer_IsNotHeld(t *testing.T) {
 	})
 }
 
-// mute is an engine that answers no question.
+// mute is an engine that answers Look, Locks, Break and LatchCount only by the end of their context.
 type mute struct{ *hooks }
 
 func (mute) Look(ctx context.Context, _ driver.Key) (LockInfo, error) {
@@ -286,7 +286,7 @@ func (mute) LatchCount(ctx context.Context, _ driver.Key) (int64, error) {
 	return 0, ctx.Err()
 }
 
-// questions are calls that the engine is asked by once.
+// questions are the calls of a client that ask the engine once and do not wait for a lock.
 var questions = map[string]func(ctx context.Context, c *Client) error{
 	"Look":   func(ctx context.Context, c *Client) error { _, err := c.Look(ctx, KindMutex, "a"); return err },
 	"Leader": func(ctx context.Context, c *Client) error { _, err := c.Election("a", nil).Leader(ctx); return err },

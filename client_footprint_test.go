@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// instantly is an engine that grants everything at once and keeps nothing but how to tell of a loss, as every engine
-// has to. What a hold costs on it, it costs the core.
+// instantly is an engine that grants everything at once. It keeps only each request's Lost, as every engine has to. So
+// what a hold costs on it is the core's share.
 type instantly struct{ lost []func(LostReason, error) }
 
 func (d *instantly) Traits() driver.Traits {
@@ -69,7 +69,7 @@ func TestAHeldLock_IsSmall(t *testing.T) {
 	runtime.KeepAlive(d)
 }
 
-// heapInUse collects twice: the second time frees what the first only took out of pools.
+// heapInUse returns the bytes in use after two collections. The second frees what the first only took out of pools.
 func heapInUse() int {
 	runtime.GC()
 	runtime.GC()

@@ -1,16 +1,20 @@
 package interlock
 
-// lock takes Client.mu, which guards queues, grants, leases and the scheduler of the client. Under it nothing blocks,
-// and neither the driver's requests nor anything of the user is called.
+// Client.mu, and what is put off until it has been given up.
+
+// lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
+// it, and neither the driver nor the user's code is called under it: both may call back into the client. owner.mu is a
+// leaf, which may be taken under it.
 func (c *Client) lock() { c.mu.Lock() }
 
-// deferredCalls is what is put off until Client.mu has been given up.
+// deferredCalls is what is put off until Client.mu has been given up. Guarded by Client.mu.
 type deferredCalls struct {
-	cancels   []func() // of contexts; they come first, because holders are to stop
-	callbacks []func() // observers and loggers, which may be slow although they must not
+	cancels   []func() // of contexts, and releases behind them; they come first, because holders must stop
+	callbacks []func() // observers and loggers, which may be slow although they must not be
 }
 
-// cancelAfterUnlock has contexts cancelled as soon as Client.mu has been given up. The caller holds Client.mu.
+// cancelAfterUnlock has contexts cancelled with cause as soon as Client.mu has been given up: a cancellation runs the
+// user's functions (context.AfterFunc). The caller holds Client.mu.
 func (c *Client) cancelAfterUnlock(contexts []*leaseContext, cause error) {
 	c.deferred.cancels = append(c.deferred.cancels, func() {
 		for _, w := range contexts {
@@ -19,10 +23,12 @@ func (c *Client) cancelAfterUnlock(contexts []*leaseContext, cause error) {
 	})
 }
 
-// afterUnlock has f, which is not ours, called as soon as Client.mu has been given up. The caller holds Client.mu.
+// afterUnlock has f, which calls the user's code, called as soon as Client.mu has been given up. The caller holds
+// Client.mu.
 func (c *Client) afterUnlock(f func()) { c.deferred.callbacks = append(c.deferred.callbacks, f) }
 
-// unlock gives Client.mu up and then does what was put off. It is for goroutines of the user.
+// unlock gives Client.mu up and then does what was put off, in the caller's goroutine. It is for goroutines of the
+// user.
 func (c *Client) unlock() {
 	todo := c.take()
 	c.mu.Unlock()
@@ -30,14 +36,14 @@ func (c *Client) unlock() {
 	run(todo.callbacks)
 }
 
-// unlockInside is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals
-// and losses of others, so it gets a goroutine of its own.
+// unlockInside is unlock for the scheduler and for a driver's goroutines. A slow observer must not delay the renewals
+// and losses of other holds, so callbacks get a goroutine of their own.
 func (c *Client) unlockInside() {
 	todo := c.take()
 	if len(todo.callbacks) > 0 {
 		if !c.closed {
 			c.background.Go(func() { run(todo.callbacks) })
-		} else { // Close waits for nobody new
+		} else { // Close waits for no new goroutine
 			defer run(todo.callbacks)
 		}
 	}
@@ -45,6 +51,7 @@ func (c *Client) unlockInside() {
 	run(todo.cancels)
 }
 
+// take empties the list of what was put off. The caller holds Client.mu.
 func (c *Client) take() deferredCalls {
 	todo := c.deferred
 	c.deferred = deferredCalls{}
@@ -57,7 +64,7 @@ func run(todo []func()) {
 	}
 }
 
-// now reads the monotonic clock, and notices if the machine was asleep. The caller holds Client.mu.
+// now returns the present instant, and notices if the machine was suspended. The caller holds Client.mu.
 func (c *Client) now() instant {
 	now := c.reading()
 	if c.watching {

@@ -8,10 +8,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an
-// error say so; the others panic with the same words.
+// What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
+// error say so; the others panic with the same words. Every exported method begins with one of these checks.
 
-// noCopy makes go vet (copylocks) report copies of a struct that has it as a field.
+// noCopy makes go vet (copylocks) report copies of a struct that has it as a field. It has no size.
 type noCopy struct{}
 
 // Lock is what go vet looks for.
@@ -34,7 +34,7 @@ var (
 	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
 )
 
-// given says that a context is missing.
+// given returns an error for a nil context.
 func given(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -42,14 +42,14 @@ func given(ctx context.Context) error {
 	return nil
 }
 
-// mustBe panics with what is wrong, for methods that have no error to return.
+// mustBe panics with err, for methods that have no error to return.
 func mustBe(err error) {
 	if err != nil {
 		panic(err.Error())
 	}
 }
 
-// made says why c cannot be used, as the others of that name do.
+// made says why c cannot be used, or returns nil. The other types have a method of the same name.
 func (c *Client) made() error {
 	if c == nil || c.d == nil {
 		return errNoClient
@@ -57,7 +57,7 @@ func (c *Client) made() error {
 	return nil
 }
 
-// made also reports what was wrong with the name or the options.
+// made also returns what was wrong with the name or the options.
 func (m *Mutex) made() error {
 	if m == nil || m.p == nil {
 		return errNoMutex
@@ -68,7 +68,7 @@ func (m *Mutex) made() error {
 	return m.c.made()
 }
 
-// in is how the lock is asked for in that mode.
+// in returns the lock in that mode, or one whose first call fails if m was not made by a client.
 func (m *RWMutex) in(mode driver.Mode) *Mutex {
 	if m == nil || m.modes[mode].p == nil {
 		return &Mutex{p: &params{err: errNoRWMutex}}
@@ -118,7 +118,7 @@ func (l *MultiLease) made() error {
 	return nil
 }
 
-// made also refuses a copy: it would take no part in what becomes of the hold.
+// made also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
 func (l *Lease) made() error {
 	switch {
 	case l == nil || l.m == nil:
@@ -130,7 +130,7 @@ func (l *Lease) made() error {
 	return nil
 }
 
-// ready is made together with the context of a call.
+// ready is made, together with the context of a call.
 func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
 	if made != nil {
 		return made
@@ -138,6 +138,7 @@ func ready(made error, ctx context.Context) error { //nolint:revive // what is w
 	return given(ctx)
 }
 
+// checkOpen returns ErrClosed once Close has begun.
 func (c *Client) checkOpen() error {
 	c.lock()
 	defer c.unlock()

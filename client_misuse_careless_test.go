@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// What a careless caller gives is told in a sentence: nothing panics, nothing is taken, and nothing stays behind.
+// A careless call returns an error that says in a sentence what is wrong. Nothing panics, nothing is taken, and nothing
+// stays behind.
 func TestCarelessCalls_GetAnErrorThatSaysWhatIsWrong(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		m := c.Mutex("a", nil)
@@ -67,7 +68,7 @@ func TestCarelessCalls_GetAnErrorThatSaysWhatIsWrong(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// failing is an engine whose list fails.
+// failing is an engine whose Locks yields an error.
 type failing struct{ *hooks }
 
 func (*failing) Locks(_ context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
@@ -94,7 +95,7 @@ func TestLocks_OnAnEngineThatDoesNotAnswer_SaysSoOnce(t *testing.T) {
 	})
 }
 
-// What others call themselves cannot break the lines of this process's log.
+// Owners and clients choose their own names. A name with a line feed must not break the lines of another process's log.
 func TestHeldError_IsOneLine(t *testing.T) {
 	d := memlock.New(nil)
 	defer func() { _ = d.Close() }()

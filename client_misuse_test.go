@@ -62,7 +62,7 @@ func TestACopyOfALease_SaysThatItIsOne(t *testing.T) {
 	})
 }
 
-// calls are all that takes a context, each on what its maker says.
+// calls are all methods that take a context. of returns the value of that kind on which each is called.
 func calls(ctx context.Context, of func(kind string) any) map[string]func() error {
 	client := func() *Client { return of("Client").(*Client) }
 	fn := func(context.Context) error { return nil }
@@ -128,7 +128,7 @@ func panicked(f func()) error {
 	return nil
 }
 
-// first2 is the first error of a sequence.
+// first2 returns the first error of a sequence.
 func first2[T any](seq func(func(T, error) bool)) (first error) {
 	seq(func(_ T, err error) bool {
 		first = err
@@ -213,7 +213,7 @@ func TestWhatNobodyHasMade_SaysWhoMakesIt(t *testing.T) {
 			all["MultiLease.Leases"] = func() error { return panicked(func() { multi.Leases() }) }
 			all["MultiLease.Lost"] = func() error { return panicked(func() { multi.Lost() }) }
 			for method, call := range all {
-				if method == "WithOwner" || method == "OwnerFrom" || method == "AssertHeld" { // these are nobody's
+				if method == "WithOwner" || method == "OwnerFrom" || method == "AssertHeld" { // functions
 					continue
 				}
 				err := call()

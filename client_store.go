@@ -8,7 +8,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// storeOf names the store that a URL leads to: without user, password and whatever says how to talk to it.
+// The name of the store, and with it the one order in which every process takes several locks (multi.go).
+
+// storeOf names the store that a URL leads to: without user and password, and without what only says how to talk to it.
+// Two processes with equivalent URLs must get the same name.
 func storeOf(raw string) string {
 	u, err := driver.ParseURL(raw)
 	if err != nil {
@@ -17,14 +20,15 @@ func storeOf(raw string) string {
 	hosts := slices.Clone(u.Hosts)
 	slices.Sort(hosts)
 	parts := []string{u.Scheme, strings.Join(hosts, ","), u.Path}
-	for _, key := range []string{"db", "prefix", "table"} { // what divides one server into several stores
+	// These keys divide one server into several stores.
+	for _, key := range []string{"db", "prefix", "table"} {
 		parts = append(parts, u.Query.Get(key))
 	}
 	return strings.Join(parts, "|")
 }
 
-// compare orders mutexes in the same way in every process: by name, and where several stores have a mutex of the same
-// name, by the store. So what a store is called matters for those alone.
+// compare orders mutexes in the same way in every process: by name, and mutexes of the same name by their store. So the
+// name of a store matters only where several stores have a lock of the same name.
 func compare(a, b *Mutex) int {
 	return cmp.Or(
 		cmp.Compare(a.name, b.name),

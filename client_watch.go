@@ -8,25 +8,29 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Hints that something may have changed, for those who watch without holding: Election.Observe (election_observe.go)
+// and Latch.Wait (latch.go). A hint says when to look, never what there is.
+
 const (
 	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	lookOften = time.Second
 	// lookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody
-	// waited. Before it can have ended nothing is to be seen, so who watches a leader looks when its lease, as it was
-	// last seen, is over.
+	// waited. Nothing is to be seen before the lease can have ended. So whoever watches a leader looks when the
+	// leader's lease, as last seen, is over.
 	lookSeldom = 15 * time.Second
-	// lookRarely is the longest: a message can be lost, in spite of all.
+	// lookRarely is the longest pause: a message can be lost in spite of everything.
 	lookRarely = time.Minute
 )
 
-// changes are the hints that something may have changed.
+// changes are the hints about one key.
 type changes struct {
-	hints  chan struct{} // has one place; a hint that is not taken in yet counts for all that follow
-	failed chan struct{} // closed when no more hints will come
-	end    context.CancelFunc
+	hints  chan struct{} // has one place: a hint that has not been taken counts for all that follow
+	failed chan struct{} // closed by the watching goroutine when no more hints will come
+	// ends the goroutine and waits for it
+	end context.CancelFunc
 }
 
-// watchFor begins to watch key, if the engine can. The goroutine ends with ctx or stop.
+// watchFor begins to watch key, if the engine can. The goroutine ends with ctx or with stop, which the caller calls.
 func (c *Client) watchFor(ctx context.Context, key driver.Key) *changes {
 	w := &changes{hints: make(chan struct{}, 1), failed: make(chan struct{}), end: func() {}}
 	watcher, can := c.d.(driver.Watcher)
@@ -40,12 +44,12 @@ func (c *Client) watchFor(ctx context.Context, key driver.Key) *changes {
 	go func() { // ends with ctx or stop
 		defer close(done)
 		defer close(w.failed)
-		_ = watcher.Watch(watching, key, w.hint) // then we look often
+		_ = watcher.Watch(watching, key, w.hint) // after an error we look often
 	}()
 	return w
 }
 
-// hint says that something may have changed. It does not block.
+// hint says that something may have changed. It does not block, because the driver calls it.
 func (w *changes) hint() {
 	select {
 	case w.hints <- struct{}{}:
@@ -53,11 +57,11 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one: at the given instant, within the bounds of lookSeldom
-// and lookRarely. It reports false when ctx has ended.
+// next waits for a hint, or until it is time to look without one. That is at the instant at, but no earlier than
+// lookSeldom and no later than lookRarely from now. It returns false when ctx has ended.
 func (w *changes) next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
-	wait -= rand.N(wait / 4) // who was told of the same change would look at the same moment
+	wait -= rand.N(wait / 4) // spread: clients that were told of the same change would all look at once
 	select {
 	case <-failed:
 		wait, failed = lookOften, nil
@@ -75,7 +79,8 @@ func (w *changes) next(ctx context.Context, at time.Time) bool {
 	return true
 }
 
-// rarely is when to look again after a look that brought err, at what does not change without the engine's telling.
+// rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
+// so. That is soon after an error, and else after lookRarely.
 func rarely(err error) time.Time {
 	if err != nil {
 		return time.Time{}
@@ -83,5 +88,5 @@ func rarely(err error) time.Time {
 	return time.Now().Add(lookRarely)
 }
 
-// stop ends the watch and waits for its end.
+// stop ends the watch and waits for its goroutine.
 func (w *changes) stop() { w.end() }

@@ -9,8 +9,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Cond is the condition of a mutex, as sync.Cond is that of a sync.Mutex: who holds the mutex can give it up until
-// another says that something has changed. Each mutex has one; all Conds of it are the same. It is safe for concurrent
+// Conditions: a second queue beside that of a mutex. cond_wait.go has the steps of a wait; docs/adr/0025 the decision.
+
+// Cond is the condition of a mutex, as sync.Cond is that of a sync.Mutex: Wait releases the mutex and blocks until
+// another owner signals. Each mutex has one condition; all Conds of a mutex are the same. It is safe for concurrent
 // use. The zero value cannot be used.
 //
 //	for lease.Err() == nil && !ready() {
@@ -21,15 +23,15 @@ import (
 //		lease = next
 //	}
 //
-// Ask in a loop, as here: between the signal and the return of Wait another may have had the mutex.
+// Check in a loop, as here: between the signal and the return of Wait another owner may have had the mutex.
 type Cond struct {
 	_   noCopy
 	m   *Mutex
 	err error // reported by the first call
 }
 
-// Cond returns the condition of m, which must be a mutex of this client. It asks no engine; an engine without
-// conditions is reported by its first call.
+// Cond returns the condition of m, which must be a mutex of this client. It asks no engine. A mutex that is nil or
+// another client's, and an engine without conditions (ErrUnsupported), are reported by its first call.
 func (c *Client) Cond(m *Mutex) *Cond {
 	if m == nil {
 		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
@@ -51,28 +53,28 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	return cond
 }
 
-// Wait gives l up and waits for a signal, in one step, so that no signal falls in between; then it takes the mutex
-// again and returns the new hold, of the same owner and with a larger token. l ends as though it had been unlocked: use
-// the contexts of the new hold. A hold that the caller has beside l, by re-entry, is ErrNested; an l that is not a live
-// hold of this mutex is ErrNotHeld.
+// Wait gives l up and waits for a signal, in one step, so that no signal falls in between. Then it takes the mutex
+// again and returns the new hold, which has the same owner and a larger token. l ends as if it had been unlocked: use
+// the contexts of the new hold. If the caller has another hold beside l, by re-entry, the error is ErrNested. If l is
+// not a live hold of this mutex it is ErrNotHeld.
 //
-// A call that is wrong in itself changes nothing, and an l that was held is held still. Its errors are ErrNested,
-// ErrNotHeld, that of a nil ctx or of an l that nobody has made, and what [Client.Cond] leaves to the first call: a
-// mutex that is nil, another client's or badly named, or an engine without conditions (ErrUnsupported). After every
-// other error nothing is held.
+// A call that is wrong in itself changes nothing, and an l that was held is still held. Its errors are ErrNested,
+// ErrNotHeld, and that of a nil ctx or of an l that nobody has made. [Client.Cond] leaves further ones to the first
+// call. They are for a mutex that is nil, another client's or badly named, and for an engine without conditions
+// (ErrUnsupported). After every other error nothing is held.
 //
-// A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and gives it up and begins to wait
-// then. So who wants to say that something has changed, under the mutex, still comes after that. The LockDelay of a
-// hold that the caller had beside l and has lost is kept in the same way. A hold beside which another was abandoned
-// cannot be given up, because the lock is to run out by itself: that is ErrNested too; see [Lease.Abandon].
+// A MinHold is kept. Wait goes on holding l until it is over, renewed as before, and only then gives it up and begins
+// to wait. Nobody can signal under the mutex before that, so no signal is missed. The LockDelay of a hold that the
+// caller had beside l and has lost is kept in the same way. A hold beside which another was abandoned cannot be given
+// up, because the lock is to run out by itself: that is ErrNested too. See [Lease.Abandon].
 //
-// ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next who
-// waits. ctx may be one that [Lease.Context] has made of l: that ends when l is given up, so the wait follows the
-// context that it was made from. One made from that in turn, as by [context.WithTimeout], ends with it, and Wait
-// returns an error that says so; make it from the parent of l's contexts instead.
+// ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next
+// waiter. ctx may be one that [Lease.Context] has made of l. That ends when l is given up, so the wait follows the
+// context that it was made from. A context made from that in turn, as by [context.WithTimeout], ends with l, and Wait
+// returns an error that says so. Make it from the parent of l's contexts instead.
 //
-// Wait survives broken connections; if the engine has lost its place, it goes on as though a signal had come. It costs
-// two round trips and a message, and a round trip a second while it lasts.
+// Wait survives broken connections. If the engine has lost its place, it goes on as if a signal had come. It costs two
+// round trips and a message, and one round trip a second while it lasts.
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	if err := ready(c.made(), ctx); err != nil {
 		return nil, err
@@ -100,11 +102,11 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	return w.granted(ctx, answer)
 }
 
-// Signal wakes the one who has waited for the longest, if anybody waits. The caller need not hold the mutex. See
-// [Latch.Set] for repetitions and errors; it costs one round trip.
+// Signal wakes the wait that has lasted longest, if there is one. The caller need not hold the mutex. See [Latch.Set]
+// for repetitions and errors; it costs one round trip.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, "signal", false) }
 
-// Broadcast wakes everybody who waits; they get the mutex one after the other. Otherwise it is like Signal.
+// Broadcast wakes all waits; they get the mutex one after the other. Otherwise it is like Signal.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, "broadcast", true) }
 
 func (c *Cond) signal(ctx context.Context, op string, all bool) error {

@@ -47,7 +47,7 @@ func woken(t *testing.T, who string, ch <-chan outcome) *Lease {
 	return got.lease
 }
 
-// What Wait says of its errors: a call that is wrong in itself leaves the hold as it was.
+// The doc comment of Wait promises that a call which is wrong in itself leaves the hold as it was.
 func TestCondWait_ThatIsWrongInItself_ChangesNothing(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -266,7 +266,8 @@ func TestCond_LostReplies_NeitherLoseNorDoubleASignal(t *testing.T) {
 		mustUnlock(t, woken(t, "one", one))
 		still(t, "two", two)
 
-		// Who waits loses the answer that tells of the signal: it has nothing then, and the signal goes on.
+		// The answer that tells the waiter of the signal is lost. The waiter has nothing then, and the signal must go
+		// on to the next.
 		control.Rules(faulty.Rule{Op: faulty.CondWait, Drop: faulty.Reply})
 		three, _ := park(t, t.Context(), bad)
 		if err := condOf(good).Signal(t.Context()); err != nil { // two's

@@ -9,35 +9,41 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The steps of Cond.Wait: end the old hold, wait for the signal, make the answer a new hold. An anonymous owner's hold
+// ends here before the request is sent, because nothing can refuse it. A named owner's ends when the engine has said
+// that it waits, because only the engine knows that owner's other holds.
+
 // condWait is one Wait under way.
 type condWait struct {
 	c    *Client
-	old  *Lease // what is given up
-	new  *Lease // what is to come
+	old  *Lease // the hold that is given up
+	new  *Lease // the hold that is to come
 	g    *grant // of new
 	r    driver.Request
-	give *driver.Release
+	give *driver.Release // of old: the engine ends it in the step in which r begins to wait
 	at   instant
 
 	// Guarded by Client.mu.
 	gone   bool       // old has ended in this process
-	waited bool       // the engine has said that it waits for a signal
+	waited bool       // the engine has said that r waits for a signal
 	loss   *LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// begin prepares the wait, when l is not to be kept from others any more. If ctx ends before that, l is unlocked.
+// begin prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
+// before that, l is unlocked.
 func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 	for {
 		w, cooldown, err := c.prepare(l)
 		switch {
-		case errors.Is(err, ErrClosed): // and Close may wait for something before it gives l back
+		case errors.Is(err, ErrClosed): // Close may wait for something else before it releases l
 			return nil, joined(err, l.yield(ctx))
 		case cooldown == 0 || err != nil:
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
 		forget := context.AfterFunc(c.m.c.asks, cancel)
-		over := pause(l.Context(bounded), cooldown) // or l has ended, or the client, which prepare sees
+		// The pause also ends if l ends, or with the client; prepare then says which.
+		over := pause(l.Context(bounded), cooldown)
 		forget()
 		cancel()
 		if !over && ctx.Err() != nil {
@@ -46,7 +52,7 @@ func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 	}
 }
 
-// yield is Unlock of what may have ended meanwhile, which is no error then.
+// yield is Unlock of a hold that may have ended meanwhile, which is no error then.
 func (l *Lease) yield(ctx context.Context) error {
 	if err := l.Unlock(ctx); !errors.Is(err, ErrReleased) {
 		return err
@@ -54,9 +60,9 @@ func (l *Lease) yield(ctx context.Context) error {
 	return nil
 }
 
-// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has.
-// It counts the wait as background and as one of its owner's. If l is to be kept from others for a cooldown, it says so
-// and does nothing else.
+// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends with the
+// engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
+// cooldown, prepare returns what is left of it and does nothing else.
 func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error) {
 	cl := c.m.c
 	cl.lock()
@@ -82,6 +88,7 @@ func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error
 	w.r.Lost = w.g.lostByEngine
 	cl.background.Add(1)
 	l.owner.waits.Add(1)
+	// The engine may refuse with ErrNested. Until it has answered, l is only marked: see condWait.overtaken.
 	if l.owner.named {
 		l.endListeners().condWait = w
 	} else {
@@ -96,7 +103,7 @@ func (w *condWait) over() {
 	w.c.background.Done()
 }
 
-// mayWait says why l cannot be given up for a wait. The caller holds Client.mu.
+// mayWait says why l cannot be given up for a wait, or returns nil. The caller holds Client.mu.
 func (l *Lease) mayWait(now instant) error {
 	l.check(now)
 	switch err := l.ended(); {
@@ -123,7 +130,8 @@ func (l *Lease) hasOthers() bool {
 	return l.owner.first(l.m.c, l.m.key(), func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
 }
 
-// giveUp ends the old hold in this process. The caller holds Client.mu.
+// giveUp ends the old hold in this process. It may be called when the hold has ended already. The caller holds
+// Client.mu.
 func (w *condWait) giveUp(now instant) {
 	w.gone = true
 	if w.old.ended() == nil {
@@ -135,16 +143,17 @@ func (w *condWait) giveUp(now instant) {
 	w.old.owner.remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// overtaken ends the old hold, which is lost by what this process knows, while the engine is asked to end it. Its owner
-// has given it up, so nobody has lost anything: most likely the engine has ended it, and its answer is on the way. If
-// not, Wait says what has become of it. The caller holds Client.mu.
+// overtaken ends the old hold as released although this process finds it lost, while the engine is asked to end it. Its
+// owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on the
+// way; if not, Wait reports what became of it. The caller holds Client.mu.
 func (w *condWait) overtaken(lost *LostError) {
 	w.loss, w.gone = lost, true
 	w.old.release(w.c.now())
 	w.c.afterUnlock(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
 }
 
-// parked takes in that the engine has ended the old hold: those who wait for it in this process ask now.
+// parked is called by the driver, in any goroutine, when the engine has ended the old hold. Waiters of this process ask
+// the engine from then on: before, it still counted the lock as held.
 func (w *condWait) parked() {
 	w.c.lock()
 	defer w.c.unlockInside()
@@ -153,8 +162,8 @@ func (w *condWait) parked() {
 	w.c.askFor(w.old.m)
 }
 
-// failed has both parts of the wait settled, and says what err means. The outcome of one that ErrNested has refused is
-// known.
+// failed settles both parts of the wait, unless the outcome is known because the engine refused with ErrNested, and
+// returns what err means.
 func (w *condWait) failed(ctx context.Context, err error, ended bool) error {
 	key := w.r.Key
 	w.c.lock()
@@ -168,7 +177,7 @@ func (w *condWait) failed(ctx context.Context, err error, ended bool) error {
 	w.g.settle(true)
 	w.c.askFor(w.old.m)
 	switch {
-	case errors.Is(err, ErrNested) && w.loss != nil: // it is as it was, except that it is lost
+	case errors.Is(err, ErrNested) && w.loss != nil: // everything is as it was, except that the hold is lost
 		return w.loss
 	case ctx.Err() != nil && !w.waited && errors.Is(err, ErrUnavailable):
 		return unavailable("wait for the condition of", key, errors.Join(w.old.endedWith(ctx), err))
@@ -187,11 +196,11 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	c := w.c
 	c.lock()
 	now := c.now()
-	if !w.gone { // the engine has not said so, but then it has
+	if !w.gone { // the engine has not called parked, but it has ended the hold
 		w.giveUp(now)
 	}
 	if c.closed || w.g.phase == revoked || w.g.tooLate(answer, now) {
-		w.g.settle(true) // so that the signal goes on
+		w.g.settle(true) // an undo, so that the signal goes on to the next waiter
 		defer c.unlock()
 		if c.closed {
 			return nil, wrap("wait for the condition of", w.r.Key, ErrClosed)
@@ -199,10 +208,10 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 		return nil, &LostError{Kind: w.r.Kind, Name: w.r.Name, Token: answer.Token, Reason: LostExpired}
 	}
 	if old := c.passing(w.new.m); old != nil {
-		old.alone = true // the engine gave the lock to us, so that one is over although nobody has told us yet
+		old.alone = true // its loss has not been reported yet, but the engine gave the lock to w
 	}
 	w.g.taken(answer, now)
-	w.g.alone = true // who stands in line here is in the engine's queue already
+	w.g.alone = true // waiters of this process are in the engine's queue already
 	w.g.admit(w.new, w.at, now, false)
 	w.g.admitOthers()
 	c.unlock()

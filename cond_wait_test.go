@@ -16,7 +16,7 @@ func waitLater(ctx context.Context, c *Client, l *Lease) <-chan outcome {
 	return later(func() (*Lease, error) { return condOf(c).Wait(ctx, l) })
 }
 
-// mustSignal signals when all that is under way has settled.
+// mustSignal signals once all other goroutines of the bubble are blocked.
 func mustSignal(t *testing.T, c *Client) {
 	t.Helper()
 	synctest.Wait()
@@ -133,7 +133,7 @@ func TestCond_AHoldBesideAnAbandonedOne_CannotBeGivenUp(t *testing.T) {
 	}
 }
 
-// slowParking is an engine whose word that a hold has been given up comes late.
+// slowParking is an engine that calls parked late: the hold has been given up for a while by then.
 type slowParking struct {
 	*hooks
 	late time.Duration
@@ -185,7 +185,7 @@ func TestCond_OfANamedOwner_IsNoLoss_ThoughTheWordThatItWaitsComesLate(t *testin
 	}
 }
 
-// refusing is an engine that is asked for a wait, and answers when it is told to.
+// refusing is an engine whose CondWait returns when the test says so, with the error that the test gives.
 type refusing struct {
 	*hooks
 	answer chan error
@@ -284,7 +284,7 @@ func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd(t *testing.T) {
 	})
 }
 
-// The same of named owners of two clients: no list of the engine's tells who waits for a condition.
+// The same for named owners of two clients: the engine's lists do not tell who waits for a condition.
 func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd_OverClients(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other, mine := peer(t, h, nil), WithOwner(t.Context(), "one")
@@ -306,7 +306,8 @@ func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd_OverClients(t *testing
 	})
 }
 
-// What docs/limits/common.md says: only the engine knows when a signal has come, and it does not know anonymous owners.
+// A limit that docs/limits/common.md tells: only the engine knows when a signal has come, and it does not know
+// anonymous owners.
 func TestCond_WhoIsWoken_WaitsForAnotherGoroutineOfItsAnonymousOwner(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {

@@ -11,26 +11,30 @@ import (
 )
 
 // Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
-// its way. A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a
-// while apart, with the same waits and the same acquisitions: then nobody of them has moved.
+// its way. The scheduler runs the search, under Client.mu, only while somebody waits who holds something, or may. What
+// it finds must be there twice, half a second apart, with the same waits and the same acquisitions: then none of them
+// has moved. deadlock_local.go makes the graph, deadlock_graph.go searches it, and deadlock_remote.go does the same
+// over several clients. docs/adr/0023 has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
-// waitGraph. If one of them can end well, that goroutine may give back what the others wait for. What else an owner
-// does is not known: one whose goroutines share it, and of which one waits while another works and would give back the
-// lock in time, looks like one that only waits. Pools of workers that take permits are like that, so permits count as
-// stuck only if their owner has them by one hold and waits once. What is waited for behind others, or held by another
-// client, is not looked at here: those who wait so count as free. For these see remoteDetector.
+// waitGraph. If one of its waits can end well, that goroutine may give back what the others wait for. What else an
+// owner does is not known. An owner whose goroutines share it looks like one that only waits, although one of them
+// works and would give the lock back in time. Pools of workers that take permits are like that. So permits count as
+// stuck only if their owner has them by one hold and waits once.
+//
+// What is waited for behind others, or held by another client, is not looked at here: owners that wait so count as
+// free.
 
 const (
-	// searchAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by
-	// then.
+	// searchAfter is how long a wait lasts before the first search, and the pause between two. Nearly all waits are
+	// over by then.
 	searchAfter = 500 * time.Millisecond
 )
 
-// deadlockDetector is the search's part of a client. Guarded by Client.mu.
+// deadlockDetector is the state of the search. Guarded by Client.mu.
 type deadlockDetector struct {
-	at     instant              // when to look next; never if there is no need
-	seen   seenFacts[localFact] // what the last look found
+	at     instant              // when to search next; never if nobody is suspicious
+	seen   seenFacts[localFact] // what the last search found
 	remote remoteDetector
 }
 
@@ -48,19 +52,22 @@ type localHold struct {
 	mode  driver.Mode
 }
 
-// localFact is a wait and what is in its way: the same as long as neither has moved.
+// localFact is a wait and what is in its way. It is comparable, and the same as long as neither has moved: pass changes
+// when the grant goes to another owner.
 type localFact struct {
 	w    *waiter
 	g    *grant
 	pass int32
 }
 
+// localFactOf returns the fact that o is in the way of w.
 func localFactOf(w *blockedWait[*waiter, localHold], o *obstacle[localHold]) localFact {
 	return localFact{w.what, o.what.g, o.what.pass}
 }
 
-// suspectDeadlock has the search look soon if o, who begins to wait or waits on while it gets something, may be part of
-// a deadlock: who holds nothing, and waits for nothing else, is in nobody's way. The caller holds Client.mu.
+// suspectDeadlock has the search run soon if o may be part of a deadlock. It is called when o begins to wait, and when
+// it gets something while it waits. An owner that holds nothing and waits for nothing else is in nobody's way; a named
+// one may hold something in another process. The caller holds Client.mu.
 func (c *Client) suspectDeadlock(o *owner) {
 	if c.deadlocks.at < never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
 		return
@@ -69,7 +76,8 @@ func (c *Client) suspectDeadlock(o *owner) {
 	c.wakeBy(c.deadlocks.at)
 }
 
-// look searches if it is time to, and returns when to look next. The caller holds Client.mu.
+// look searches if it is time to, and returns when to search next. It ends the wait of at most one owner, the last to
+// come: it has most likely done the least under its locks. The caller holds Client.mu.
 func (k *deadlockDetector) look(c *Client, now instant) instant {
 	if now < k.at {
 		return k.at
@@ -91,7 +99,7 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 	return k.at
 }
 
-// describeCycle tells the cycle from the victim on.
+// describeCycle tells the cycle in words, from the victim on.
 func describeCycle(found []localEdge, victim localEdge) string {
 	return describe(found, victim.blockedWait, func(s localEdge) (string, string) {
 		m := s.what.lease.m
@@ -100,7 +108,7 @@ func describeCycle(found []localEdge, victim localEdge) string {
 	})
 }
 
-// refuse ends the wait of w with err. The caller holds Client.mu.
+// refuse ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Client.mu.
 func (w *waiter) refuse(err error) {
 	if w.own != nil {
 		w.leave()
@@ -111,7 +119,7 @@ func (w *waiter) refuse(err error) {
 	w.q.remove(w)
 }
 
-// describe tells a cycle from the wait of the victim on. says returns who waits, and for what and whom.
+// describe tells a cycle in words, from the wait of the victim on. says returns who waits, and for what and whom.
 func describe[W, H any](
 	found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string),
 ) string {
@@ -129,7 +137,7 @@ func describe[W, H any](
 	return b.String()
 }
 
-// waitsFor says what somebody waits for.
+// waitsFor says in words what somebody waits for.
 func waitsFor(key driver.Key, shared bool) string {
 	switch {
 	case key.Kind == driver.KindSemaphore:
@@ -143,7 +151,7 @@ func waitsFor(key driver.Key, shared bool) string {
 	}
 }
 
-// deadlockError says who waits for whom.
+// deadlockError is the error of the victim: it says who waits for whom.
 type deadlockError struct {
 	key   driver.Key
 	cycle string

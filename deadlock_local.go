@@ -8,16 +8,19 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// mostInTheWay bounds how many holds are looked at that are in the way of one wait, so that a crowd of readers which
-// waits for another such crowd does not keep the client from its work.
+// The graph of what this client knows: its waiters, its grants and its owners (deadlock_graph.go searches it).
+
+// mostInTheWay bounds how many holds in the way of one wait are looked at. Otherwise a crowd of readers that waits for
+// another such crowd would keep Client.mu for the product of both. An obstacle that is left out can only hide a
+// deadlock, not invent one.
 const mostInTheWay = 64
 
-// waiterSet is everybody of a client who waits.
+// waiterSet is everybody of a client who waits, at one instant.
 type waiterSet struct {
 	owners     map[*owner]*waitingOwner
-	suspicious bool // somebody of them holds something, has a name, or waits twice
-	named      bool // somebody has a name
-	holds      bool // somebody has a name and holds something in this process
+	suspicious bool // one of them holds something, has a name, or waits twice: a search may find something
+	named      bool // one of them has a name
+	holds      bool // one of them has a name and holds something in this process
 }
 
 // waitingOwner is an owner who waits.
@@ -25,11 +28,11 @@ type waitingOwner struct {
 	o     *owner
 	node  int // its number in the graph
 	waits []*waiter
-	free  bool // it may get on, for what this client knows
+	free  bool // it may get on, as far as this client knows
 }
 
-// remotePause is how long a wait lasts before the engine is asked who else waits; no time if it is not to be. A named
-// owner that holds nothing here may hold something in another process, but few do.
+// remotePause returns how long a wait lasts before the engine is asked who else waits; 0 means never. A named owner
+// that holds nothing here may hold something in another process, but few do, so it waits longest.
 func (c *waiterSet) remotePause() time.Duration {
 	switch {
 	case c.holds:
@@ -56,11 +59,11 @@ func (c *Client) waiterSet() *waiterSet {
 		q.waiters.each(func(w *waiter) { note(w, false) })
 	}
 	for w := range c.alone {
-		note(w, w.own.r.Try)
+		note(w, w.own.r.Try) // a try ends by itself, so its owner is free
 	}
 	for o, p := range all.owners {
 		n, holds := len(p.waits), o.holdsAny()
-		p.free = p.free || int(o.waits.Load()) > n // it waits by another client too, or for a condition
+		p.free = p.free || int(o.waits.Load()) > n // it also waits by another client, or for a condition
 		all.suspicious = all.suspicious || o.named || n > 1 || holds
 		all.named = all.named || o.named
 		all.holds = all.holds || o.named && holds
@@ -68,7 +71,8 @@ func (c *Client) waiterSet() *waiterSet {
 	return all
 }
 
-// waitGraph returns who of them waits for whom. The caller holds Client.mu.
+// waitGraph returns who of them waits for whom. Nodes are in the order of the owners' names and waits in the order in
+// which they began, so that two searches number them alike. The caller holds Client.mu.
 func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	waiting := make([]*waitingOwner, 0, len(all.owners))
 	shared := make(map[driver.Key][]obstacle[localHold])
@@ -95,9 +99,9 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	return g
 }
 
-// sharedBy adds to shared what p has of the locks that are its keys. Permits that p has by several holds, or beside
-// which it waits for more than one thing, are left out: it has several goroutines then, and one of them may give the
-// permits back. The caller holds Client.mu.
+// sharedBy adds to shared what p has of the locks that are its keys. It leaves out permits that p has by several holds,
+// or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
+// back. The caller holds Client.mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[localHold]) {
 	if len(shared) == 0 {
 		return
@@ -118,8 +122,8 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 	}
 }
 
-// waitOf returns what w of p waits for. If what is in its way is nobody's who waits too, nothing is. The caller holds
-// Client.mu.
+// waitOf returns what w of p waits for. Only holds of owners that wait themselves are obstacles: any other owner may
+// get on. The caller holds Client.mu.
 func (c *Client) waitOf(
 	p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]obstacle[localHold],
 ) *blockedWait[*waiter, localHold] {
@@ -146,12 +150,13 @@ func (c *Client) waitOf(
 	return wants
 }
 
-// excludes reports whether two modes of a read/write lock cannot be held side by side by two owners.
+// excludes reports whether two owners cannot hold a read/write lock in these two modes side by side.
 func excludes(a, b driver.Mode) bool {
 	return a == driver.Exclusive || b == driver.Exclusive || a == driver.Upgradeable && b == driver.Upgradeable
 }
 
-// holderFor returns what w waits for, a mutex, if another owner of this client holds it. The caller holds Client.mu.
+// holderFor returns the grant that is in the way of w, if w waits for a mutex that another owner of this client holds.
+// The caller holds Client.mu.
 func (c *Client) holderFor(w *waiter) *grant {
 	m := w.lease.m
 	if m.key().Kind != driver.KindMutex {
@@ -165,7 +170,8 @@ func (c *Client) holderFor(w *waiter) *grant {
 	return nil
 }
 
-// onAny returns the holds on locks of c that are among keys. It goes through the shorter of what o holds and the keys.
+// onAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
+// The caller holds Client.mu.
 func (o *owner) onAny(c *Client, keys map[driver.Key][]obstacle[localHold]) (found []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,30 +10,31 @@ import (
 )
 
 // Owners named by WithOwner that wait for each other, by one client or by several, as the engine lists them. Only such
-// owners are the same for everybody. A list is not a picture of one instant, so a cycle counts if two lists have it,
-// with the same tokens and the same waits: between the two all of them stood still. Every client that has a part in it
-// finds the same one to tell, and the client who waits there tells it.
+// owners are the same for every client. A list is not a picture of one instant. So a cycle counts if two lists have it,
+// with the same tokens and the same waits: between the two none of them moved. Every client that has a part in the
+// cycle finds the same victim, and the client in which the victim waits ends its wait. deadlock_remote_list.go makes
+// the graph of a list.
 
 const (
-	// remoteFirst and remoteMost are the pauses between looks that found nothing: a list costs the engine more the more
-	// it holds.
+	// remoteFirst and remoteMost are the shortest and the longest pause between two lists; each list that finds nothing
+	// doubles it. A list costs the engine more the more locks it has.
 	remoteFirst = time.Second
 	remoteMost  = 30 * time.Second
 	// listTimeout bounds one list.
 	listTimeout = 10 * time.Second
 )
 
-// remoteDetector is that search's part of a client. Guarded by Client.mu.
+// remoteDetector is the state of that search. Guarded by Client.mu.
 type remoteDetector struct {
 	at    instant               // when to ask next, at the earliest
-	first time.Duration         // the pause with which it began, for those who wait now
-	pause time.Duration         // to the next look; 0 if none is planned
-	busy  bool                  // the engine is being asked
+	first time.Duration         // the pause with which it began for those who wait now
+	pause time.Duration         // until the next list; 0 if none is planned
+	busy  bool                  // the engine is being asked: one list at a time
 	seen  seenFacts[remoteFact] // what the last list had
 }
 
-// look has the engine asked if it is time to: first is after how long a wait, or no time if nobody waits who has a
-// name. The caller holds Client.mu.
+// look has the engine asked if it is time to, in a goroutine of its own. first is after how long a wait, and 0 if no
+// named owner waits. The caller holds Client.mu.
 func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 	inspector, can := c.d.(driver.Inspector)
 	_, blind := c.traits.Lacking(driver.Waiters)
@@ -43,6 +44,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 		return
 	case !can || blind || f.busy:
 		return
+	// A new suspicion. The wait began searchAfter ago, because that is when the first search runs.
 	case f.pause == 0 || first < f.first:
 		f.first, f.pause, f.at = first, first, now.plus(first-searchAfter)
 		return
@@ -61,7 +63,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 	})
 }
 
-// takeList takes in what a list had. The caller holds Client.mu.
+// takeList processes what a list had. The caller holds Client.mu.
 func (f *remoteDetector) takeList(c *Client, g *remoteGraph, err error) {
 	f.pause = min(2*f.pause, remoteMost)
 	if err != nil {
@@ -77,6 +79,7 @@ func (f *remoteDetector) takeList(c *Client, g *remoteGraph, err error) {
 	if !told {
 		return
 	}
+	// By the engine's clock, and then by name: the same choice in every client.
 	victim := slices.MaxFunc(found, func(a, b remoteEdge) int {
 		return cmp.Or(a.what.since.Compare(b.what.since), cmp.Compare(a.what.owner, b.what.owner))
 	})
@@ -94,7 +97,7 @@ func (f remoteWait) is(w *waiter) bool {
 		w.own.r.Mode != driver.Exclusive == f.shared
 }
 
-// describeRemote tells the cycle from the victim on.
+// describeRemote tells the cycle in words, from the victim on.
 func describeRemote(found []remoteEdge, victim remoteEdge) string {
 	return describe(found, victim.blockedWait, func(s remoteEdge) (string, string) {
 		how := ", held by owner "

@@ -10,8 +10,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. It is of named owners: who waits
-// for others waits for nobody, as far as it is concerned.
+// The graph of what an engine lists: the named owners that wait, what is in their way, and who stands before them
+// (deadlock_remote.go asks for the list).
+
+// remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. Its nodes are the named owners
+// that wait. Every other owner may get on, as far as a list tells.
 type (
 	remoteGraph = waitGraph[remoteWait, remoteObstacle]
 	remoteEdge  = waitEdge[remoteWait, remoteObstacle]
@@ -25,11 +28,11 @@ type remoteWait struct {
 	since  time.Time
 }
 
-// remoteObstacle is what is in the way of a wait: a hold, or a wait that came before.
+// remoteObstacle is what is in the way of a wait: a hold, or a wait that came before it.
 type remoteObstacle struct {
 	owner string
 	token uint64    // of a hold
-	ahead bool      // it is a wait
+	ahead bool      // it is a wait and not a hold
 	since time.Time // of a wait
 }
 
@@ -39,24 +42,25 @@ type remoteFact struct {
 	by remoteObstacle
 }
 
+// remoteFactOf returns the fact that o is in the way of w.
 func remoteFactOf(w *blockedWait[remoteWait, remoteObstacle], o *obstacle[remoteObstacle]) remoteFact {
 	return remoteFact{w.what, o.what}
 }
 
-// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all
-// others.
+// mostAhead bounds how many waits before another are looked at: in a line of thousands each is behind all others.
 const mostAhead = 32
 
-// lockList is the locks of a list that named owners wait for.
+// lockList is the locks of a list for which named owners wait, while the graph is made of it.
 type lockList struct {
 	locks  []driver.LockInfo
-	waits  map[string]int // how many each owner has
-	number map[string]int // of each owner in the graph
-	free   map[string]bool
+	waits  map[string]int  // how many waits each owner has
+	number map[string]int  // the node of each owner
+	free   map[string]bool // owners that may get on whatever the others do
 	g      *remoteGraph
 }
 
-// remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled.
+// remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled. It blocks
+// for as long as the list takes, and holds no mutex.
 func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGraph, error) {
 	l := lockList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
 	for info, err := range inspector.Locks(ctx, "") {
@@ -74,7 +78,8 @@ func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGr
 	}
 	for name, n := range l.waits {
 		if o := names.known(name); o != nil && int(o.waits.Load()) > n {
-			l.free[name] = true // it waits for something else too: a condition, or a lock of another store
+			// It also waits for a condition, or for a lock of another store.
+			l.free[name] = true
 		}
 	}
 	l.draw()
@@ -82,7 +87,7 @@ func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGr
 	return l.g, nil
 }
 
-// draw makes the graph. Its order is the same for every client.
+// draw makes the graph, in an order that is the same for every client.
 func (l *lockList) draw() {
 	for n, owner := range slices.Sorted(maps.Keys(l.waits)) {
 		l.number[owner] = n
@@ -104,7 +109,7 @@ func (l *lockList) draw() {
 	}
 }
 
-// add adds the wait of one waiter.
+// add adds the wait of the waiter at place at of info, with its obstacles.
 func (l *lockList) add(info *driver.LockInfo, at int) {
 	w := info.Waiters[at]
 	wants := &blockedWait[remoteWait, remoteObstacle]{
@@ -115,7 +120,7 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	has := func(h driver.Holder) bool { return h.Named && h.Owner == w.Owner }
 	switch info.Kind {
 	case driver.KindMutex:
-		l.free[w.Owner] = l.free[w.Owner] || slices.ContainsFunc(info.Holders, has) // it is let in just now
+		l.free[w.Owner] = l.free[w.Owner] || slices.ContainsFunc(info.Holders, has) // it is just being let in
 	case driver.KindRWMutex:
 		l.free[w.Owner] = l.free[w.Owner] || w.Shared && slices.ContainsFunc(info.Holders, has)
 		l.behind(info, at, wants)
@@ -139,9 +144,10 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	}
 }
 
-// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a
-// while, if it has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not
-// tell, so that counts as a plain one. Permits count as Client.sharedBy says.
+// weighs returns how much a holder is in the way of a waiter. That is nothing if the hold is over and only keeps others
+// out for a while, or if both can be inside together. It is nothing, too, if its owner has no name, is the waiter's
+// own, or does not wait itself. A list does not tell an upgradeable read, so that counts as a plain one. Permits count
+// as Client.sharedBy says.
 func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
 	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&
@@ -160,7 +166,8 @@ func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waite
 	return h.Weight
 }
 
-// behind adds the named owners who wait before a waiter: it does not overtake them, whatever it waits for.
+// behind adds the named owners that wait before a waiter as obstacles: it does not overtake them, whatever it waits
+// for. Each alone makes the wait hopeless, so it weighs more than the wait has to spare.
 func (l *lockList) behind(info *driver.LockInfo, at int, wants *blockedWait[remoteWait, remoteObstacle]) {
 	for _, v := range info.Waiters[max(0, at-mostAhead):at] {
 		if v.Named && v.Owner != wants.what.owner && v.Position > 0 {

@@ -37,8 +37,8 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 	})
 }
 
-// Anonymous owners are not the same for everybody, and a process is not an owner: processes that wait for each other
-// are not in a deadlock.
+// Other clients cannot recognise an anonymous owner, and a process is not an owner. So no deadlock is told when two
+// processes wait for each other with four owners.
 func TestDeadlock_OfTwoClients_IsNotTold_WithoutNames_NorOfProcesses(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -85,7 +85,7 @@ func TestDeadlock_OfTwoClients_IsNotTold_OfALine_AndIsLookedForLessAndLess(t *te
 	})
 }
 
-// TestDeadlock_OverClients_InRandomHistories is as TestDeadlock_InRandomHistories, of named owners of three clients.
+// TestDeadlock_OverClients_InRandomHistories is TestDeadlock_InRandomHistories for named owners of three clients.
 func TestDeadlock_OverClients_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {
@@ -119,7 +119,7 @@ func TestDeadlock_OverClients_InRandomHistories(t *testing.T) {
 	}
 }
 
-// An owner of another process is the same for the engine and no other thing here: it holds there and waits here.
+// A name is the same owner in every process. Here it holds by one client and waits by the other.
 func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -144,7 +144,7 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 	})
 }
 
-// A lock that rests frees itself, whatever its last owner waits for.
+// A lock that is kept closed by a MinHold or LockDelay frees itself, whatever its last owner waits for.
 func TestDeadlock_IsNotTold_OfAHoldThatIsOverAndRests(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -164,7 +164,7 @@ func TestDeadlock_IsNotTold_OfAHoldThatIsOverAndRests(t *testing.T) {
 	})
 }
 
-// listing is an engine that lists what it is told to.
+// listing is an engine whose Locks yields these locks.
 type listing []driver.LockInfo
 
 func (l listing) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error] {
@@ -177,7 +177,7 @@ func (l listing) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error
 	}
 }
 
-// row is a lock that one holds and others wait for.
+// row is a lock with one holder and these waiters.
 func row(kind Kind, name, holder string, named bool, waiters ...string) driver.LockInfo {
 	info := driver.LockInfo{Kind: kind, Name: name, Holders: []driver.Holder{{Owner: holder, Named: named, Token: 7}}}
 	for _, w := range waiters {
@@ -186,7 +186,7 @@ func row(kind Kind, name, holder string, named bool, waiters ...string) driver.L
 	return info
 }
 
-// rests is info, of which every hold is over and only keeps others out.
+// rests returns info with every holder marked as Resting: the hold is over and only keeps others out.
 func rests(info driver.LockInfo) driver.LockInfo {
 	info.Holders = slices.Clone(info.Holders)
 	for i := range info.Holders {
@@ -205,7 +205,7 @@ func cycleOf(t *testing.T, list listing) []remoteEdge {
 	return g.cycle()
 }
 
-// rw is a read/write lock with its holders and waiters: capitals write, the others read.
+// rw is a read/write lock with its holders and waiters, a letter each: capitals write, the others read.
 func rw(name, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindRWMutex, Name: name}
 	for i, r := range holders {
@@ -223,8 +223,8 @@ func rw(name, holders, waiters string) driver.LockInfo {
 	return info
 }
 
-// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants
-// so many.
+// sem is a semaphore with its holders and waiters, a letter each. A holder has one permit for each time that its letter
+// occurs, and a waiter wants that many.
 func sem(name string, limit int, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindSemaphore, Name: name, Limit: limit}
 	for i, f := range strings.Fields(holders) {

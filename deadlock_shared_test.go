@@ -97,8 +97,8 @@ func TestDeadlock_OverAllPermits_IsTold(t *testing.T) {
 	})
 }
 
-// A reader that stands behind a writer, which waits for a reader who waits for the first. Only the engine knows that
-// order.
+// A reader waits behind a writer, the writer waits for another reader, and that one waits for the first. Only the
+// engine knows the order of the queue.
 func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -109,7 +109,7 @@ func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 	})
 }
 
-// Each of these may end well, although it looks as if they waited for each other.
+// Each of these waits may end well, although the owners seem to wait for each other.
 func TestDeadlock_IsNotTold_WhilePermitsOrReadsMayComeBack(t *testing.T) {
 	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
 		two <-chan error){
@@ -147,7 +147,8 @@ func TestDeadlock_IsNotTold_WhilePermitsOrReadsMayComeBack(t *testing.T) {
 	}
 }
 
-// Two pools of workers whose workers share an owner: all that wait look stuck, and those who work say nothing.
+// Two pools of workers, whose workers share an owner. All that wait look stuck, but those that work will give permits
+// back.
 func TestDeadlock_IsNotTold_OfPoolsOfWorkers(t *testing.T) {
 	byOneAndTwo(t, func(t *testing.T, as func(string) context.Context, c, other *Client) {
 		const limit = 4
@@ -181,7 +182,7 @@ func TestDeadlock_IsNotTold_OfPoolsOfWorkers(t *testing.T) {
 	})
 }
 
-// Who is told while it upgrades has the upgradeable read as before.
+// An owner that gets ErrDeadlock from Upgrade still has its upgradeable read.
 func TestDeadlock_OfAnUpgrade_LeavesTheRead(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		up, err := c.RWMutex("a", nil).UpgradeableRLock(t.Context())
@@ -209,8 +210,8 @@ func TestDeadlock_OfAnUpgrade_LeavesTheRead(t *testing.T) {
 	})
 }
 
-// TestDeadlock_OverAllKinds_InRandomHistories is as TestDeadlock_OverClients_InRandomHistories, of mutexes, reads,
-// writes and permits.
+// TestDeadlock_OverAllKinds_InRandomHistories is TestDeadlock_OverClients_InRandomHistories for mutexes, reads, writes
+// and permits.
 func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {
@@ -225,9 +226,9 @@ func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 	}
 }
 
-// tangleAll has owners take locks of all kinds, and wants a word of deadlocks if they keep no order, and none if they
-// do. Anonymous owners are of one client, do not read, and take one permit: what waits behind others that want more is
-// found of named ones only.
+// tangleAll has owners take locks of all kinds. It fails unless deadlocks are told when they keep no order, and if any
+// is told when they do. Anonymous owners are of one client, do not read, and take one permit. A wait behind others that
+// want more is found for named owners only.
 func tangleAll(t *testing.T, c, other *Client, seed uint64, ordered, named bool) {
 	var deadlocks int
 	var mu sync.Mutex // guards deadlocks

@@ -82,8 +82,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 	}
 }
 
-// An owner of whom one goroutine waits within a cycle, and another for a lock that its holder will give back, is not
-// stuck: the other may give back what the first is waited for.
+// One goroutine of an owner waits within a cycle, another for a lock that its holder will give back. The owner is not
+// stuck: the second may then give back what others wait for.
 func TestDeadlock_IsNotTold_WhileOneWaitOfAnOwnerMayEnd(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		busy := mustLock(t, t.Context(), c, "busy")
@@ -111,7 +111,7 @@ func TestDeadlock_IsNotTold_WhileOneWaitOfAnOwnerMayEnd(t *testing.T) {
 	})
 }
 
-// The same with an owner who has a name, and whose other wait is by another client.
+// The same for an owner with a name, whose other wait is by another client.
 func TestDeadlock_IsNotTold_WhileAWaitByAnotherClientMayEnd(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -164,8 +164,8 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 	})
 }
 
-// TestDeadlock_InRandomHistories: owners take several locks in random orders, one after the other, and give all back
-// when they are told of a deadlock. Everybody must get on; and who takes them in one order is told of none.
+// TestDeadlock_InRandomHistories has owners take several locks in random orders, one after the other. They give all
+// back when they are told of a deadlock, so all must end. Owners that keep one order must be told of none.
 func TestDeadlock_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {

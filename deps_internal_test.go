@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// A program may raise the version of one module alone. What a module imports of another must therefore be public there:
-// what lies below internal may be gone in the next version, and the build of a program that did nothing wrong breaks.
+// A program may raise the version of one module alone. So what a module imports of another must be public there. What
+// lies below internal may be gone in the next version, and the build of a program that did nothing wrong would break.
 func TestReleasedModules_ImportNothingInternalOfAnotherModule(t *testing.T) {
 	modules := taggedModules(t)
 	if !slices.Contains(modules, "redislock/goredislock") {
@@ -36,7 +36,7 @@ func TestReleasedModules_ImportNothingInternalOfAnotherModule(t *testing.T) {
 	}
 }
 
-// Those of the root module keep to it too: they are the models that engines elsewhere are written after.
+// The engines of the root module keep to it too, because engines elsewhere are written after their model.
 func TestEngines_ImportNothingInternal(t *testing.T) {
 	for _, dir := range []string{"memlock", "filelock"} {
 		files := importsBelow(t, dir, nil)
@@ -54,7 +54,7 @@ func TestEngines_ImportNothingInternal(t *testing.T) {
 	}
 }
 
-// taggedModules are the folders of the modules that are released, from modules.txt.
+// taggedModules returns the folders of the released modules, from modules.txt.
 func taggedModules(t *testing.T) (dirs []string) {
 	t.Helper()
 	f, err := os.Open("modules.txt")
@@ -70,7 +70,7 @@ func taggedModules(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// moduleOf is the folder of the module that an import path of ours belongs to, or "" of what is not ours.
+// moduleOf returns the folder of the module to which an import path of ours belongs, or "" if it is not ours.
 func moduleOf(imp string, modules []string) (owner string) {
 	if !ours(imp) {
 		return ""
@@ -89,7 +89,7 @@ func isInternal(imp string) bool {
 	return ours(imp) && slices.Contains(strings.Split(imp, "/"), "internal")
 }
 
-// importsBelow returns what the files of a folder import, tests and what belongs to further modules aside.
+// importsBelow returns what the files of a folder import, by file. It leaves out tests, and folders of other modules.
 func importsBelow(t *testing.T, dir string, modules []string) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}

@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/interlock-go/interlock"
 
-// direction says which packages of ours each package may import, its own subpackages aside; "." is the root. The tests
-// of a package are not bound by it: an example of the root uses an engine.
+// direction says which packages of ours each package may import beside its own subpackages; "." is the root. Tests may
+// import more: an example of the root uses an engine.
 var direction = []struct {
 	pkg string // with everything below it
 	may []string
@@ -51,7 +51,7 @@ type listed struct {
 	Imports    []string
 }
 
-// path is the import path without the mark of a test variant.
+// path returns the import path without the mark of a test variant.
 func (p *listed) path() string {
 	path, _, _ := strings.Cut(p.ImportPath, " ")
 	return path
@@ -65,7 +65,7 @@ func below(pkg, dir string) bool {
 	return dir == "." || pkg == dir || strings.HasPrefix(pkg, dir+"/")
 }
 
-// relative is the path of one of our packages as the table above writes it.
+// relative returns the path of one of our packages as direction writes it.
 func relative(path string) string {
 	if path == module {
 		return "."
@@ -76,7 +76,7 @@ func relative(path string) string {
 func goCommand(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	// Outside of the workspace, and asking nobody: the question is what this module says by itself.
+	// Without the workspace and without a proxy: what counts is what this module's own go.mod says.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -133,7 +133,8 @@ func TestRoot_NeverReachesThePackageTesting(t *testing.T) {
 	}
 }
 
-// What only the guards of package fence need is half of what a small program would compile, and a quarter of its start.
+// net/http and database/sql, which only the guards of package fence need, would be half of what a small program
+// compiles, and a quarter of its start.
 func TestRoot_ReachesNeitherHTTPNorSQL(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != module {
@@ -148,7 +149,7 @@ func TestRoot_ReachesNeitherHTTPNorSQL(t *testing.T) {
 	}
 }
 
-// checkDirection holds p against its row of the table.
+// checkDirection compares p's imports with its row of direction.
 func checkDirection(t *testing.T, p *listed) {
 	t.Helper()
 	pkg := relative(p.path())

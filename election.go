@@ -11,23 +11,27 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
+// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). acquire_owner.go does the rest;
+// election_observe.go is for those who only look.
+
 // ErrNoLeader says that nobody leads at the moment.
 var ErrNoLeader = errors.New("no leader")
 
-// MaxElectionValue is how long the value of a leader may be, in bytes.
+// MaxElectionValue is how long the value of a leader may be, in bytes: what every engine keeps of a label.
 const MaxElectionValue = 255
 
-// Leader is who leads an election.
+// Leader is who leads an election. The zero value is nobody.
 type Leader struct {
-	Value  string // what it campaigned with, for instance the address under which it is reached
-	Token  uint64 // the term: it grows with each leader, and resources can check it as a fence
-	Client string // its client's name as operators see it
+	Value  string // what the leader campaigned with, for instance the address at which it is reached
+	Token  uint64 // the term: it grows with each leader, and a resource can check it as a fence
+	Client string // the name of the leader's client, as operators see it
 }
 
 // Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and
-// no more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go
-// on for a moment beside the next. The leader's context ends when it has lost the election, and its token is what
-// resources check.
+// no more. At most one leader may trust its lease. A leader that stands still for longer than that may go on for a
+// moment beside the next one. The leader's context ends when it has lost the election, and its token is what resources
+// check.
 //
 // All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be
 // used.
@@ -38,8 +42,9 @@ type Election struct {
 	p   *params
 }
 
-// Election returns the election of that name. It asks no engine; an invalid name or invalid options are reported by its
-// first call. The leader's value takes the place of LockOptions.Label and LabelFrom, so these are refused.
+// Election returns the election of that name. It asks no engine. An invalid name, invalid options, and an engine
+// without elections (ErrUnsupported, with the reason) are reported by its first call. The leader's value takes the
+// place of LockOptions.Label and LabelFrom, so these are refused, and so is Retain.
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
 	if err := c.made(); err != nil {
@@ -67,21 +72,20 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 	return e
 }
 
-// Campaign waits until the caller leads, and returns the leadership as a lease: its Context ends when the leadership is
+// Campaign waits until the caller leads, and returns the leadership as a lease. Its Context ends when the leadership is
 // lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps
-// one. value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
+// one. value is public. It has at most 255 bytes of valid UTF-8, may be empty, and cannot be changed during a term.
 //
-// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an
-// owner who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by
-// another one while it waits.
+// ctx bounds the waiting, and errors are those of [Mutex.Lock]; a *HeldError names the leader. If ctx carries an owner
+// who leads already, Campaign adds a hold to its term, whose value stays. The same happens if that owner comes to lead
+// by another Campaign during the wait.
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	return e.campaign(ctx, value, false)
 }
 
-// TryCampaign is [Election.Campaign] without waiting: if another leads, or campaigns already, the error is a
-// *HeldError.
+// TryCampaign is [Election.Campaign] without waiting: if another leads or campaigns already, the error is a *HeldError.
 func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error) {
 	return e.campaign(ctx, value, true)
 }
@@ -98,14 +102,14 @@ func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease
 	return e.candidate(value).acquire(ctx, try)
 }
 
-// candidate is how the election is asked for with that value.
+// candidate returns the lock by which a candidate with that value asks.
 func (e *Election) candidate(value string) *Mutex {
 	p := *e.p
 	p.label = value
 	return &Mutex{c: e.c, name: e.key.Name, p: &p}
 }
 
-// mayBeAsked refuses what no Observer can be told of.
+// mayBeAsked returns the errors of which no Observer can be told.
 func (e *Election) mayBeAsked(ctx context.Context) error {
 	if err := e.made(); err != nil && (e == nil || e.p == nil || e.c.made() != nil) {
 		return err
@@ -116,9 +120,9 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another
 // may lead. It costs one look, see [Client.Look].
 //
-// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can
-// yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold
-// knows that; to others its leader leads until it is over.
+// A leader that has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody
+// else can lead yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for
+// such a MinHold knows that. To others its leader leads until the MinHold is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, _, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {
@@ -127,8 +131,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, err
 }
 
-// look returns who leads, or the zero Leader, and until when that can change only in ways of which an engine tells that
-// can; after an error that is the past. Its clock and ours may differ: it is good for a pause and nothing else.
+// look returns who leads, or the zero Leader. Until the instant until, nothing can change that an engine with hints
+// would not tell; after an error it is in the past. It is computed from the engine's clock, which may differ from ours,
+// so it is good for a pause and nothing else.
 func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
 	if err := ready(e.made(), ctx); err != nil {
 		return Leader{}, time.Time{}, err
@@ -138,11 +143,12 @@ func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err err
 		return Leader{}, time.Time{}, err
 	}
 	for _, h := range info.Holders {
-		// Without a token it is just becoming one, and has no term yet.
+		// A holder without a token is just becoming leader, and has no term yet.
 		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
 			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
 			if e.c.has(e.key, h.Token) {
-				// it may resign and keep the lock for its MinHold, of which the engine knows nothing
+				// The leader is this client's. It may resign and keep the lock for its MinHold, which the engine cannot
+				// tell.
 				h.Until = time.Time{}
 			}
 			return l, h.Until, nil

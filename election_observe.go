@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see
-// [Election.Leader]. Of leaders that follow each other faster than they can be seen or taken in some may be left out,
-// but never the last: what was yielded last is true, or the next is on its way.
+// Observing an election: hints (client_watch.go) say when to look, election.go looks.
+
+// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does; see
+// [Election.Leader]. If leaders follow each other faster than the loop takes them, some may be left out, but never the
+// last. What was yielded last is true, or the next is on its way.
 //
-// Engines that tell of changes (memory, Redis) are watched, and looked at for what they cannot tell, the end of a
-// leader that has died while nobody else campaigns: when its lease should be over by the engine's clock, so that its
-// end is seen at most fifteen seconds late, and once a minute in any case. The others are looked at every second. That
-// is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
+// Engines that tell of changes (memory, Redis) are watched. They cannot tell that a leader has died while nobody else
+// campaigns. So Observe also looks when the leader's lease should be over by the engine's clock, and once a minute in
+// any case. Such an end is seen at most fifteen seconds late. All other engines are looked at every second. That is how
+// late a change may be seen. It costs one look at a time, see [Client.Look], for each Observe.
 //
 // The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused).
 // While the engine cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the
@@ -37,24 +39,25 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// observation is one Observe under way.
+// observation is the state of one Observe. Only its loop uses it.
 type observation struct {
 	e       *Election
 	changes *changes
 	last    Leader
-	next    time.Time // before this nothing is to be seen but what the engine tells
-	known   bool      // last was yielded, and no error since
-	blind   bool      // the engine could not be reached when it was asked last
-	closed  bool      // nothing is to be yielded any more
+	next    time.Time // before this there is nothing to see but what the engine tells
+	known   bool      // last was yielded, and no error after it
+	blind   bool      // the engine could not be reached at the last look
+	closed  bool      // nothing more is to be yielded
 }
 
-// look yields what is new. It reports whether to go on.
+// look asks who leads and yields what is new. It reports whether to go on.
 func (o *observation) look(ctx, bounded context.Context, yield func(Leader, error) bool) bool {
 	l, next, err := o.e.look(bounded)
 	o.next = next
 	switch {
 	case bounded.Err() != nil:
 		return false
+	// The outage has been told.
 	case err != nil && !final(err) && o.blind:
 		return true
 	case err != nil:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// observer reads what Observe yields.
+// observer reads what Observe yields, in a goroutine of its own.
 type observer struct {
 	t    *testing.T
 	seen chan observed
@@ -33,7 +33,7 @@ func observe(t *testing.T, c *Client) *observer {
 	return o
 }
 
-// next fails unless the next that comes is value, within d.
+// next fails unless Observe yields value next, within that time.
 func (o *observer) next(value string, within time.Duration) {
 	o.t.Helper()
 	start := time.Now()
@@ -43,7 +43,7 @@ func (o *observer) next(value string, within time.Duration) {
 	}
 }
 
-// ends stops the observer and waits for its end.
+// ends stops the loop over Observe and waits for its end.
 func (o *observer) ends() {
 	o.t.Helper()
 	o.stop()
@@ -85,7 +85,7 @@ func TestObserve_SeesADeadLeadersEnd_AlthoughNobodyTellsIt(t *testing.T) {
 	})
 }
 
-// A thousand observers ask the server all together, so each asks no more often than there can be something to see.
+// A thousand observers load one server together. So each looks no more often than there can be something to see.
 func TestObserve_OnAnEngineThatTells_LooksWhenTheLeaseMayBeOver(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		o := observe(t, c)

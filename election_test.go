@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// candidate campaigns in a goroutine.
+// candidate campaigns in a goroutine, and returns where the outcome will be.
 func candidate(ctx context.Context, c *Client, value string) <-chan outcome {
 	out := make(chan outcome, 1)
 	go func() {

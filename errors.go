@@ -10,11 +10,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// What can go wrong, as sentinels and types, and the few functions that turn a driver's error into one of them. Drivers
+// return raw errors; lock, operation and class are added once, here.
+
 // The errors and data that engines share with this package. They are types of package driver, whose fields are shown
 // here.
 type (
-	// HeldError says that another owner holds the lock, and who. It matches ErrHeld, and unwraps to Cause. What the
-	// engine does not tell is zero.
+	// HeldError says that another owner holds the lock, and who. It matches ErrHeld, and unwraps to Cause. A field that
+	// the engine does not tell is zero.
 	//
 	//	type HeldError struct {
 	//		Kind   Kind      // of the lock
@@ -31,8 +34,8 @@ type (
 	HeldError = driver.HeldError
 
 	// LostError says that a hold ended although it was not released: another owner may be inside by now. It matches
-	// ErrLost. If no renewal was confirmed in time (LostUnconfirmed), Cause says how the last one failed, where
-	// renewals are this package's; it matches what went wrong, such as [syscall.ECONNREFUSED], but neither
+	// ErrLost. If no renewal was confirmed in time (LostUnconfirmed), Cause says how the last one failed, on engines
+	// whose renewals this package sends. Cause matches what went wrong, such as [syscall.ECONNREFUSED], but neither
 	// ErrUnavailable, ErrRefused nor the errors of contexts: a loss is none of these.
 	//
 	//	type LostError struct {
@@ -44,8 +47,8 @@ type (
 	//	}
 	LostError = driver.LostError
 
-	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it
-	// could not be asked, so that nothing has happened. It matches ErrUnavailable.
+	// UnavailableError says that the engine did not answer, so that the outcome is unknown. With NotSent it says that
+	// the engine could not be asked, so that nothing has happened. It matches ErrUnavailable.
 	//
 	//	type UnavailableError struct {
 	//		Op      string // the operation, such as "lock" or "unlock"
@@ -77,7 +80,7 @@ type (
 	//	LostSuspended    "suspended"    this machine stood still for longer than the lease
 	//	LostAdopted      "adopted"      another client has adopted it; the lease itself says ErrAdopted
 	//
-	// The drivers of this project have no others. A driver of a third party could: count those as one.
+	// The drivers of this project have no others. A third party's driver could: count all of its own as one.
 	LostReason = driver.LostReason
 
 	// LockInfo is what an engine tells about one lock. What it does not tell is zero.
@@ -92,7 +95,7 @@ type (
 	//	}
 	LockInfo = driver.LockInfo
 
-	// Kind is a sort of lock; each has a name space of its own. It is a string: "mutex", "rw" and so on.
+	// Kind is a sort of lock. Each kind has a name space of its own. It is a string: "mutex", "rw" and so on.
 	Kind = driver.Kind
 )
 
@@ -122,25 +125,25 @@ var (
 	ErrLost = driver.ErrLost
 	// ErrReleased: this hold was released before, by Unlock or by Close.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the engine did not answer, and nobody knows what happened, or it could not be asked. See
+	// ErrUnavailable: the engine did not answer, and the outcome is unknown, or it could not be asked. See
 	// UnavailableError. A refusal matches it too.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrRefused: the engine said no: a missing right, no room, a read-only server, a key or path of another program.
-	// Asking again does not help before that is mended. See RefusedError.
+	// Asking again does not help until the cause is mended. See RefusedError.
 	ErrRefused = driver.ErrRefused
 	// ErrUnsupported: the engine, or this version, cannot do what was asked.
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrDeadlock: waiting would never end, because owners wait for each other for mutexes, reads, writes or permits
+	// ErrDeadlock: the wait would never end. Either owners wait for each other for mutexes, reads, writes or permits
 	// (the error says who for what), or an owner would wait for itself. Give back what you hold before you try again.
-	// Of owners that wait for each other the one who came last is told: within one client on every engine, about a
-	// second later; over clients and processes if they are named by [WithOwner], in memory and on Redis, up to a minute
-	// later.
+	// Of owners that wait for each other the one who came last gets the error. Within one client that is on every
+	// engine, about a second later. Over clients and processes it is only in memory and on Redis, for owners named by
+	// [WithOwner], up to a minute later.
 	ErrDeadlock = driver.ErrDeadlock
-	// ErrNested: the owner has further holds on this lock.
+	// ErrNested: the owner has further holds on this lock, so this one cannot be given up alone.
 	ErrNested = driver.ErrNested
-	// ErrConflict: the lock is in use with other parameters.
+	// ErrConflict: the lock is in use with other parameters, or the hold is not in the state that the call needs.
 	ErrConflict = driver.ErrConflict
 	// ErrNotHeld: nobody holds the lock.
 	ErrNotHeld = driver.ErrNotHeld
@@ -152,23 +155,24 @@ var ErrAdopted error = adoptedError{}
 
 type adoptedError struct{}
 
-// Error says so.
+// Error says what has happened.
 func (adoptedError) Error() string { return "another client has adopted it" }
 
 // Is matches ErrReleased.
 func (adoptedError) Is(t error) bool { return t == ErrReleased }
 
-// errNoFunction is for Do and its like, before anything is taken.
+// errNoFunction is what Do and similar calls return before they take anything.
 var errNoFunction = errors.New("the function is nil")
 
-// wrap adds the operation, the lock and nothing else to an error that does not name them yet.
+// wrap adds the operation and the lock to an error that does not name them yet, and changes nothing about what the
+// error matches.
 func wrap(op string, key driver.Key, err error) error {
 	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another is wrapped
 	case nil:
 		return nil
-	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves
+	case *HeldError, *LostError, *UnavailableError: // they name the lock themselves
 		return err
-	case *RefusedError: // so does this one, by the driver's word for the operation
+	case *RefusedError: // it names the lock too, but the operation in the driver's words
 		named := *own
 		named.Op, named.Name = op, key.Name
 		return &named
@@ -176,17 +180,17 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// called has an error of an engine that did not answer name op, for an operation that consists of others. Only of such
-// an error is the operation known to programs, as UnavailableError.Op.
+// called has an error of an engine that did not answer name op, for an operation that consists of others. To the engine
+// an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
 func called(op string, key driver.Key, err error) error {
-	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // which may have come of that
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // the Cause of a loss may be an unavailable engine
 		return unavailable(op, key, err)
 	}
 	return err
 }
 
-// unavailable is the error for an operation that the engine did not do, as far as is known: refused if it said no, and
-// else unavailable. This is where errors of drivers become these classes.
+// unavailable returns the error for an operation that the engine did not do, as far as is known. It is refused if the
+// engine said no, and else unavailable. Errors of drivers become these classes here and nowhere else.
 func unavailable(op string, key driver.Key, err error) error {
 	if refused := driver.Refusal(err); refused != nil {
 		return &RefusedError{Op: op, Name: key.Name, Err: reasons(err), Hint: refused.Hint, Open: refused.Open}
@@ -194,8 +198,8 @@ func unavailable(op string, key driver.Key, err error) error {
 	return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err), NotSent: driver.IsNotSent(err)}
 }
 
-// doubtful is unavailable for an operation that was asked for more than once, of which err is what came last. doubt is
-// whether it is unknown what became of an earlier attempt: then so it is of all, whatever the last was told.
+// doubtful is unavailable for an operation that was asked for more than once; err is what came last. doubt says that
+// the outcome of an earlier attempt is unknown. Then so is the outcome of all, whatever the last attempt was told.
 func doubtful(op string, key driver.Key, err error, doubt bool) error {
 	if doubt {
 		return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err)}
@@ -203,13 +207,13 @@ func doubtful(op string, key driver.Key, err error, doubt bool) error {
 	return unavailable(op, key, err)
 }
 
-// leavesDoubt reports whether it is unknown what became of an attempt that ended with err.
+// leavesDoubt reports whether the outcome of an attempt that ended with err is unknown.
 func leavesDoubt(err error) bool {
 	return driver.Refusal(err) == nil && !driver.IsDefinite(err) && !driver.IsNotSent(err)
 }
 
-// reasons takes from err what its class says the same of already. Of joined errors it makes one line, with what the
-// engine said in front.
+// reasons removes from err what its class will say again. It turns joined errors into one line, with what the engine
+// said in front.
 func reasons(err error) error {
 	switch e := err.(type) { //nolint:errorlint // one by one
 	case *UnavailableError:
@@ -232,7 +236,7 @@ func reasons(err error) error {
 	return err
 }
 
-// several are the reasons of one error, in one line.
+// several are the reasons of one error, in one line. errors.Is finds each.
 type several []error
 
 // Error joins them.
@@ -247,7 +251,7 @@ func (s several) Error() string {
 // Unwrap returns them.
 func (s several) Unwrap() []error { return s }
 
-// unsupported is the error for what the engine lacks, with its reason.
+// unsupported returns the error for what the engine lacks, with its reason.
 func unsupported(t driver.Traits, reason string) error {
 	return &unsupportedError{engine: t.Engine, reason: reason}
 }
@@ -262,16 +266,17 @@ func (e *unsupportedError) Error() string {
 // Is matches ErrUnsupported.
 func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
 
-// final reports that to ask again would bring the same.
+// final reports whether asking again would bring the same answer.
 func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
 
-// stays reports that an error will be the same the next time. A refusal does not count; see final.
+// stays reports whether an error will be the same the next time. A refusal does not count, because it matches
+// ErrUnavailable; see final.
 func stays(err error) bool {
 	return errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// joined adds to what a function has returned what the release says, unless the function has returned that already: as
-// the cause of its context, for instance.
+// joined adds the error of a release to what a function has returned, unless the function has returned that already,
+// for instance as the cause of its context.
 func joined(err, release error) error {
 	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
 		for _, one := range several.Unwrap() {

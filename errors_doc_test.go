@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// go doc shows of an alias no fields but those that its comment shows.
+// go doc shows no fields of an alias. So the comment of each alias must show them.
 func TestAliases_OfDriversTypes_ShowTheirFieldsInTheirComments(t *testing.T) {
 	files := token.NewFileSet()
 	structs := map[string]*ast.StructType{}
@@ -76,7 +76,7 @@ func typesIn(t *testing.T, files *token.FileSet, dir string) func(yield func(*as
 	}
 }
 
-// fieldsShown are the fields in the declaration that the comment of a type shows, which must have a word on each.
+// fieldsShown returns the fields of the declaration that the comment of a type shows. Each must have a comment there.
 func fieldsShown(t *testing.T, files *token.FileSet, name, comment string) []string {
 	t.Helper()
 	_, text, found := strings.Cut(comment, "\ttype "+name+" struct {\n")
@@ -100,7 +100,7 @@ func fieldsShown(t *testing.T, files *token.FileSet, name, comment string) []str
 	return fieldsOf(t, files, s)
 }
 
-// fieldsOf are the exported fields of a struct with their types, in order, without the name of package driver.
+// fieldsOf returns the exported fields of a struct with their types, in order, without the name of package driver.
 func fieldsOf(t *testing.T, files *token.FileSet, s *ast.StructType) (fields []string) {
 	t.Helper()
 	for _, f := range s.Fields.List {
@@ -117,7 +117,7 @@ func fieldsOf(t *testing.T, files *token.FileSet, s *ast.StructType) (fields []s
 	return fields
 }
 
-// The list of reasons in the comment of LostReason is what programs label metrics by.
+// Programs label metrics by the reasons that the comment of LostReason lists.
 func TestLostReason_ListsAllReasonsInItsComment(t *testing.T) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "driver/errors.go", nil, 0)

@@ -15,6 +15,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
+// Random calls of every kind over a bad network, in virtual time. kit_chaos_test.go has the goroutines that make them.
+
 var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "replay the chaos with this seed (goroutines that are due at one "+
 		"instant still go in any order)")
@@ -22,9 +24,11 @@ var (
 )
 
 // TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays,
-// loses and hangs so long that locks are lost: all kinds of locks and options, owners with and without a name, holds
-// that change their mode, are extended, entered again and abandoned. Two that exclude each other are never both
-// trusted; every call returns with its context; and when all is done, nothing is left in the clients or in the engine.
+// loses and hangs so long that locks are lost. It takes all kinds of locks with all options, by owners with and without
+// a name. Holds change their mode, and are extended, entered again and abandoned.
+//
+// Two holds that exclude each other are never both trusted. Every call returns with its context. When all is done,
+// nothing is left in the clients or in the engine.
 func TestChaos_KeepsOthersOut_AndLeavesNothing(t *testing.T) {
 	first, count := *chaosSeed, uint64(1)
 	if first == 0 {
@@ -119,7 +123,7 @@ func closeInTheMiddle(t *testing.T, c *Client) bool {
 	return err == nil
 }
 
-// wantIdle fails if anything of a lock is left in c.
+// wantIdle fails if c still has a grant, a queue, a wait, a cooldown, or a renewal to come.
 func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
@@ -132,7 +136,7 @@ func wantIdle(t *testing.T, c *Client) {
 	}
 }
 
-// storms are what a client's calls suffer.
+// storms returns the faults that a client's calls meet.
 func storms(random *rand.Rand, ends driver.Lifetime) []faulty.Rule {
 	var rules []faulty.Rule
 	for _, op := range []faulty.Op{faulty.Acquire, faulty.Release, faulty.Requeue, faulty.Convert, faulty.Renew} {

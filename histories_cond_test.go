@@ -16,7 +16,9 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// store is what producers and consumers share under the mutex "a": the textbook's use of a condition.
+// Producers and consumers with a condition over a bad network, in virtual time: no signal may be lost.
+
+// store is what producers and consumers share under the mutex "a", as in a textbook on conditions.
 type store struct {
 	t               *testing.T
 	inside          gauge
@@ -29,9 +31,10 @@ type store struct {
 	wakers map[*cook]context.CancelFunc
 }
 
-// TestCond_InRandomHistories_LosesNoSignal: some put items in and signal, others wait for them; anonymous owners and
-// named ones, with a MinHold and without, through a network that loses requests and answers. Some give up, and one
-// client is closed in the middle. Nobody sleeps beside an item, and two are never inside.
+// TestCond_InRandomHistories_LosesNoSignal has producers that put items in and signal, and consumers that wait for
+// them. Owners are anonymous and named, with a MinHold and without. The network loses requests and answers. Some waits
+// are given up, and one client is closed in the middle. No consumer may sleep while there is an item, and two are never
+// inside.
 func TestCond_InRandomHistories_LosesNoSignal(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -78,7 +81,7 @@ func TestCond_InRandomHistories_LosesNoSignal(t *testing.T) {
 	}
 }
 
-// disturbances are what a client's calls suffer.
+// disturbances returns the faults that a client's calls meet.
 func disturbances(random *rand.Rand) []faulty.Rule {
 	var rules []faulty.Rule
 	for _, op := range []faulty.Op{faulty.CondWait, faulty.CondSignal, faulty.Acquire, faulty.Release, faulty.Requeue} {
@@ -91,14 +94,14 @@ func disturbances(random *rand.Rand) []faulty.Rule {
 	return rules
 }
 
-// cook is one who puts in or takes out.
+// cook is a producer or a consumer.
 type cook struct {
 	*store
 	c      *Client
 	random *rand.Rand
 }
 
-// lock takes the mutex, or reports that its client is closed.
+// lock takes the mutex, and asks again until it has it. It returns nil if the client is closed.
 func (w *cook) lock() *Lease {
 	var o LockOptions
 	if w.random.IntN(4) == 0 {
@@ -145,10 +148,10 @@ func (w *cook) enter() {
 	w.pause(40 * time.Millisecond)
 }
 
-// pause is for some virtual time.
+// pause sleeps for some virtual time, below most.
 func (w *cook) pause(most time.Duration) { time.Sleep(time.Duration(w.random.Int64N(int64(most)))) }
 
-// tell signals until that is known to have been heard.
+// tell repeats a signal until the engine has confirmed it.
 func (w *cook) tell(signal func(context.Context) error) {
 	for signal(w.t.Context()) != nil {
 		if w.c.checkOpen() != nil {
@@ -164,7 +167,7 @@ func (w *cook) produce(n int) {
 		w.enter()
 		w.items++
 		w.changed = time.Now()
-		if w.random.IntN(2) == 0 { // so that who is woken stands in line
+		if w.random.IntN(2) == 0 { // under the lock, so that the woken waiter stands in line
 			w.tell(condOf(w.c).Signal)
 			w.disturb()
 			w.pause(40 * time.Millisecond)
@@ -177,7 +180,7 @@ func (w *cook) produce(n int) {
 	}
 }
 
-// disturb ends a wait, perhaps that of who has been woken just now.
+// disturb ends some wait, perhaps one that has just been signalled.
 func (w *cook) disturb() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +196,7 @@ func (w *cook) disturb() {
 	}
 }
 
-// sleeping has others end the wait of w by that, or not any more.
+// sleeping lets disturb end the wait of w by that function; with nil, no longer.
 func (w *cook) sleeping(by context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +205,7 @@ func (w *cook) sleeping(by context.CancelFunc) {
 	}
 }
 
-// consume takes items out until all have been.
+// consume takes items out until all have been taken.
 func (w *cook) consume() {
 	for {
 		l := w.lock()
@@ -230,8 +233,8 @@ func (w *cook) consume() {
 	}
 }
 
-// await waits until there is an item or none will come. It returns nil, and is not inside, if its wait has ended
-// before.
+// await waits until there is an item or none will come. It returns nil if its wait has ended before; w is not inside
+// then.
 func (w *cook) await(l *Lease) *Lease {
 	for w.items == 0 && w.consumed < w.total {
 		patience := time.Hour
@@ -256,7 +259,7 @@ func (w *cook) await(l *Lease) *Lease {
 	return l
 }
 
-// gaveUp checks what came of a wait that has failed.
+// gaveUp checks the error of a wait that has failed, and when it came.
 func (w *cook) gaveUp(l *Lease, err error, patience time.Duration) {
 	if l.Err() == nil {
 		w.t.Errorf("after %v the hold goes on", err)

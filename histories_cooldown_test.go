@@ -10,8 +10,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// TestRests_InRandomHistories: several clients take one lock with random MinHold and LockDelay, and release or lose it.
-// Nobody is to get in before what the one before has asked for is over.
+// Random MinHold and LockDelay, in virtual time: nobody may get in too early.
+
+// TestRests_InRandomHistories has several clients take one lock with random MinHold and LockDelay, and release or lose
+// it. Nobody may get in before the time that the holder before asked for is over.
 func TestRests_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -10,14 +10,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// world is a list, and what may come of it: whoever is able to get on gives everything back and wants no more.
+// The search for deadlocks (deadlock_remote.go) compared with a model that tries every order of events, over small
+// random lists.
+
+// world is a list of locks, and the model of what may come of it: an owner that can get on gives everything back and
+// wants no more.
 type world struct {
 	locks  listing
 	owners []string // those with a name that wait
 }
 
-// able reports whether owner can get on while only those of present have not given everything back: one of its waits
-// can be granted. It is written after the rules of the locks, and knows nothing of the search.
+// able reports whether one of owner's waits can be granted while only those of present have not given everything back.
+// It is written after the rules of the locks, and shares no code with the search.
 func (w *world) able(owner string, present []string) bool {
 	for _, l := range w.locks {
 		for at, wait := range l.Waiters {
@@ -39,7 +43,7 @@ func (w *world) grantable(l driver.LockInfo, at int, present []string) bool {
 			continue
 		}
 		switch {
-		case l.Kind == driver.KindSemaphore && w.likeAPool(l, h.Owner): // may give them back by another goroutine
+		case l.Kind == driver.KindSemaphore && w.likeAPool(l, h.Owner): // its other goroutines may give them back
 		case l.Kind == driver.KindSemaphore:
 			taken += h.Weight
 		case l.Kind == KindMutex || !h.Shared || !wait.Shared:
@@ -74,7 +78,7 @@ func (w *world) likeAPool(l driver.LockInfo, owner string) bool {
 	return holds > 1 || waits > 1
 }
 
-// saved tries every order in which owners can get on, and returns those who can in any.
+// saved tries every order in which owners can get on, and returns those that can in at least one.
 func (w *world) saved() map[string]bool {
 	saved, tried := make(map[string]bool), make(map[string]bool)
 	var try func(present []string)
@@ -94,7 +98,7 @@ func (w *world) saved() map[string]bool {
 	return saved
 }
 
-// randomWorld is locks that are held as they may be, with lines before them.
+// randomWorld returns locks with random holders that may be inside together, and with random queues.
 func randomWorld(r *rand.Rand) *world {
 	w := &world{}
 	names, token := []string{"a", "b", "c", "d", "e"}, uint64(0)
@@ -183,7 +187,7 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	}
 }
 
-// checkCycle wants each to wait for the next, several of them, and nobody twice.
+// checkCycle fails unless each owner of the cycle waits for the next, there are at least two, and none is there twice.
 func checkCycle(t *testing.T, found []remoteEdge) {
 	t.Helper()
 	seen := make(map[string]bool)

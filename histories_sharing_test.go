@@ -15,14 +15,18 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
+// Random calls on read/write locks and a semaphore, each step compared with a model: kit_sharing_model_test.go is the
+// model, kit_sharing_check_test.go the comparison.
+
 var (
 	sharingSeed  = flag.Uint64("sharing.seed", 0, "replay the history of readers, writers and permits with this seed")
 	sharingCount = flag.Uint64("sharing.count", 60, "how many such histories to run")
 )
 
 // TestSharing_InRandomHistories_DoesWhatTheModelSays makes random calls of the public API on two read/write locks and a
-// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. Everything
-// that can be seen must be as the model says after each step: answers, waits, stamps, what operators see.
+// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. After each
+// step everything that can be seen must be as the model (kit_sharing_model_test.go) says: answers, waits, stamps, and
+// what operators see.
 func TestSharing_InRandomHistories_DoesWhatTheModelSays(t *testing.T) {
 	first, count := *sharingSeed, uint64(1)
 	if first == 0 {
@@ -38,7 +42,7 @@ func TestSharing_InRandomHistories_DoesWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// sharing is one history.
+// sharing is one random history: the clients, the actors, and the model that they are compared with.
 type sharing struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -53,7 +57,7 @@ type sharing struct {
 	trace  []string
 }
 
-// actor is an owner.
+// actor is an owner that makes calls, with a name or without.
 type actor struct {
 	c    int // its client; a named one uses any that does not crash
 	name string
@@ -61,7 +65,7 @@ type actor struct {
 	busy bool            // waits for something
 }
 
-// pending is a call under way.
+// pending is a call under way, and the hold that the model says it asks for.
 type pending struct {
 	who, lock int
 	h         *modelHold
@@ -95,7 +99,7 @@ func (s *sharing) open() {
 	s.hooks = append(s.hooks, h)
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
 	c.lock()
-	// no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	// No search for deadlocks: an actor that waits unlocks other holds meanwhile, and a search cannot know that.
 	c.deadlocks.at = never - 1
 	c.unlock()
 	s.c = append(s.c, c)

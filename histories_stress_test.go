@@ -13,11 +13,13 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
+// Everything at once in real time, which is what the race detector needs.
+
 var stressSeed = flag.Uint64("stress.seed", 0, "replay the stress test with this seed (the schedule is the machine's)")
 
-// TestStress does everything at once in real time, for the race detector. What it asserts besides is exclusion among
-// holds that may be trusted, growing tokens, and that nothing is left at the end. Breaking has a run of its own: a
-// broken holder learns of it after the fact, so there the next one may be inside for an instant before.
+// TestStress does everything at once in real time, for the race detector. It also asserts that trusted holds exclude
+// each other, that tokens grow, and that nothing is left at the end. Breaking has a run of its own: a broken holder
+// learns of it after the fact, so the next one may be inside for an instant before.
 func TestStress(t *testing.T) {
 	t.Run("RandomCallsOfManyGoroutines", func(t *testing.T) { stress(t, false) })
 	t.Run("AndAnOperatorWhoBreaks", func(t *testing.T) { stress(t, true) })
@@ -65,14 +67,14 @@ func stress(t *testing.T, breaking bool) {
 	}
 }
 
-// register is what a lock protects.
+// register is what a lock protects: who is inside, and the largest token seen.
 type register struct {
 	mu     sync.Mutex
 	holder *Lease
 	token  uint64
 }
 
-// enter notes that l's owner is inside and reports whether another one is, whose hold may be trusted still.
+// enter notes that l's owner is inside, and fails if another one is whose hold is still trusted.
 func (r *register) enter(t *testing.T, l *Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +117,7 @@ func (s *stressor) act(ctx context.Context) {
 	}
 	l, err := lock(waiting)
 	if err != nil {
-		_, named := OwnerFrom(ctx) // of whose other goroutines one may have lost the lock, and not unlocked it yet
+		_, named := OwnerFrom(ctx) // another goroutine of a named owner may have lost it, and not unlocked it yet
 		if !errors.Is(err, ErrHeld) && waiting.Err() == nil && !(named && errors.Is(err, ErrLost)) {
 			s.t.Errorf("lock: %v", err)
 		}

@@ -8,23 +8,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody
-// gets in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it
-// had is given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner
-// one of an upgrade pair, holds the upgradeable read meanwhile, and is lost and released together with the hold.
+// How a hold turns into one of another mode (Upgrade, Downgrade). The engine grants the other mode beside what the hold
+// has, so that nobody gets in between, and the hold moves there. From then on its token, trust and end are those of the
+// new grant.
+//
+// A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
+// inner one of an upgrade pair (hold_upgrade_pair.go), holds the upgradeable read meanwhile. Both are lost and released
+// together. docs/adr/0021 has the decision.
 
-// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so
-// what was read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a
-// new token and nonce, and so have all holds that its owner has on this lock.
+// Upgrade turns an upgradeable read into the write, ahead of everybody who waits. No other writer gets in between, so
+// what was read is still true. Upgrade waits until the other readers have left, and keeps new ones out meanwhile. The
+// hold gets a new token and nonce, and so do all holds that its owner has on this lock.
 //
 // ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as
-// before; so it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable)
-// the write may have been granted: it is given back in the background, and Upgrade may be called again. If the hold is
+// before. So it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable)
+// the write may have been granted. It is given back in the background, and Upgrade may be called again. If the hold is
 // lost while it waits, Upgrade returns the *LostError; if it is unlocked, ErrReleased.
 //
-// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also
-// while the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes:
-// ErrUnsupported.
+// A plain read gets ErrDeadlock, because two readers that both want to write would wait for each other. ErrConflict is
+// returned for a hold that already writes, and for a second Upgrade while the first one waits. Other locks have no
+// modes: ErrUnsupported.
 //
 // It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is
 // downgraded or unlocked.
@@ -47,6 +50,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	return nil
 }
 
+// upgrade is Upgrade without what the Observer is told.
 func (l *Lease) upgrade(ctx context.Context, at call) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("upgrade", l.m.key(), err)
@@ -64,15 +68,16 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 	return l.named("upgrade", called("upgrade", l.m.key(), err))
 }
 
-// Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
-// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other
-// readers can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they
-// stay out until that is over. A MinHold goes on with the read.
+// Downgrade turns the write into a read, and no writer gets in between. The token stays. A hold that was upgraded has
+// the upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil
+// other readers can get in. They stay out if the owner has further holds that write, or had one with a LockDelay that
+// was lost, until that is over. A MinHold goes on with the read.
 //
-// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared
-// by then, the hold reads, and the write is being given back in the background. If it turns out that the write had been
-// lost, the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets
-// ErrConflict; locks without modes ErrUnsupported, like engines that cannot convert, with the reason.
+// If the engine does not answer, the error matches ErrUnavailable. Then either nothing has changed, or Stamp says
+// Shared: the hold reads, and the write is being given back in the background. If it turns out that the write had been
+// lost, the hold is lost too, and Downgrade returns the *LostError. ErrConflict is returned for a hold that already
+// reads or is being upgraded. Locks without modes get ErrUnsupported, and so do engines that cannot convert, with the
+// reason.
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
@@ -102,7 +107,8 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.named("downgrade", called("downgrade", l.m.key(), l.giveLeft(ctx, left)))
 }
 
-// mayConvert says why l cannot be turned into that mode. The caller holds Client.mu.
+// mayConvert says why l cannot be turned into that mode, or nil. The order matters: the end of the hold is told before
+// what would be wrong with a live one. The caller holds Client.mu.
 func (l *Lease) mayConvert(mode driver.Mode) error {
 	c := l.m.c
 	l.check(c.now())
@@ -127,7 +133,7 @@ func (l *Lease) mayConvert(mode driver.Mode) error {
 	return nil
 }
 
-// noConversion is why this engine converts nothing.
+// noConversion says why this engine converts nothing.
 func (c *Client) noConversion() error {
 	reason, lacks := c.traits.Lacking(driver.Conversion)
 	if !lacks {
@@ -136,20 +142,20 @@ func (c *Client) noConversion() error {
 	return unsupported(c.traits, reason)
 }
 
-// mode is what l may do now. The caller holds Client.mu.
+// mode returns what l may do now: the mode of its grant, which conversions change. The caller holds Client.mu.
 func (l *Lease) mode() driver.Mode {
-	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterDirect
+	// Such a hold may be on the grant of a write, where the engine cannot convert; see reenterDirect.
+	if l.m.p.share.mode == driver.Shared {
 		return driver.Shared
 	}
 	return l.g.m.p.share.mode
 }
 
-// reads reports whether l is a reader's. The caller holds Client.mu.
+// reads reports whether l is a reader's hold, plain or upgradeable. The caller holds Client.mu.
 func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
 
-// askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and
-// l has turned if it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which
-// askConversion gives up.
+// askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
+// answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
 	if l.m.p.ownLabel {
@@ -166,7 +172,7 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w
 }
 
 // convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be
-// given back. The caller holds Client.mu.
+// released, or nil. The caller holds Client.mu.
 func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
@@ -185,7 +191,7 @@ func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 }
 
 // goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be
-// given back. The caller holds Client.mu.
+// released, or nil. The caller holds Client.mu.
 func (l *Lease) goBack() (left *pendingRelease) {
 	had, read := l.g, l.splitPair()
 	read.g.holds.remove(ofGrant, read)
@@ -193,7 +199,8 @@ func (l *Lease) goBack() (left *pendingRelease) {
 	return l.leaves(had)
 }
 
-// moveTo makes l a hold on g instead of the one that it was on. The caller holds Client.mu.
+// moveTo makes l a hold on g instead of the grant that it was on. Its MinHold moves along, because it is the lock that
+// must stay closed and not the mode. The caller holds Client.mu.
 func (l *Lease) moveTo(g *grant) {
 	c := l.m.c
 	l.g.holds.remove(ofGrant, l)
@@ -206,10 +213,9 @@ func (l *Lease) moveTo(g *grant) {
 	c.reschedule(g)
 }
 
-// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and
-// otherwise what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes
-// on with what l has now. A LockDelay stays with had, which is closed to readers too until that is over. The caller
-// holds Client.mu.
+// leaves deals with had, the grant on which l was before a downgrade. It returns nil as long as another hold is on had,
+// and else the release to await. A MinHold on had, also one of a hold that has ended, goes on with what l has now. A
+// LockDelay stays with had, which is closed to readers too until it is over. The caller holds Client.mu.
 func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	c := l.m.c
 	r, now := c.cooldowns[had], c.now()
@@ -224,7 +230,8 @@ func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	return w
 }
 
-// giveLeft gives back what a downgrade has left, and waits for the engine's word.
+// giveLeft releases what a downgrade has left, and waits for the engine's confirmation. If the engine says that it was
+// lost, the hold is lost as well: another owner may have written meanwhile.
 func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	if left == nil {
 		return nil

@@ -10,21 +10,24 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// cooldown is for how long a grant is not given on: to the end of a MinHold, or of a LockDelay after one of its holds
-// was lost. Few grants have one, so they are kept beside them. Guarded by Client.mu.
+// Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss. release.go and
+// hold_expire.go come here when a hold ends; docs/adr/0022 has the decision.
+
+// cooldown keeps a grant from other owners until the end of a MinHold, or of a LockDelay after one of its holds was
+// lost. Few grants have one, so cooldowns stand in a map beside them. Guarded by Client.mu.
 //
-// When such a grant is released early, an engine with leases keeps the lock closed for the cooldown (Release.Keep),
-// which outlasts this process. What a session or a process holds ends with it in any case, so on those engines the
-// grant stays in this process, held by nobody, and is given on at the end of the cooldown.
+// An engine with leases keeps the lock closed by itself (Release.Keep), which outlasts this process. What a session or
+// a process holds ends with it in any case. So on those engines the grant stays in this process, held by nobody, and
+// passes on at the end of the cooldown.
 type cooldown struct {
 	until instant
-	delay instant // the part of it that follows a loss
-	by    *Lease  // the only hold whose MinHold it is; nil if there are others, or a loss
-	kept  bool    // nobody holds the grant any more, and it stays here
+	delay instant // the part of it that follows a loss: it ends here
+	by    *Lease  // the only hold whose MinHold it is; nil if it is of several, or follows a loss
+	kept  bool    // nobody holds the grant any more, and this process keeps it
 }
 
-// close keeps g from others until that instant at least: for the MinHold of by, or if that is nil for more than one
-// hold. The caller holds Client.mu.
+// close keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means several,
+// or a loss. dropMinHold can take back only what is one hold's. The caller holds Client.mu.
 func (g *grant) close(until instant, by *Lease) {
 	c := g.m.c
 	r := c.cooldowns[g]
@@ -41,7 +44,8 @@ func (g *grant) close(until instant, by *Lease) {
 	c.cooldowns[g] = &cooldown{until: until, by: by}
 }
 
-// delay keeps g from others because l, one of its holds, is being lost. The caller holds Client.mu.
+// delay begins the LockDelay of l, one of the holds on g, because l is being lost. It comes before the hold is taken
+// off g: from then on only the cooldown keeps g from others. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now instant) {
 	if l.m.p.lockDelay > 0 {
 		until := now.plus(l.m.p.lockDelay)
@@ -51,7 +55,7 @@ func (g *grant) delay(l *Lease, now instant) {
 	}
 }
 
-// cooldown is for how much longer g is not to be given on. The caller holds Client.mu.
+// cooldown returns for how much longer g must not pass on; 0 for most grants. The caller holds Client.mu.
 func (g *grant) cooldown() time.Duration {
 	c := g.m.c
 	if len(c.cooldowns) == 0 || c.cooldowns[g] == nil {
@@ -60,7 +64,7 @@ func (g *grant) cooldown() time.Duration {
 	return max(0, c.cooldowns[g].until.since(c.now()))
 }
 
-// keep is for how long the engine is to keep g closed when it is released now: no time if that is this process's part.
+// keep returns for how long the engine is to keep the lock closed if g is released now: 0 where this process keeps it.
 // The caller holds Client.mu.
 func (g *grant) keep() time.Duration {
 	if g.m.c.traits.Lifetime != driver.Leases {
@@ -69,8 +73,8 @@ func (g *grant) keep() time.Duration {
 	return g.cooldown()
 }
 
-// keepForCooldown keeps g, which nobody holds any more, in this process for its cooldown. It reports false if there is
-// none, or if that is the engine's part. The caller holds Client.mu.
+// keepForCooldown keeps g, which nobody holds any more, in this process until its cooldown is over. It reports false if
+// there is none, or if the engine does that. The caller holds Client.mu.
 func (g *grant) keepForCooldown() bool {
 	if g.m.c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
 		return false
@@ -80,8 +84,8 @@ func (g *grant) keepForCooldown() bool {
 	return true
 }
 
-// keptUntil is when g, which nobody holds, is to be given on; never if it is not for a cooldown that nobody holds it.
-// The caller holds Client.mu.
+// keptUntil returns when g, which this process keeps for a cooldown, is to pass on; never for every other grant. The
+// caller holds Client.mu.
 func (g *grant) keptUntil() instant {
 	if r := g.m.c.cooldowns[g]; r != nil && r.kept {
 		return r.until
@@ -89,8 +93,8 @@ func (g *grant) keptUntil() instant {
 	return never
 }
 
-// keepsForCooldown reports whether the hold of key with that token is one that nobody holds any more, and that stays
-// here for a cooldown.
+// keepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
+// The engine shows it as held, so an election would show a leader that has resigned.
 func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
@@ -98,14 +102,14 @@ func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	return g != nil && g.holds.first == nil && g.keptUntil() < never
 }
 
-// has reports whether this client has the hold of key with that token, or keeps it for a cooldown.
+// has reports whether this client has the hold of key with that token, held or kept for a cooldown.
 func (c *Client) has(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
 	return c.grantOf(key, token) != nil
 }
 
-// grantOf returns what this client has of key with that token, or nil. The caller holds Client.mu.
+// grantOf returns this client's grant of key with that token, or nil. The caller holds Client.mu.
 func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 	for g := c.grants[key.Name]; g != nil; g = g.next {
 		if g.m.key() == key && g.token == token {
@@ -115,8 +119,8 @@ func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 	return nil
 }
 
-// endCooldown gives g on if its cooldown is over. It reports whether the scheduler is done with it. The caller holds
-// Client.mu.
+// endCooldown passes g on, or gives it back, if its cooldown is over. It reports whether the scheduler is done with g.
+// The caller holds Client.mu.
 func (g *grant) endCooldown(now instant) bool {
 	if g.keptUntil() > now {
 		return false
@@ -133,23 +137,23 @@ func (g *grant) endCooldown(now instant) bool {
 	return true
 }
 
-// dropMinHold takes the MinHold off a hold that its owner never got to know: nothing was done under it. What others
-// have asked for, also those that have ended, stays. The caller holds Client.mu.
+// dropMinHold takes back the MinHold of a hold that its owner never got to know: nothing was done under it. What other
+// holds have asked for stays, even of those that have ended. The caller holds Client.mu.
 func (l *Lease) dropMinHold() {
 	if r := l.g.m.c.cooldowns[l.g]; r != nil && r.by == l {
 		delete(l.g.m.c.cooldowns, l.g)
 	}
 }
 
-// lateRelease is a release that is to be sent when its cooldown, or the time for which it was left to run out, is over.
+// lateRelease is a release that is sent when its cooldown is over, or the time for which the lock was left to run out.
 type lateRelease struct {
 	m  *Mutex
 	r  *driver.Release
-	at instant
+	at instant // not before
 }
 
-// takeLater ends, for Close, every hold that this process has to keep for a cooldown or is to leave to run out, and
-// returns what is to be released when that is over. The caller holds Client.mu.
+// takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
+// is to be released when that time is over, the earliest first. The caller holds Client.mu.
 func (c *Client) takeLater() []lateRelease {
 	all := c.takeAllRunOuts()
 	for g, r := range c.cooldowns {
@@ -163,8 +167,9 @@ func (c *Client) takeLater() []lateRelease {
 	return all
 }
 
-// releaseLater releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an
-// error. What is not confirmed within twice the client's lease is freed by the end of the session or process.
+// releaseLater releases what Close could not yet release, and then closes the driver if Open opened it. It is the one
+// goroutine that outlives Close, so nobody is left to whom an error could be returned. A release that is not confirmed
+// within twice the client's lease is given up: the end of the session or process frees the lock.
 func (c *Client) releaseLater(all []lateRelease) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended
 	for _, next := range all {
@@ -179,7 +184,7 @@ func (c *Client) releaseLater(all []lateRelease) {
 	}
 }
 
-// releaseLate is settleNow after Close.
+// releaseLate is settleNow after Close: it repeats r for at most twice the client's lease.
 func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
 	patient, stop := context.WithTimeout(ctx, 2*c.opts.Lease)
 	defer stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// resting runs f on engines of each sort, in virtual time: the client's, and another client's of the same store.
+// resting runs f on an engine of each lifetime, in virtual time, with two clients of the same store.
 func resting(t *testing.T, f func(t *testing.T, c, other *Client)) {
 	for name, wrap := range map[string]func(h *hooks) driver.Driver{
 		"leases":       func(h *hooks) driver.Driver { return h },
@@ -39,7 +39,7 @@ func resting(t *testing.T, f func(t *testing.T, c, other *Client)) {
 				c := mustNew(t, d, nil)
 				defer func() {
 					_ = c.Close()
-					// What outlives Close ends meanwhile.
+					// Releases that go on after Close end in this time.
 					time.Sleep(time.Minute) // virtual
 				}()
 				f(t, c, peer(t, h, nil))
@@ -48,7 +48,7 @@ func resting(t *testing.T, f func(t *testing.T, c, other *Client)) {
 	}
 }
 
-// requeuing is a session engine that can also queue again in one step.
+// requeuing is a session engine that can also release and queue again in one step.
 type requeuing struct{ *sessions }
 
 func (s *requeuing) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
@@ -235,8 +235,8 @@ func TestMinHold_OfWhatNobodyGotToKnow_DoesNotCount(t *testing.T) {
 	})
 }
 
-// A Multi gives back what it had taken when it cannot have all. Another goroutine of its owner had a hold of the same
-// lock meanwhile.
+// A Multi that cannot have all gives back what it had taken. Another goroutine of its owner had a hold of the same lock
+// meanwhile, whose MinHold must still count.
 func TestMinHold_OfWhatNobodyGotToKnow_IsOnlyItsOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		multi, other time.Duration // their MinHold

@@ -1,14 +1,15 @@
 package interlock
 
-// How a hold ends, and who is told of it.
+// How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
+// Client.mu has been given up. lease.go has what its owner sees; hold_expire.go and release.go decide when.
 
-// release ends the hold because its owner, or Close, gives it up. The caller holds Client.mu.
+// release ends the hold because its owner, or Close, gives it up. It sends nothing. The caller holds Client.mu.
 func (l *Lease) release(now instant) {
 	l.released = true
 	l.finish(now)
 }
 
-// lose ends the hold as a loss. The caller holds Client.mu.
+// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds Client.mu.
 func (l *Lease) lose(reason LostReason, cause error) {
 	c, end := l.m.c, l.lasted()
 	var inner *Lease
@@ -16,27 +17,34 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if l.upgradePair != nil {
 		l, inner, other = l.splitLostPair()
 	}
-	if l.pending > 0 { // so that nobody gives it back, neither here nor when the last hold beside it ends
+	// Something that nobody can stop is under way. So nobody gives the lock back, neither here nor when the last hold
+	// beside this one ends.
+	if l.pending > 0 {
 		l.g.phase = abandoned
 	}
 	lost := l.lostError(reason, cause)
+	// The owner has given the hold up for a condition, and the engine is being asked. That is no loss; Cond.Wait
+	// reports what became of it.
 	if l.listeners != nil && l.listeners.condWait != nil {
 		l.listeners.condWait.overtaken(lost)
 		return
 	}
 	if inner != nil {
-		inner.loss = lost // for who is just asking for more time on its grant
+		inner.loss = lost // for whoever is asking for more time on its grant
 		inner.finish(end)
 	}
+	// loss first: finish tells the listeners how the hold has ended.
 	l.loss = lost
 	l.finish(end)
 	if other != nil {
 		c.vacate(other, l)
 	}
+	// Another client has adopted the hold, so nothing was lost, and the Observer hears of a release.
 	if reason == LostAdopted {
 		l.tellAdopted()
 		return
 	}
+	// Read under Client.mu; the callback below runs after it.
 	told, held := l.announced == announcedStart, l.end.since(l.since)
 	c.afterUnlock(func() {
 		if told {
@@ -54,7 +62,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	})
 }
 
-// tellAdopted tells that the hold has gone on to another client. Its owner has it no more, and need not unlock it. The
+// tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
 // caller holds Client.mu.
 func (l *Lease) tellAdopted() {
 	c := l.m.c
@@ -66,20 +74,22 @@ func (l *Lease) tellAdopted() {
 	})
 }
 
-// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or
-// until now, if the engine says so before. The caller holds Client.mu.
+// lasted returns until when a hold that is lost now was trusted. That is until its time was over, however late that is
+// noticed, or until now if the engine reports the loss earlier. The caller holds Client.mu.
 func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
 
-// lostError says that l was lost.
+// lostError returns the error that says that l was lost. The caller holds Client.mu.
 func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign
-// code happens after Client.mu is given up. The caller holds Client.mu.
+// finish ends the hold as of the instant end: it wakes everybody who waits for that, and takes the hold off its grant.
+// Foreign code, such as the cancellation of contexts, runs after Client.mu is given up. The caller holds Client.mu.
 func (l *Lease) finish(end instant) {
 	c := l.m.c
 	l.end = end
+	// Acquired has not returned yet. Whoever calls it tells the end afterwards, so that the Observer never hears of an
+	// end before its beginning.
 	if l.announced == unannounced {
 		l.announced = endOwed
 	}
@@ -93,6 +103,7 @@ func (l *Lease) finish(end instant) {
 	if l.listeners.lost != nil && l.loss != nil {
 		close(l.listeners.lost)
 	}
+	// An Upgrade or Downgrade that waits has nothing left to convert.
 	if w := l.listeners.conversion; w != nil && !w.answered {
 		w.leave()
 		w.answer(l.ended())
@@ -103,14 +114,15 @@ func (l *Lease) finish(end instant) {
 	}
 }
 
-// eventNow is event for who does not hold Client.mu.
+// eventNow is event for a caller that does not hold Client.mu.
 func (l *Lease) eventNow() Event {
 	l.m.c.lock()
 	defer l.m.c.unlock()
 	return l.event()
 }
 
-// event describes the hold to an Observer. The caller holds Client.mu.
+// event describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
+// Client.mu.
 func (l *Lease) event() Event {
 	until := l.m.c.reading()
 	if l.ended() != nil {

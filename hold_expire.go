@@ -4,9 +4,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What ends by itself, or by the engine's word: the trust in a grant, and the time of a hold.
+// What ends by itself, or because the engine says so: the trust in a grant, and the time of a hold. The scheduler
+// (renew_schedule.go) and every look at a lease call expire; the driver calls lostByEngine. hold_end.go tells the
+// holder.
 
-// expire ends g if its trust window is over, and those of its holds whose own end has come. The caller holds Client.mu.
+// expire ends g if its trust window is over, and those of its holds whose own end has come (NoRenew, MaxHold). It reads
+// no clock, so that one judgement is made at one instant. The caller holds Client.mu.
 func (c *Client) expire(g *grant, now instant) {
 	if g.phase == gone {
 		return
@@ -15,18 +18,21 @@ func (c *Client) expire(g *grant, now instant) {
 		c.end(g, g.reason(now, end))
 		return
 	}
+	// The delay comes first: see grant.delay.
 	for l := range g.holds.all(ofGrant) {
 		if now >= l.end {
+			// Before lose: see grant.delay.
 			g.delay(l, now)
 			l.lose(driver.LostExpired, nil)
 		}
 	}
+	// Its last hold has ended by its own time. Nobody has unlocked it, so it goes back here.
 	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.keepForCooldown()) {
 		c.end(g, driver.LostExpired)
 	}
 }
 
-// reason says why the trust window of g ended at end.
+// reason says why the trust window of g ended at end, as far as this process knows.
 func (g *grant) reason(now, end instant) LostReason {
 	c, from := g.m.c, g.sent
 	if g.session() != nil {
@@ -34,7 +40,8 @@ func (g *grant) reason(now, end instant) LostReason {
 	}
 	switch {
 	case now < end.plus(c.suspensions.since(from)):
-		return driver.LostSuspended // without the suspension there would be time left
+		return driver.LostSuspended // without the suspension some time would be left
+	// A fixed lease has run out, as its owner asked.
 	case g.session() == nil && !g.renewing():
 		return driver.LostExpired
 	default:
@@ -42,18 +49,21 @@ func (g *grant) reason(now, end instant) LostReason {
 	}
 }
 
-// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as
-// the engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+// end loses g on this process's own judgement. The engine may still count it as held, so it is released as soon as the
+// engine can be reached. It must not block others for longer than it protects anybody. The caller holds Client.mu.
 //
-// The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
+// The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
+// holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
 	for l := range g.holds.all(ofGrant) {
 		g.delay(l, c.reading())
 	}
+	// Everything about the release is read before lose, which drops g and its cooldown.
 	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
 	after := g.runOutAfter()
 	c.lose(g, reason, g.cause(reason))
+	// Its holder asked that nobody give it back; see Lease.Abandon and Lease.Pending.
 	if left {
 		g.runOut(after)
 		return
@@ -62,8 +72,8 @@ func (c *Client) end(g *grant, reason LostReason) {
 	c.settleAfterUnlock(g.m, give)
 }
 
-// settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller
-// holds Client.mu, and has counted it as background.
+// settleAfterUnlock releases give in the background once Client.mu has been given up and the contexts that are to end
+// have been cancelled. The caller holds Client.mu, and has counted the release as background.
 func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
 	c.deferred.cancels = append(c.deferred.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
@@ -73,8 +83,8 @@ func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
 	})
 }
 
-// lose ends g and all its holds as a loss, and sends those who wait behind it to the engine: they must not wait for the
-// loser's Unlock. The caller holds Client.mu.
+// lose ends g and all its holds as a loss. Those who wait behind g are sent to the engine at once: the loser may never
+// call Unlock, so they must not wait for it. The caller holds Client.mu.
 func (c *Client) lose(g *grant, reason LostReason, cause error) {
 	if g.phase == gone {
 		return
@@ -86,7 +96,8 @@ func (c *Client) lose(g *grant, reason LostReason, cause error) {
 	c.askFor(g.m)
 }
 
-// lostByEngine takes in that the engine took the hold back.
+// lostByEngine is Request.Lost: the engine reports that it took the hold back. The driver calls it from a goroutine of
+// its own, perhaps before Acquire has returned. Then only a mark is left, because nobody has the hold yet.
 func (g *grant) lostByEngine(reason LostReason, cause error) {
 	c := g.m.c
 	c.lock()
@@ -94,7 +105,7 @@ func (g *grant) lostByEngine(reason LostReason, cause error) {
 	switch g.phase {
 	case requested:
 		g.phase = revoked
-	case live, abandoned: // of which further holds may go on
+	case live, abandoned: // an abandoned one may still have holds
 		c.lose(g, reason, cause)
 	}
 }

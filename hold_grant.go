@@ -7,57 +7,63 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// grant is one hold of the engine as this process sees it, from the request for it until it is given back or lost. An
-// anonymous owner's re-entries share one grant; passed on inside the process it goes from owner to owner. A named owner
-// has a grant for each Lock, because the engine itself counts those.
+// A grant is what the engine has given: one for each acquisition, on which the holds of an owner rest. acquire_fetch.go
+// and acquire_local.go make it of the engine's answer. hold_trust.go says until when it counts, renew.go prolongs it,
+// and release.go passes it on or gives it back.
+
+// grant is one hold of the engine as this process sees it, from the request for it until it is given back or lost. The
+// re-entries of an anonymous owner share one grant, and inside the process it may pass from owner to owner. A named
+// owner has a grant for each Lock, because the engine itself counts those.
 //
-// Client.mu guards what may change. There is one for each lock that is held, so it is small: 136 bytes.
+// Client.mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
 type grant struct {
 	m    *Mutex // by which it was asked for
-	next *grant // in Client.grants, of the same listName
-	id   string // what release and renewal match in the engine
+	next *grant // in Client.grants, of the same listName; nil at the end
+	id   string // of the request: release and renewal name the hold in the engine by it
 
-	token  uint64 // first of the block
-	tokens int32  // length of the block
-	pass   int32  // which token of the block is in use
-	since  instant
+	token  uint64  // the first of the block that the engine granted
+	tokens int32   // the length of the block
+	pass   int32   // how often it has passed on: the token in use is token+pass
+	since  instant // when it was taken in; passes count their time from here
 
 	holds list          // of its owner, ofGrant; empty only between two owners
-	asked time.Duration // the longest lease that was asked for
+	asked time.Duration // the longest lease that was ever asked for; the engine may hold that long whatever it answered
 
-	// The trust window; see hold_trust.go.
+	// The trust window: lease, counted from sent; see hold_trust.go.
 	sent  instant
 	lease time.Duration
 
-	own *engineSide // nil of most
+	own *engineSide // nil on most engines
 
-	renewed   instant // when the last confirmed renewal, or the acquisition, was sent
+	renewed   instant // when the last confirmed renewal was sent, or the acquisition
 	notBefore instant // no renewal is sent before; see renewalDue
 
-	index   int32 // in the scheduler's heap; -1 if not there
+	index   int32 // in the scheduler's heap; -1 if it is not there
 	phase   phase
-	alone   bool // never passes on: a named owner's, or one that the engine has given to another since
-	failed  bool // the last renewal did not succeed
-	between bool // nobody holds it while it is renewed to be passed on, kept for a cooldown, or retained
+	alone   bool // it never passes on: a named owner's, or one after which the engine has granted another
+	failed  bool // the last renewal failed, so it neither passes on nor is retained
+	between bool // nobody holds it: it is being renewed for a pass, kept for a cooldown, or retained
 
-	recallable bool // the engine tells this client when another wants the lock
-	recalled   bool // others may wait, so the grant must not be retained
+	recallable bool // the engine tells this client when another wants the lock, and the client may retain it
+	recalled   bool // others may wait, so it must not be retained
 	wantedNow  bool // the engine has said that another waits
-	recallTold bool // the Observer has been told of that
-	shown      bool // an engine with sessions shows it as retained, or may
+	recallTold bool // the Observer has been told so
+	shown      bool // an engine with sessions shows it as retained, or may do so
 
-	mislabelled bool // the engine shows the label of another call, see relabel
+	mislabelled bool // the engine shows the label of another call; see relabel
 
-	last *Lease // the latest hold, when there is none any more
+	last *Lease // the latest hold while there is none: what events and operators are shown
 }
 
-// engineSide is what only some engines give with a grant. Most keep a hold by the request's id alone.
+// engineSide is what only some engines add to a grant. It stands apart because most engines need no more than the
+// request's id.
 type engineSide struct {
-	nonce   string // see noncePass
-	session driver.Session
+	nonce   string         // see noncePass
+	session driver.Session // what keeps the hold alive; nil on engines without sessions
 }
 
-// nonce is the engine's. Where it is the id, nothing is kept of the reply that it was cut from.
+// nonce returns the nonce that the engine has given. Most engines give the id; then the reply's own string is not kept,
+// because it would keep the whole reply in memory.
 func (g *grant) nonce() string {
 	if g.own == nil {
 		return g.id
@@ -65,7 +71,7 @@ func (g *grant) nonce() string {
 	return g.own.nonce
 }
 
-// session is what keeps g, on engines with sessions.
+// session returns what keeps g alive on an engine with sessions, and nil elsewhere.
 func (g *grant) session() driver.Session {
 	if g.own == nil {
 		return nil
@@ -73,22 +79,24 @@ func (g *grant) session() driver.Session {
 	return g.own.session
 }
 
-// phase is how far a grant has come.
+// phase is how far a grant has come. It only ever moves forward.
 type phase uint8
 
 const (
-	requested phase = iota // the answer has not been taken in
-	revoked                // the engine took it back before its answer had been taken in
-	live                   // somebody holds it
-	abandoned              // somebody holds it, and when nobody does any more it is left to run out; see Lease.Abandon
-	gone                   // given back or lost: nothing may happen to it any more
+	requested phase = iota // no answer has been processed yet
+	revoked                // the engine took it back before its answer was processed
+	live                   // it counts
+	abandoned              // it counts, but its last hold leaves it to run out; see Lease.Abandon
+	gone                   // given back or lost; nothing about it changes any more
 )
 
-// taken takes in the engine's answer, at the instant now. The caller holds Client.mu.
+// taken makes g live by the engine's answer a, at the instant now. Grants of one lock form a list, the newest first, so
+// that passing and Look find them by name. The caller holds Client.mu.
 func (g *grant) taken(a driver.Grant, now instant) {
 	c := g.m.c
 	g.phase = live
 	g.token, g.tokens = a.Token, int32(min(max(a.Tokens, 1), mostPasses+1))
+	// Most engines give the id as the nonce. Then nothing is allocated.
 	if a.Nonce != g.id || a.Session != nil {
 		g.own = &engineSide{a.Nonce, a.Session}
 	}
@@ -101,7 +109,8 @@ func (g *grant) taken(a driver.Grant, now instant) {
 	c.grants[g.listName()] = g
 }
 
-// passing returns the grant that waiters for m will get without the engine, or nil. The caller holds Client.mu.
+// passing returns the grant that waiters for m get without the engine, or nil. There is at most one for a queueKey: a
+// second one has alone set. The caller holds Client.mu.
 func (c *Client) passing(m *Mutex) *grant {
 	for g := c.grants[m.key().Name]; g != nil; g = g.next {
 		if !g.alone && g.m.queueKey() == m.queueKey() {
@@ -111,11 +120,13 @@ func (c *Client) passing(m *Mutex) *grant {
 	return nil
 }
 
-// admit makes l, which was asked for at the instant asked, a hold on g from now on. The caller holds Client.mu.
+// admit makes l a hold on g. asked is when it was asked for; local says that no request was sent for it. The caller
+// holds Client.mu.
 func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c, p := g.m.c, l.m.p
 	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
 	l.since, l.end = now, never
+	// Nobody calls Acquired, so the end may be told at once.
 	if c.opts.Observer.Acquired == nil {
 		l.announced = announcedStart
 	}
@@ -133,7 +144,7 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c.reschedule(g)
 }
 
-// holder is the oldest hold on g, or between two owners the latest. The caller holds Client.mu.
+// holder returns the oldest hold on g, or the latest one while nobody holds it. The caller holds Client.mu.
 func (g *grant) holder() *Lease {
 	if g.holds.first == nil {
 		return g.last
@@ -141,8 +152,9 @@ func (g *grant) holder() *Lease {
 	return g.holds.first
 }
 
-// fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that
-// it never outlives the engine's own lease.
+// fixedEnd returns when a hold that is not renewed ends. That is after its lease, but no later than the trust window,
+// so that it never outlives the engine's own lease. A grant that came by a push is short. So the window is computed
+// from the lease that was asked for, which the claim brings.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
 	if c.traits.Lifetime != driver.Leases {
@@ -151,7 +163,8 @@ func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.suspensions.since(g.sent)))
 }
 
-// noncePass is the nonce of one pass: of one acquisition, and no other.
+// noncePass returns the nonce of one pass. It differs from that of every other acquisition, so that a fence can tell
+// two holders apart even if their tokens are equal.
 func (g *grant) noncePass(pass int32) string {
 	if pass == 0 {
 		return g.nonce()
@@ -159,7 +172,8 @@ func (g *grant) noncePass(pass int32) string {
 	return g.nonce() + "." + strconv.Itoa(int(pass))
 }
 
-// renewing reports whether a live hold, or the retention, wants g renewed.
+// renewing reports whether g is to be renewed: for a live hold, or for the retention. On engines with sessions only
+// what is shown to operators is renewed, because the session keeps the hold. The caller holds Client.mu.
 func (g *grant) renewing() bool {
 	switch {
 	case g.m.c.renewer == nil:
@@ -177,7 +191,8 @@ func (g *grant) renewing() bool {
 	return false
 }
 
-// wanted returns the lease to renew g for and the pause until then: the longest and the shortest that a hold asks for.
+// wanted returns the lease to renew g for and the interval between two renewals. They are the longest lease and the
+// shortest interval that any of its holds asks for. Both are 0 if none is to be renewed. The caller holds Client.mu.
 func (g *grant) wanted() (lease, renewal time.Duration) {
 	switch {
 	case g.m.c.hasSessions():
@@ -198,43 +213,53 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	return lease, renewal
 }
 
-// mayPass reports whether g may go on to another owner of this process without the engine, as far as the others outside
-// are concerned: the block has a token left, and they have not waited for too long.
+// mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned.
+// The block must have a token left, and they must not have waited for longer than Options allow. The caller holds
+// Client.mu.
 func (g *grant) mayPass(now instant) bool {
+	// A failed renewal leaves the grant in doubt, and whoever gets it next could not be told how long it lasts.
 	if g.alone || g.m.p.noRenew || g.pass+1 >= g.tokens || g.failed {
 		return false
 	}
 	if g.recallable && !g.recalled {
-		return true // nobody outside waits
+		return true // the engine would have told if anybody outside waited
 	}
 	opts := &g.m.c.opts
 	return int(g.pass) < opts.LocalHandoffs && now.since(g.since) < opts.LocalHandoffTime
 }
 
-// trustedEnough reports whether the trust that the receiver of a pass gets is worth having.
+// trustedEnough reports whether the trust that is left is worth passing on. With too little of it the receiver could
+// lose the hold before a renewal is answered; such a grant is renewed first, or goes back. The caller holds Client.mu.
 func (g *grant) trustedEnough(now instant) bool {
 	switch g.m.c.traits.Lifetime {
 	case driver.Process:
 		return true
-	case driver.Sessions: // confirmed each third of the timeout, so a third may be missing, and the reply under way
+	// A sign of life is sent each third of the timeout, so a third may be missing, and one more while its reply is
+	// under way.
+	case driver.Sessions:
 		return g.remaining(now) >= g.lease/3
-	default: // more than the receiver asked for is not his either: others would wait for longer if he died
+	// Two thirds of the receiver's lease at least, and no more than all of it. If the receiver died, others would
+	// otherwise wait for longer than it asked for.
+	default:
 		left, lease := g.remaining(now), g.m.p.lease
 		return left >= lease*2/3 && left <= lease
 	}
 }
 
-// worthRenewing reports whether a renewal would make g trustedEnough.
+// worthRenewing reports whether a renewal would make g trustedEnough. It would not if the grant has too much left. The
+// caller holds Client.mu.
 func (g *grant) worthRenewing(now instant) bool {
 	return g.m.c.hasLeases() && g.remaining(now) < g.m.p.lease*2/3
 }
 
-// release is what gives g back to the engine.
+// release returns the request that gives g back. Its Horizon is the longest lease that was asked for: so long a copy of
+// the acquisition may still take effect.
 func (g *grant) release() *driver.Release {
 	return &driver.Release{Key: g.m.key(), ID: g.id, Horizon: g.asked}
 }
 
-// drop ends g in this process: nothing is renewed, passed or watched any more. The caller holds Client.mu.
+// drop ends g in this process: it is no longer renewed, passed on or watched. It sends nothing, so the caller releases
+// g or leaves it to run out. The caller holds Client.mu.
 func (g *grant) drop() {
 	c, name := g.m.c, g.listName()
 	g.phase = gone
@@ -255,13 +280,15 @@ func (g *grant) drop() {
 	g.next = nil
 }
 
-// short reports that the engine has given less than the fixed lease of l: a push that must be claimed.
+// short reports whether the engine has given less than the fixed lease of l: a push, which must be claimed although l
+// is not renewed.
 func (g *grant) short(l *Lease) bool {
 	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
 }
 
-// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never
-// meet in this process, of which there may be many.
+// listName returns the key of g in Client.grants. All grants of a mutex share the lock's name. Readers and permits go
+// by their id, because they never meet in this process and there may be many of one lock. To drop one would otherwise
+// walk all.
 func (g *grant) listName() string {
 	if g.m.p.share.direct {
 		return g.id

@@ -8,18 +8,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an
-// engine that does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else
-// went wrong is found as ever.
+// What a loss says of its cause: the last renewal that failed. renew.go notes it; hold_expire.go puts it into the
+// *LostError.
+
+// renewalError is the Cause of a loss for want of a confirmed renewal: how the last one failed. It matches what went
+// wrong (such as ECONNREFUSED) but none of the errors by which callers tell classes apart. Otherwise a loss would match
+// ErrUnavailable or a context's error as well, and code that retries those would retry after a loss.
 type renewalError struct{ err error }
 
 // Error gives what went wrong.
 func (e *renewalError) Error() string { return "the last renewal: " + e.err.Error() }
 
-// Is finds what went wrong, see above.
+// Is matches everything that the renewal's error matches, except for classes.
 func (e *renewalError) Is(t error) bool { return !slices.Contains(classes, t) && errors.Is(e.err, t) }
 
-// As finds what went wrong, see above.
+// As is the same for errors of types.
 func (e *renewalError) As(t any) bool {
 	switch t.(type) {
 	case **UnavailableError, **RefusedError, **HeldError, **LostError:
@@ -28,14 +31,15 @@ func (e *renewalError) As(t any) bool {
 	return errors.As(e.err, t)
 }
 
-// classes are what callers tell errors apart by.
+// classes are the errors by which callers tell failures apart.
 var classes = []error{
 	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested,
 	ErrConflict, ErrNotHeld,
 	context.Canceled, context.DeadlineExceeded,
 }
 
-// hasFailed notes how a renewal of g failed. Few fail, so that is kept beside the grants. The caller holds Client.mu.
+// hasFailed notes how a renewal of g failed. Few renewals fail, so the errors stand in a map beside the grants. The
+// caller holds Client.mu.
 func (g *grant) hasFailed(err error) {
 	g.failed = true
 	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
@@ -48,13 +52,14 @@ func (g *grant) hasFailed(err error) {
 	c.failures[g] = err
 }
 
-// hasSucceeded takes that back. The caller holds Client.mu.
+// hasSucceeded forgets that a renewal has failed. The caller holds Client.mu.
 func (g *grant) hasSucceeded() {
 	g.failed = false
 	delete(g.m.c.failures, g)
 }
 
-// cause is what made g be lost for that reason, as far as this process knows, or nil. The caller holds Client.mu.
+// cause returns what led to the loss of g for that reason, as far as this process knows, or nil. The caller holds
+// Client.mu.
 func (g *grant) cause(reason LostReason) error {
 	if err := g.m.c.failures[g]; err != nil && reason == driver.LostUnconfirmed {
 		return &renewalError{err}
@@ -62,7 +67,7 @@ func (g *grant) cause(reason LostReason) error {
 	return nil
 }
 
-// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
+// goneError says how g has ended, to a caller that was about to use it. The caller holds Client.mu.
 func (g *grant) goneError() error {
 	if l := g.last; l != nil && l.loss != nil {
 		return l.ended()

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// refused answers every renewal as a server does whose port is closed.
+// refused answers every renewal with "connection refused", as if the server's port were closed.
 func refused(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i, r := range batch {
 		done(i, &UnavailableError{
@@ -23,7 +23,7 @@ func refused(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	}
 }
 
-// denied answers every renewal as a server does that has taken a right away.
+// denied answers every renewal with a RefusedError, as a server does that has taken a right away.
 func denied(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i, r := range batch {
 		done(i, &RefusedError{Op: "renew", Name: r.Name, Err: errBug, Hint: "give it the right"})
@@ -57,7 +57,7 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 	})
 }
 
-// Three failures are never mixed: what a loss came of does not make it one of the others.
+// The four failures are never mixed. A loss matches ErrLost alone, whatever its cause is.
 func TestLostError_IsNothingButALoss(t *testing.T) {
 	for name, renew := range map[string]func(context.Context, []driver.Renewal, func(int, error)){
 		"refused": refused, "denied": denied, "hung": noRenewals,
@@ -69,7 +69,7 @@ func TestLostError_IsNothingButALoss(t *testing.T) {
 					<-ctx.Done()
 					return nil
 				})
-				wantLost(t, err, LostUnconfirmed) // and Do, which is silent of an engine that does not answer, tells it
+				wantLost(t, err, LostUnconfirmed) // although Do is silent about an engine that does not answer
 				var unavailable *UnavailableError
 				var refused *RefusedError
 				for _, other := range []error{

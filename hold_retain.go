@@ -7,60 +7,64 @@ import (
 )
 
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
-// this client takes the grant over without a message: it gets the next token and the trust that is left, like a pass
-// inside the process. When another client asks at the engine, the engine tells this one (Request.Wanted), which gives
-// the grant back.
+// this client takes the grant over without a message. It gets the next token and the trust that is left, like a pass
+// inside the process. When another client asks the engine for the lock, the engine tells this one (Request.Wanted),
+// which gives the grant back. release.go retains; acquire.go takes over; hold_retain_shown.go has what differs with
+// sessions.
 //
 // A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the
 // first renewal after retainGrace gives the grant a short lease (Renewal.Retained), whatever the hold's lease was.
-// Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model: without any of
-// these rules two owners are inside, or one waits for too long.
+// Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model, and docs/adr/0045
+// the five rules: without any one of them two owners are inside, or one waits for too long.
 
 const (
-	// retainLease is how long a retained grant lasts in the engine after its last renewal. Half of it passes until the
-	// next: nobody loses anything if that is missed.
+	// retainLease is how long a retained grant lasts in the engine after its last renewal. It is renewed after half of
+	// that, so one missed renewal ends only the retention.
 	retainLease = 2 * time.Second
 
 	// retainGrace is how long a grant is retained before the engine hears of it. A process that takes the lock again
-	// and again sends nothing.
+	// and again within that time sends nothing.
 	retainGrace = 10 * time.Millisecond
 
-	// mostRetained is how many grants a client retains; retainedBatch of the oldest go when there are more.
+	// mostRetained is how many grants a client retains; when there are more, the oldest retainedBatch are released
+	// together.
 	mostRetained, retainedBatch = 1024, 32
 
-	// retainTokens is the size of the block of tokens that a grant brings. Each take-over uses one; the last one makes
-	// the client ask the engine again.
+	// retainTokens is the size of the block of tokens that a grant brings. Each take-over uses one; after the last one
+	// the client asks the engine again.
 	retainTokens = 1024
 )
 
 // retention is what a client retains. Guarded by Client.mu.
 type retention struct {
-	grants    map[*grant]*retained // nil until there is any
-	last      retained             // a ring, of which this is the joint: next is the oldest, before the latest
-	recalls   map[queueKey]recalls // of locks that were recalled of late
-	shortened map[*grant]instant   // when the lease of those for which it was, was last shortened
+	grants    map[*grant]*retained // nil until one is retained
+	last      retained             // the joint of a ring: next is the oldest, before the latest
+	recalls   map[queueKey]recalls // of locks that others have recalled lately
+	shortened map[*grant]instant   // when the last renewal that shortens was sent
 }
 
 // retained is one grant that nobody holds.
 type retained struct {
 	g            *grant
-	since, until instant
-	before, next *retained
+	since, until instant        // LockOptions.Retain long
+	before, next *retained      // in the ring of retention.last
 	news         *retentionNews // what the Observer knows of it; nil if nobody listens
 }
 
-// recalls counts how often others have recalled a lock. The client does not retain such a lock for some unlocks.
+// recalls counts how often others have recalled a lock. A lock that is recalled repeatedly is not retained for some
+// unlocks.
 type recalls struct {
-	row  uint8 // how often it was recalled without having been taken over in between
-	skip uint8 // how many unlocks are still to go
+	row  uint8 // how often in a row, without a take-over in between; at most 6
+	skip uint8 // for how many unlocks it is not retained
 }
 
-// mostSkipped bounds the number of those unlocks. mostRecalls bounds the memory; a count that is forgotten costs one
-// recall more.
+// mostSkipped bounds the number of those unlocks. mostRecalls bounds the memory: the counts are all forgotten then,
+// which costs one recall more for each lock.
 const mostSkipped, mostRecalls = 64, 1024
 
-// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be given back. The
-// caller holds Client.mu.
+// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead.
+// Then another client may wait for it, its state is in doubt, its tokens are used up, or too little trust is left for a
+// take-over. The caller holds Client.mu.
 func (g *grant) retain(now instant) bool {
 	c := g.m.c
 	if !g.recallable || g.recalled || g.alone || g.failed || g.phase != live || c.closed {
@@ -70,7 +74,9 @@ func (g *grant) retain(now instant) bool {
 		return false
 	}
 	c.retention.add(g, now)
-	g.between, g.notBefore = true, 0 // do not wait for the answer to the hold's own renewal, which lengthens the lease
+	// The hold's own renewal may be under way, and its answer would lengthen the lease. The renewal that shortens it
+	// does not wait for that answer.
+	g.between, g.notBefore = true, 0
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {
@@ -80,20 +86,20 @@ func (g *grant) retain(now instant) bool {
 	return true
 }
 
-// retainLease is the short lease of g while it is retained.
+// retainLease returns the lease of g while it is retained: never more than the lock's own.
 func (g *grant) retainLease() time.Duration { return min(retainLease, g.m.p.lease) }
 
-// retained returns what is noted of g if it is retained, or nil. The caller holds Client.mu.
+// retained returns what is noted of g while it is retained, or nil. The caller holds Client.mu.
 func (g *grant) retained() *retained {
-	if !g.between { // as nearly all: then there is no need to look
+	if !g.between { // as nearly always: no look into the map
 		return nil
 	}
 	return g.m.c.retention.grants[g]
 }
 
 // takeOver makes l, which was asked for at the instant asked, a hold on the grant that its client retains. It reports
-// false if there is none, or if too little trust is left; takeOver has given that one back then. The caller holds
-// Client.mu.
+// false if there is none, or if too little trust is left; in that case it has released the grant. It sends nothing
+// otherwise. The caller holds Client.mu.
 func (c *Client) takeOver(l *Lease, asked instant) bool {
 	if len(c.retention.grants) == 0 {
 		return false
@@ -119,14 +125,16 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 	return true
 }
 
-// giveBack ends the retention of g. The caller holds Client.mu.
+// giveBack ends the retention of g and releases it in the background. A grant that is being released is never taken
+// over, because drop has removed it from Client.grants. The caller holds Client.mu.
 func (c *Client) giveBack(g *grant) {
 	g.drop()
 	c.settle(g.m, g.release())
 }
 
-// wantedByOther processes the engine's message that another client wants the lock. A grant that is retained goes back;
-// one that is held is not retained at its Unlock.
+// wantedByOther is Request.Wanted: another client wants the lock. A retained grant is released at once. A grant that is
+// held is marked, so that its Unlock does not retain it. The driver may call this from any goroutine, repeatedly, and
+// before Acquire has returned.
 func (g *grant) wantedByOther() {
 	c := g.m.c
 	c.lock()
@@ -145,8 +153,8 @@ func (g *grant) wantedByOther() {
 	}
 }
 
-// endRetention gives g back if it was retained for long enough. It reports whether the scheduler is done with it. The
-// caller holds Client.mu.
+// endRetention releases g if it has been retained for as long as LockOptions.Retain says. It reports whether the
+// scheduler is done with g. The caller holds Client.mu.
 func (g *grant) endRetention(now instant) bool {
 	r := g.retained()
 	if r == nil || r.until > now {
@@ -156,8 +164,8 @@ func (g *grant) endRetention(now instant) bool {
 	return true
 }
 
-// shorten prepares g for a renewal that may shorten the engine's lease. From now on the client trusts no more than what
-// such a renewal leaves, although it may never arrive. Answers to earlier renewals no longer count. The caller holds
+// shorten prepares g for a renewal that may shorten the engine's lease. The trust is cut before the request is sent: it
+// may take effect although it is never answered. Answers to earlier renewals no longer count. The caller holds
 // Client.mu.
 func (g *grant) shorten(now instant, lease time.Duration) {
 	s := &g.m.c.retention
@@ -170,14 +178,15 @@ func (g *grant) shorten(now instant, lease time.Duration) {
 	}
 }
 
-// outdated reports whether a renewal sent at that instant proves nothing any more, because one that shortens was sent
-// after it. The caller holds Client.mu.
+// outdated reports whether a renewal sent at that instant proves nothing any more, because a later one may have
+// shortened the lease. The caller holds Client.mu.
 func (g *grant) outdated(sent instant) bool {
 	at, is := g.m.c.retention.shortened[g]
 	return is && sent < at
 }
 
-// retainedRenewalDue is when g, which is retained, is to be renewed next. The caller holds Client.mu.
+// retainedRenewalDue returns when g, which is retained, is to be renewed next: after retainGrace for the first time,
+// then after half of the short lease. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) instant {
 	if g.m.c.hasSessions() {
 		return max(g.showingDue(r), g.notBefore)
@@ -201,7 +210,7 @@ func (s *retention) add(g *grant, now instant) {
 	r.news = g.tellRetained()
 }
 
-// forget is for a g that is over.
+// forget removes everything about g, which is over. Only a recallable grant can be in here, so the others cost no look.
 func (s *retention) forget(g *grant) {
 	if g.recallable {
 		s.remove(g)
@@ -209,7 +218,7 @@ func (s *retention) forget(g *grant) {
 	}
 }
 
-// remove forgets that g is retained, if it is.
+// remove notes that g is no longer retained. It does nothing if it was not.
 func (s *retention) remove(g *grant) {
 	if r := s.grants[g]; r != nil {
 		r.before.next, r.next.before = r.next, r.before
@@ -218,7 +227,7 @@ func (s *retention) remove(g *grant) {
 	}
 }
 
-// recall notes that m was recalled while it was retained. From the second recall in a row on, the next 2, 4, 8 ...
+// recall notes that m was recalled while it was retained. From the second recall in a row on, the next 2, 4, 8 ... 64
 // unlocks do not retain the lock: processes that take turns must not pay for retention.
 func (s *retention) recall(m *Mutex) {
 	at := m.queueKey()
@@ -233,7 +242,7 @@ func (s *retention) recall(m *Mutex) {
 	s.recalls[at] = r
 }
 
-// skips reports whether m is not to be retained at this unlock.
+// skips reports whether m is not to be retained at this unlock, and counts the unlock.
 func (s *retention) skips(m *Mutex) bool {
 	if len(s.recalls) == 0 {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// getsInWithin fails unless c gets the lock in that time.
+// getsInWithin takes the lock by c, and fails if that takes longer than d.
 func getsInWithin(t *testing.T, c *Client, name string, d time.Duration) *Lease {
 	t.Helper()
 	begin := time.Now()
@@ -104,7 +104,7 @@ func TestWanted_WithoutRetain_IsToldByTheNextRenewal(t *testing.T) {
 	})
 }
 
-// deaf has nobody told that another wants the lock, so often.
+// deaf drops the first messages, times of them, which say that another client wants the lock.
 func deaf(h *hooks, times int) {
 	on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 		if tell := r.Wanted; tell != nil {
@@ -127,7 +127,8 @@ func TestRetain_WhenAMessageIsLost_TheNextRenewalRecalls(t *testing.T) {
 	})
 }
 
-// TestRetain_ByOneWhoHasWaited_IsLeft: others may stand behind, who have told whoever held it then.
+// A client that has waited for the lock does not retain it. Others may stand behind it whose message went to the holder
+// before.
 func TestRetain_ByOneWhoHasWaited_IsLeft(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		first, third := peer(t, h, nil), peer(t, h, nil)
@@ -170,7 +171,7 @@ func TestRetain_RecalledAgainAndAgain_IsLeftForAWhile(t *testing.T) {
 	})
 }
 
-// TestRetain_WithOtherCallsOfTheSameClient: those go to the engine by themselves, and find a hold of their own client.
+// Some calls of a client go to the engine by themselves, and find a hold there that their own client retains.
 func TestRetain_WithOtherCallsOfTheSameClient_GivesWay(t *testing.T) {
 	for name, lock := range map[string]func(ctx context.Context, c *Client) (func(context.Context) error, error){
 		"a named owner": func(ctx context.Context, c *Client) (func(context.Context) error, error) {

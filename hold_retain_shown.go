@@ -6,12 +6,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// On an engine with sessions a retained grant lasts as long as the session, so a renewal shortens nothing. It shows
-// operators that nobody holds the lock, and later that somebody does again. Its answer also tells whether others wait:
-// they may be of a version that tells nobody.
+// Retention on an engine with sessions (see hold_retain.go). A retained grant lasts as long as the session there, so a
+// renewal shortens nothing. It shows operators that nobody holds the lock, and later that somebody does again. Its
+// answer also says whether others wait: clients of earlier versions do not call the holder.
 
-// showDelay is how long a grant is retained before an engine with sessions shows that. It is longer than retainGrace,
-// because nobody waits for a lease to end and each showing is a write.
+// showDelay is how long a grant is retained before an engine with sessions shows that. It is longer than retainGrace:
+// nobody waits for a lease to end, and each showing is a write.
 const showDelay = time.Second
 
 // hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
@@ -20,15 +20,16 @@ func (c *Client) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
 // hasSessions reports whether holds last as long as a session.
 func (c *Client) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
 
-// showingDue is when the engine is to hear next that g is retained. The caller holds Client.mu.
+// showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
+// of the session's timeout to learn whether others wait. The caller holds Client.mu.
 func (g *grant) showingDue(r *retained) instant {
 	if g.renewed > r.since {
-		return g.renewed.plus(g.lease / 3) // to learn whether others wait
+		return g.renewed.plus(g.lease / 3)
 	}
 	return r.since.plus(showDelay)
 }
 
-// showed takes in that the engine shows what b says. An answer that a later take-over has outdated changes nothing. The
+// showed records that the engine shows what b says. An answer that a later take-over has outdated changes nothing. The
 // caller holds Client.mu.
 func (g *grant) showed(b pendingRenewal) {
 	g.hasSucceeded()

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Renew is asked of an engine with sessions only to show what is retained. The hold lasts as long as the session.
+// Renew of an engine with sessions only serves to show that a hold is retained. The hold lasts as long as the session.
 func (s *sessions) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i := range batch {
 		batch[i].Lease = time.Hour
@@ -40,7 +40,7 @@ func (s *sessions) shownFree(t *testing.T) bool {
 	return info.Holders[0].Retained
 }
 
-// rest lets some time go by, in which the session goes on.
+// rest lets that time go by, and keeps the session alive in it.
 func (s *sessions) rest(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		s.pinged.ping()
@@ -81,8 +81,7 @@ func TestRetain_OnAnEngineWithSessions_IsShownAndTakenOver(t *testing.T) {
 	})
 }
 
-// TestRetain_OnAnEngineWithSessions_AsksWhetherOthersWait: each third of the session's time, since the message of one
-// who waits may be lost, or never be sent.
+// The client asks in each third of the session's time, because the message of a waiter may be lost, or never be sent.
 func TestRetain_OnAnEngineWithSessions_AsksWhetherOthersWait(t *testing.T) {
 	retainingSession(t, func(t *testing.T, c *Client, s *sessions) {
 		pair(t, c, "a")
@@ -97,7 +96,7 @@ func TestRetain_OnAnEngineWithSessions_AsksWhetherOthersWait(t *testing.T) {
 	})
 }
 
-// notThere is Renew of an engine that is away.
+// notThere is Renew of an engine that cannot be reached.
 func notThere(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i := range batch {
 		done(i, errors.New("it is away"))
@@ -116,8 +115,8 @@ func TestRetain_OnAnEngineWithSessionsThatDoesNotAnswer_GivesBack(t *testing.T) 
 	})
 }
 
-// TestRetain_OnAnEngineWithSessions_IsShownAsHeldUntilThatIsAnswered: a showing that was not answered may have been
-// carried out.
+// A renewal that shows the lock as retained, and was not answered, may have been carried out. So the next holder must
+// be shown again until that is answered.
 func TestRetain_OnAnEngineWithSessions_IsShownAsHeldUntilThatIsAnswered(t *testing.T) {
 	retainingSession(t, func(t *testing.T, c *Client, s *sessions) {
 		pair(t, c, "a")

@@ -10,13 +10,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retaining is what most tests of retention use.
+// retaining are the client options of most tests of retention.
 var retaining = &Options{Retain: time.Minute}
 
-// aBlock is when the clock has caught up with a block of tokens: before, only single ones are given.
+// aBlock is after how long the clock has caught up with a block of tokens. Before, only single tokens are granted.
 const aBlock = retainTokens * time.Microsecond
 
-// pair locks and unlocks.
+// pair locks and unlocks once.
 func pair(t *testing.T, c *Client, name string) *Lease {
 	t.Helper()
 	l := mustLock(t, t.Context(), c, name)
@@ -24,7 +24,7 @@ func pair(t *testing.T, c *Client, name string) *Lease {
 	return l
 }
 
-// messages is how many requests the engine has had, without renewals.
+// messages returns how many requests the engine has had, renewals not counted.
 func (h *hooks) messages() int64 { return h.acquires.Load() + h.requeues.Load() + h.releases.Load() }
 
 func TestRetain_ALockThatIsTakenAgain_SendsNothing(t *testing.T) {
@@ -65,7 +65,8 @@ func TestRetain_EndsAfterItsTime(t *testing.T) {
 	})
 }
 
-// TestRetain_WhileNobodyElseWants_PassesInsideTheProcessWithoutEnd: LocalHandoffTime is for the sake of others.
+// LocalHandoffTime bounds the passes inside a process for the sake of other clients. While none wants the lock, it does
+// not count.
 func TestRetain_WhileNobodyElseWants_PassesInsideTheProcessWithoutEnd(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
@@ -148,7 +149,7 @@ func TestRetain_WhereItCannotBe_IsRefusedOrLeft(t *testing.T) {
 		if _, err := New(&lacking{h}, retaining); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("an engine that cannot: %v", err)
 		}
-		// What the client's option does not mean is given back.
+		// Client-wide Retain is for mutexes of anonymous owners with renewal. All other holds are given back.
 		for i, lock := range []func() (*Lease, error){
 			func() (*Lease, error) { return c.Lock(WithOwner(t.Context(), "me"), "named") },
 			func() (*Lease, error) { return c.Mutex("fixed", &LockOptions{NoRenew: true}).Lock(t.Context()) },
@@ -169,7 +170,7 @@ func TestRetain_WhereItCannotBe_IsRefusedOrLeft(t *testing.T) {
 	})
 }
 
-// lacking is an engine that cannot tell a holder that another waits.
+// lacking is an engine that cannot tell a holder that another client waits.
 type lacking struct{ *hooks }
 
 func (d *lacking) Traits() driver.Traits {

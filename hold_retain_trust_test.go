@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// TestRetain_ByAClientThatDies: from its first renewal on the retained lock has a short lease, although the hold had a
-// long one.
+// From its first renewal on a retained lock has a short lease, although the hold had a long one. So a client that dies
+// keeps others out only briefly.
 func TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		deaf(h, 1000)
@@ -24,7 +24,7 @@ func TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease(t *testing.T) {
 	})
 }
 
-// TestRetain_ATakeOver_HasTheTrustThatIsLeft: and is renewed for its own lease soon after, if it lasts.
+// The trust that is left is that of the retaining renewal. A hold that lasts is renewed for its own lease soon after.
 func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		pair(t, c, "a")
@@ -49,8 +49,7 @@ func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
 	})
 }
 
-// TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer: the answer to a renewal of the hold comes when its
-// lease has been shortened, and says nothing of that.
+// The answer to a renewal of the hold comes after its lease has been shortened. It must not lengthen the trust again.
 func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T) {
 	bubble(t, &Options{Retain: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
@@ -76,7 +75,7 @@ func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T)
 	})
 }
 
-// TestRetain_WhenNoRenewalIsAnswered_GoesBack: nobody needs it.
+// Nobody holds a retained lock, so one whose renewals get no answer is released.
 func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.renew, noRenewals)
@@ -88,7 +87,8 @@ func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 	})
 }
 
-// TestRetain_WithLittleTrust_AsksTheEngine: a renewal that travels with that of a long hold is waited for for longer.
+// A renewal of a retained lock that travels in one batch with that of a long hold may take as long as that one. Little
+// trust is left by then.
 func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		long := mustLock(t, t.Context(), c, "long")

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// pinged is a session whose last confirmed sign of life a test sets.
+// pinged is a session whose last confirmed sign of life the test sets.
 type pinged struct{ at atomic.Pointer[time.Time] }
 
 func (p *pinged) Confirmed() time.Time { return *p.at.Load() }
@@ -20,7 +20,7 @@ func (p *pinged) ping() {
 	p.at.Store(&now)
 }
 
-// sessions makes of the memory engine one whose holds end with a session of 10 s.
+// sessions is the memory engine with holds that end with a session of 10 s.
 type sessions struct {
 	*hooks
 	pinged pinged
@@ -111,7 +111,7 @@ func TestSessionEngine_RefusesALeaseOfItsOwn_UnlessTheCoreCanEnforceIt(t *testin
 	})
 }
 
-// forever makes of the memory engine one whose holds last as long as the process.
+// forever is the memory engine with holds that last as long as the process.
 type forever struct{ *hooks }
 
 func (f *forever) Traits() driver.Traits {

@@ -1,17 +1,19 @@
 package interlock
 
-// An upgraded hold is an upgrade pair: the user's lease, which is on the write, and the inner one, which keeps the
-// upgradeable read below it for a downgrade. Both end together. See hold_convert.go.
+// An upgraded hold is an upgrade pair of two leases. The user's lease is on the write. The inner one keeps the
+// upgradeable read below it for a downgrade. They are made in hold_convert.go, and end together.
 
-// splitPair takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
+// splitPair takes the pair of an upgraded hold apart and returns the inner lease. Each can then end without the other.
+// The caller holds Client.mu.
 func (l *Lease) splitPair() *Lease {
 	inner := l.upgradePair
 	l.upgradePair, inner.upgradePair = nil, nil
 	return inner
 }
 
-// splitLostPair takes the pair apart of which l is one: it is lost. It returns the user's hold, the inner one, and the
-// grant of the two on which l was not: that is to be vacated when they have ended. The caller holds Client.mu.
+// splitLostPair takes apart the pair to which l belongs, because l is being lost. It returns the user's hold, the inner
+// one, and the grant on which l was not. The caller vacates that one when both holds have ended. The caller holds
+// Client.mu.
 func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	if l.inner {
 		outer = l.upgradePair
@@ -21,10 +23,11 @@ func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	return l, inner, inner.g
 }
 
-// vacate gives back g, on which lost rested too, if nobody holds it any more, once the contexts of the holders have
-// been cancelled. The caller holds Client.mu.
+// vacate releases g, on which the lost pair rested too, if nobody holds it any more. The release begins when the
+// holders' contexts have been cancelled. The caller holds Client.mu.
 func (c *Client) vacate(g *grant, lost *Lease) {
 	g.delay(lost, c.now())
+	// Read before vacated, which drops g and its cooldown.
 	keep := g.keep()
 	if c.vacated(g) {
 		give := g.release()
@@ -33,8 +36,8 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	}
 }
 
-// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts
-// as background from now on. The caller holds Client.mu.
+// vacated ends g in this process if nobody holds it any more. It reports whether the caller is to release g, which
+// counts as background from then on. The caller holds Client.mu.
 func (c *Client) vacated(g *grant) bool {
 	switch {
 	case g.phase == gone:
@@ -51,7 +54,7 @@ func (c *Client) vacated(g *grant) bool {
 	return true
 }
 
-// grants are what l rests on. The caller holds Client.mu.
+// grants returns what l rests on: one grant, or the two of an upgrade pair. The caller holds Client.mu.
 func (l *Lease) grants() []*grant {
 	if l.upgradePair != nil {
 		return []*grant{l.g, l.upgradePair.g}

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// holdUp holds up renewals of the hold with that id from now on: asked is closed when the first comes, and they go on
-// when goOn is closed.
+// holdUp holds up renewals of the hold with that id from now on. asked is closed when the first comes. They go on when
+// the test closes goOn.
 func holdUp(h *hooks, id string) (asked <-chan struct{}, goOn chan<- struct{}) {
 	first, wait := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -110,8 +110,7 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// A hold that shares a write and has ended may have asked for the lock to stay closed for a while. A downgrade of the
-// other does not end that.
+// Two holds share a write, and the one that has ended had a MinHold. A downgrade of the other must not end that.
 func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 	for name, upgraded := range map[string]bool{"upgraded": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +121,7 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				if err := l.Downgrade(ctx); err != nil {
 					t.Fatal(err)
 				}
-				// as after the downgrade of a hold with a MinHold of its own
+				// A MinHold goes on with the read after a downgrade, so other readers get in.
 				mustUnlock(t, must(t)(other.TryRLock(ctx)))
 				mustUnlock(t, l)
 				mustUnlock(t, must(t)(other.Lock(ctx)))

@@ -9,11 +9,16 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// What operators do: list all locks, and break one. inspect_look.go looks at one.
+
 // Locks yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
 // promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read,
 // for instance because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines
-// that cannot list yield ErrUnsupported. Goroutines that wait behind another of their own process are not known to the
-// engine, and a lock passed on inside a process shows the owner of its last renewal.
+// that cannot list yield ErrUnsupported.
+//
+// The engine does not know goroutines that wait behind another of their own process. A lock that was passed on inside a
+// process shows the owner of its last renewal. It costs the engine the more, the more locks it holds; on Redis it scans
+// all keys.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if err := c.mayInspect(ctx, prefix); err != nil {
@@ -37,6 +42,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 	}
 }
 
+// mayInspect says why Locks cannot ask the engine, or returns nil.
 func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 	if err := ready(c.made(), ctx); err != nil {
 		return err
@@ -55,11 +61,13 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 }
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
-// does so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On
-// a free lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches
-// and conditions have no holder: ErrUnsupported.
+// does so only while token is the holder's token, or one of its block under local passes: look it up with Locks. So a
+// Break that comes late never hits a later holder.
 //
-// The holder may be working still. Break is for operators who know that it is not, or that the resource checks a fence.
+// On a free lock it returns ErrNotHeld. If the token is not a current one it returns a *HeldError with the one that is.
+// Latches and conditions have no holder: ErrUnsupported, as on engines that cannot break.
+//
+// The holder may still be working. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
 	key := driver.Key{Kind: kind, Name: name}
 	if err := ready(c.made(), ctx); err != nil {

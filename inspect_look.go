@@ -6,10 +6,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Look tells who holds one lock and who waits for it, as the engine sees them. Of a lock that nobody holds or waits for
-// it returns kind and name and nothing else. A kind that the engine does not know is ErrUnsupported. What the engine
-// does not know is as with [Client.Locks], but of a lock that has passed on inside this client Look knows the holder
-// and its label. It costs one round trip on nearly every engine, however many locks there are.
+// One lock, as the engine sees it and as this client knows it better.
+
+// Look tells who holds one lock and who waits for it, as the engine sees them. For a lock that nobody holds or waits
+// for it returns kind and name and nothing else; that is no error. A kind that the engine does not know is
+// ErrUnsupported. The engine knows as little as with [Client.Locks]. But for a lock that has passed on inside this
+// client Look knows the holder and its label. It costs one round trip on nearly every engine, however many locks there
+// are.
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {
 	key := driver.Key{Kind: kind, Name: name}
 	none := LockInfo{Kind: kind, Name: name}

@@ -12,25 +12,31 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire_owner.go; the client's clock,
+// mutex, contexts and options are in the client_* files.
+
 // Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
 // share renewals. It is safe for concurrent use. The zero value cannot be used, nor can a copy.
+//
+// A client has one goroutine while nothing is under way; locks that are held have none.
 type Client struct {
-	_        noCopy
+	_ noCopy
+	// Set by New and constant from then on, down to recalls; the atomics guard themselves.
 	d        driver.Driver
 	traits   driver.Traits
-	renewer  driver.Renewer       // nil unless the engine has leases, or sessions and recalls
-	requeuer driver.Requeuer      // nil if the engine cannot
-	multi    driver.MultiAcquirer // nil if the engine cannot
-	convert  driver.Converter     // nil if the engine cannot
+	renewer  driver.Renewer       // nil unless holds have leases, or sessions and the engine tells of recalls
+	requeuer driver.Requeuer      // nil if the engine cannot requeue
+	multi    driver.MultiAcquirer // nil if the engine cannot take several locks in one step
+	convert  driver.Converter     // nil if the engine cannot convert
 	opts     Options
-	defaults params    // of a lock without options
-	born     time.Time // where instants are counted from
-	owned    bool      // Close closes the driver
-	id       string    // random; prefix of all request ids
+	defaults params    // of a lock without options of its own
+	born     time.Time // all instants are counted from here
+	owned    bool      // Open made it, so Close closes the driver
+	id       string    // random; the prefix of all request ids
 	lastID   atomic.Uint64
-	badLabel atomic.Bool // LabelFrom has returned what no label may be
-	watching bool        // the engine's holds have a trust window, so suspensions matter
-	recalls  bool        // the engine tells a holder that another wants the lock
+	badLabel atomic.Bool // LabelFrom has returned an invalid label; later ones are logged at Debug
+	watching bool        // holds have a trust window, so suspensions of the machine matter
+	recalls  bool        // the engine tells a holder when another client wants the lock
 
 	base       context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
 	stop       context.CancelFunc
@@ -40,22 +46,23 @@ type Client struct {
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
-	mu       sync.Mutex    // see lock
-	deferred deferredCalls // see afterUnlock
-	closed   bool
-	queues   map[queueKey]*queue
-	// by grant.listName, the first of each; all that the engine gave and that is not given back or lost
+	// Guards what follows, and every queue, grant, lease and fetch; see client_lock.go.
+	mu       sync.Mutex
+	deferred deferredCalls       // what runs when mu has been given up; see afterUnlock
+	closed   bool                // Close has begun: nothing new may start
+	queues   map[queueKey]*queue // the lines of waiters; empty lines are removed
+	// by grant.listName, the first of a list each: everything that the engine gave, until it is released or lost
 	grants map[string]*grant
-	alone  map[*waiter]struct{} // who waits without standing in a queue
-	// what is kept from others for a while, whether held or not; nil until there is any
+	alone  map[*waiter]struct{} // waiters that stand in no line; see askAlone
+	// grants that others must not get yet, held or not; nil until there is one
 	cooldowns map[*grant]*cooldown
-	failures  map[*grant]error // how the last renewal failed, of those whose did; nil until there is any
-	// what was left to run out, by those who will give it back; nil until there is any
+	failures  map[*grant]error // how the last renewal failed, of those of which it did; nil until one did
+	// locks left to run out whose release is still to come; nil until there is one
 	runningOut map[*lateRelease]struct{}
 
-	unconfirmed []error       // what the engine has not confirmed since Close began
+	unconfirmed []error       // releases that were given up since Close began: its error
 	pending     int           // calls of Lease.Pending that are not over
-	quiet       chan struct{} // closed when there is none any more; nil unless Close waits for that
+	quiet       chan struct{} // closed when pending becomes 0; nil unless Close waits for that
 
 	sched       scheduler
 	deadlocks   deadlockDetector
@@ -64,9 +71,12 @@ type Client struct {
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
-// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules
-// of their own; see Engines in the package documentation. ctx bounds the opening. Close also closes the engine's
-// connections.
+// imported for its side effect. mem:// (memlock) and file:// (filelock) come with this module, the others with modules
+// of their own; see Engines in the package documentation. ctx bounds the opening and nothing else. Close also closes
+// the engine's connections.
+//
+// Invalid options, an unknown scheme, a URL that the engine refuses and an engine that cannot be opened are errors.
+// They show no password.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, errNilContext
@@ -90,7 +100,9 @@ func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// New returns a client of d. Close leaves d open: whoever opened it closes it.
+// New returns a client of d. Close leaves d open: whoever opened it closes it. New asks no engine. It fails if d is
+// nil, if an option is invalid or needs what the engine lacks, or if the engine's holds need renewals and the driver
+// has none.
 func New(d driver.Driver, opts *Options) (*Client, error) {
 	if d == nil {
 		return nil, errors.New("interlock: New: the driver is nil")
@@ -102,6 +114,7 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	return newClient(d, o, machineSuspended)
 }
 
+// newClient is New with checked options. suspended is machineSuspended, except in tests.
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
@@ -113,7 +126,8 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
 		suspensions: newSuspensionWatch(suspended),
 	}
-	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never // the scheduler sets it anew when it begins
+	// The scheduler sets the timer when its goroutine begins.
+	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never
 	c.deadlocks.at = never
 	c.watching = c.traits.Lifetime != driver.Process
 	_, lacks := c.traits.Lacking(driver.Recalls)
@@ -132,6 +146,8 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 		}
 		c.renewer = renewer
 	}
+	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
+	// hard when it gives up waiting for releases.
 	c.base, c.stop = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
 	c.asks, c.stopAsking = context.WithCancel(c.base)
 	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
@@ -154,7 +170,7 @@ func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	return c.Mutex(name, nil).Do(ctx, fn)
 }
 
-// spawn runs f in a goroutine that Close waits for, unless the client is closed.
+// spawn runs f in a goroutine that Close waits for. It returns false, and runs nothing, if the client is closed.
 func (c *Client) spawn(f func()) bool {
 	c.lock()
 	defer c.unlock()
@@ -166,13 +182,14 @@ func (c *Client) spawn(f func()) bool {
 }
 
 // Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases
-// then say ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout
-// and returns nil, or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
+// then say ErrReleased), and no goroutine is left. It waits for the engine's confirmations for at most
+// Options.CloseTimeout. It returns nil, or the releases that were not confirmed by then: those locks become free when
+// their leases end. A second Close does nothing and returns nil at once.
 //
-// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon])
-// for its lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close
-// until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout;
-// after that the lock is not released either but runs out.
+// Locks still within their [LockOptions] MinHold stay unavailable until it expires, and abandoned ones
+// ([Lease.Abandon]) until their lease has run out. Where the engine cannot do that by itself, one goroutine and the
+// engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its
+// end, for half of CloseTimeout. After that the lock is not released either but runs out.
 func (c *Client) Close() error {
 	if err := c.made(); err != nil {
 		return err
@@ -182,6 +199,9 @@ func (c *Client) Close() error {
 		c.unlock()
 		return nil
 	}
+	// Waits end first: their callers return at once, however long the rest takes. Renewals go on while a COMMIT is
+	// pending. takeLater comes before dropAll, which would end its holds too. Everything held is dropped under one
+	// Client.mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
 	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
 	defer timer.Stop()
 	c.closed = true
@@ -195,12 +215,13 @@ func (c *Client) Close() error {
 	c.stop()
 
 	c.releaseAll(releases)
-	c.background.Wait() // also for what was to be given back before Close
+	c.background.Wait() // also for what was being released before Close
 	c.stopHard()
 	c.lock()
 	err := errors.Join(c.unconfirmed...)
 	c.unlock()
 	switch {
+	// The driver must stay open for them, so releaseLater closes it.
 	case len(later) > 0:
 		go c.releaseLater(later) // ends when the last of them is over
 	case c.owned:
@@ -222,9 +243,9 @@ func (c *Client) endWaits() {
 
 // dropAll ends every hold and returns what is to be released at once. The caller holds Client.mu.
 func (c *Client) dropAll() (releases []lateRelease) {
-	for len(c.grants) > 0 { // dropping takes them out
+	for len(c.grants) > 0 { // dropGrant takes them out
 		for _, g := range c.grants {
-			if g.phase != abandoned { // else the engine's lease ends it
+			if g.phase != abandoned { // an abandoned one is ended by the engine's lease
 				r := g.release()
 				r.Keep = g.keep()
 				releases = append(releases, lateRelease{m: g.m, r: r})
@@ -235,11 +256,11 @@ func (c *Client) dropAll() (releases []lateRelease) {
 	return releases
 }
 
-// dropGrant ends g and its holds as released. The caller holds Client.mu.
+// dropGrant ends g and its holds as released, and sends nothing. The caller holds Client.mu.
 func (c *Client) dropGrant(g *grant) {
 	for l := range g.holds.all(ofGrant) {
 		l.release(c.now())
-		if l.inner {
+		if l.inner { // it is a part of the hold that is upgraded, of which the Observer is told
 			continue
 		}
 		c.afterUnlock(func() { l.owner.remove(l); l.tellReleased(nil) })
@@ -247,10 +268,11 @@ func (c *Client) dropGrant(g *grant) {
 	g.drop()
 }
 
-// closers is how many releases Close has under way at once: enough to fill a connection, too few to burden anything.
+// closers is how many releases Close has under way at once: enough to fill a connection, few enough not to burden the
+// engine.
 const closers = 64
 
-// releaseAll gives everything back.
+// releaseAll releases everything, closers at a time, and returns when each is confirmed or given up.
 func (c *Client) releaseAll(releases []lateRelease) {
 	work := make(chan lateRelease, len(releases))
 	for _, r := range releases {
@@ -261,7 +283,7 @@ func (c *Client) releaseAll(releases []lateRelease) {
 	for range min(closers, len(releases)) {
 		all.Go(func() {
 			for r := range work {
-				_, _ = c.settleNow(r.m, r.r) // which notes what is not confirmed
+				_, _ = c.settleNow(r.m, r.r) // unsettled notes what is not confirmed
 			}
 		})
 	}

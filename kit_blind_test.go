@@ -9,7 +9,9 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// blindDriver is an engine that tells of nothing by itself, and at times cannot, or may not, be looked at.
+// Engines that tell nothing: one without Watcher, whose Look may fail, and a Release that gets no answer.
+
+// blindDriver is an engine without Watcher, whose Look fails or is refused when the test says so.
 type blindDriver struct {
 	driver.Driver
 	driver.Renewer
@@ -36,7 +38,7 @@ func (b *blindDriver) Look(ctx context.Context, key driver.Key) (driver.LockInfo
 	return b.inner.Look(ctx, key)
 }
 
-// hung is a release to which nothing is answered.
+// hung is a Release that gets no answer before its context ends.
 func (h *hooks) hung(ctx context.Context, _ *driver.Release) error {
 	<-ctx.Done()
 	return ctx.Err()

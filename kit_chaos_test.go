@@ -12,7 +12,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// eternal makes of a driver with leases one whose holds last as long as the process.
+// The goroutines of histories_chaos_test.go: each makes random calls, and checks that no trusted hold excludes its own.
+
+// eternal makes a driver with leases one whose holds last as long as the process.
 type eternal struct {
 	driver.Driver
 	driver.Converter
@@ -44,13 +46,13 @@ func lasting(r *driver.Request, ask func() (driver.Grant, error)) (driver.Grant,
 	return g, err
 }
 
-// scene is who believes to be inside of one lock.
+// scene records which leases of one lock say that they hold it.
 type scene struct {
 	mu     sync.Mutex // guards inside
 	inside map[*Lease]bool
 }
 
-// enter notes that l is inside, alone or with others that are not, and tells whom it must not meet.
+// enter notes that l is inside; alone says that nobody else may be. It returns a trusted hold that excludes l, or nil.
 func (s *scene) enter(l *Lease, alone bool) (met *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +74,7 @@ func (s *scene) leave(l *Lease) {
 	delete(s.inside, l)
 }
 
-// wild is a goroutine that does anything.
+// wild is a goroutine that makes random calls.
 type wild struct {
 	t      *testing.T
 	c      *Client
@@ -84,7 +86,7 @@ func (w *wild) chance(n int) bool { return w.r.IntN(n) == 0 }
 
 func (w *wild) pause(most time.Duration) { time.Sleep(time.Duration(w.r.Int64N(int64(most)))) } // virtual
 
-// options are any.
+// options returns random options of a lock.
 func (w *wild) options() *LockOptions {
 	o := &LockOptions{NoRenew: w.chance(5)}
 	leases := w.c.traits.Lifetime == driver.Leases
@@ -103,7 +105,7 @@ func (w *wild) options() *LockOptions {
 	return o
 }
 
-// in returns a context for a call that ends some time, and fails if the call goes on after that.
+// in makes a call with a context that ends at a random instant, and fails if the call goes on after that.
 func (w *wild) in(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.r.IntN(15_000))*time.Millisecond)
@@ -158,7 +160,7 @@ func (w *wild) act() {
 	w.work(l, lock, s, alone)
 }
 
-// pick returns how to take a lock of any kind, and whether nobody else may be inside then.
+// pick returns how to take a lock of a random kind, and whether nobody else may be inside then.
 func (w *wild) pick(name string) (kind Kind, lock func(ctx context.Context) (*Lease, error), alone bool) {
 	o := w.options()
 	switch rw := w.c.RWMutex(name, o); w.r.IntN(8) {
@@ -189,7 +191,8 @@ func (w *wild) meets(s *scene, l *Lease, alone bool) {
 	}
 }
 
-// work does something under l.
+// work makes up to three random calls under l: it extends, enters again, upgrades, downgrades, marks it as pending, or
+// pauses.
 func (w *wild) work(l *Lease, lock func(ctx context.Context) (*Lease, error), s *scene, alone bool) {
 	ctx := w.t.Context()
 	for range w.r.IntN(4) {
@@ -210,7 +213,7 @@ func (w *wild) work(l *Lease, lock func(ctx context.Context) (*Lease, error), s 
 				alone = false
 				w.meets(s, l, alone)
 				if err := w.in(ctx, "Downgrade", l.Downgrade); err != nil {
-					alone = true // perhaps, so it keeps still
+					alone = true // the outcome may be unknown, so it still counts as a writer
 				}
 			}
 		case 4:
@@ -225,7 +228,7 @@ func (w *wild) work(l *Lease, lock func(ctx context.Context) (*Lease, error), s 
 
 // again enters l's lock once more.
 func (w *wild) again(l *Lease, lock func(ctx context.Context) (*Lease, error)) {
-	if l.Kind() == KindSemaphore { // which knows nobody twice
+	if l.Kind() == KindSemaphore { // permits never re-enter
 		return
 	}
 	var inner *Lease

@@ -14,8 +14,11 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. It is
-// not local, as if there were a network in between.
+// What most tests of this package stand on: virtual time (bubble), an engine that the test controls (hooks), and calls
+// in goroutines of their own.
+
+// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. Its
+// Traits do not say Local, as if there were a network in between.
 type hooks struct {
 	*memlock.Driver
 	mu      sync.Mutex // guards the functions
@@ -86,14 +89,14 @@ func get[F any](h *hooks, f *F) F {
 	return *f
 }
 
-// on replaces one of h's functions.
+// on replaces one of h's functions, under its mutex.
 func on[F any](h *hooks, f *F, by F) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	*f = by
 }
 
-// noRenewals answers nothing until the context ends, as a hung server does.
+// noRenewals answers no renewal until the context ends, as a hung server does.
 func noRenewals(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
 	<-ctx.Done()
 	for i := range batch {
@@ -101,8 +104,8 @@ func noRenewals(ctx context.Context, batch []driver.Renewal, done func(int, erro
 	}
 }
 
-// bubble runs f in virtual time with a client on a memory engine of its own, closes the client and looks for goroutines
-// that stay (the bubble itself fails when one does).
+// bubble runs f in virtual time with a client on a memory engine of its own, and closes the client. It fails if a
+// goroutine stays, as every bubble of testing/synctest does.
 func bubble(t *testing.T, opts *Options, f func(t *testing.T, c *Client, h *hooks)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +194,7 @@ func wantLost(t *testing.T, err error, reason LostReason) {
 	}
 }
 
-// settled counts goroutines once those that are ending have ended.
+// settled returns the number of goroutines once those that are ending have ended.
 func settled() int {
 	n := runtime.NumGoroutine()
 	for range 100 {
@@ -201,7 +204,7 @@ func settled() int {
 	return n
 }
 
-// gauge counts how many are inside at once.
+// gauge counts how many owners are inside at once.
 type gauge struct {
 	mu       sync.Mutex
 	now, max int

@@ -7,7 +7,10 @@ import (
 	"testing/synctest"
 )
 
-// must fails unless a call of an RWMutex or Semaphore has brought a hold.
+// Short forms of what tests of read/write locks and semaphores do: take a hold that must be granted, call in a
+// goroutine, check an error.
+
+// must returns a function that returns the hold of a call, and fails if the call has returned an error.
 func must(t *testing.T) func(l *Lease, err error) *Lease {
 	return func(l *Lease, err error) *Lease {
 		t.Helper()
@@ -26,7 +29,7 @@ func wantErr(t *testing.T, what string, err, target error) {
 	}
 }
 
-// wantUnanswered is for what an engine did not answer: the error says what was called.
+// wantUnanswered fails unless err is an UnavailableError that names the operation op.
 func wantUnanswered(t *testing.T, op string, err error) {
 	t.Helper()
 	var unavailable *UnavailableError
@@ -45,7 +48,7 @@ func later(f func() (*Lease, error)) <-chan outcome {
 	return out
 }
 
-// stillWaits fails if there is an outcome although nothing is left to happen at this instant.
+// stillWaits fails if out has an outcome once all other goroutines of the bubble are blocked.
 func stillWaits[T any](t *testing.T, out <-chan T, when string) {
 	t.Helper()
 	synctest.Wait()
@@ -56,7 +59,7 @@ func stillWaits[T any](t *testing.T, out <-chan T, when string) {
 	}
 }
 
-// upgradeLater upgrades in a goroutine.
+// upgradeLater upgrades l in a goroutine, and returns where the outcome will be.
 func upgradeLater(ctx context.Context, l *Lease) <-chan error {
 	out := make(chan error, 1)
 	go func() { out <- l.Upgrade(ctx) }()

@@ -11,7 +11,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// breakOne breaks a hold. All that its owner has of a read/write lock is lost, and of a semaphore only this.
+// The steps of histories_sharing_test.go that take away holds, and the comparison of what can be seen with the model
+// (kit_sharing_model_test.go).
+
+// breakOne breaks a random hold. Of a read/write lock its owner loses all holds, of a semaphore only this one.
 func (s *sharing) breakOne(i int) {
 	h := s.pick(i, func(*modelHold) bool { return true })
 	if h == nil {
@@ -41,7 +44,7 @@ func (s *sharing) breakOne(i int) {
 	}
 }
 
-// crash lets a client vanish: it says nothing any more, and its leases run out. Another one takes its place.
+// crash makes a client vanish: it sends nothing any more, and its leases run out. A new client takes its place.
 func (s *sharing) crash() {
 	at := len(s.c) - 1
 	s.note("client %d crashes", at)
@@ -72,7 +75,7 @@ func (s *sharing) crash() {
 	}
 }
 
-// answers takes in what the calls under way have come to, and compares it with the model.
+// answers collects the outcomes of the calls under way, and compares them with the model.
 func (s *sharing) answers() {
 	s.t.Helper()
 	newest := slices.Clone(s.newest)
@@ -102,7 +105,7 @@ func (s *sharing) answers() {
 	s.newest = newest
 }
 
-// granted checks what a hold shows at first.
+// granted checks that the token of a new hold is above those before, unless the model says that it re-entered.
 func (s *sharing) granted(p *pending, l *Lease, newest []uint64) {
 	s.t.Helper()
 	if token := l.Token(); !p.h.again {
@@ -130,7 +133,7 @@ func outcomeOf(err error) verdict {
 	return verdict(err.Error())
 }
 
-// compare looks at all holds, by their leases and as operators do.
+// compare compares all holds with the model, by their leases and by Client.Locks.
 func (s *sharing) compare() {
 	s.t.Helper()
 	for i, m := range s.locks {
@@ -156,7 +159,7 @@ func (s *sharing) compare() {
 	}
 }
 
-// listed is what operators see of a lock.
+// listed returns what operators see of a lock: its holders, and how many wait.
 func (s *sharing) listed(i int) (holders map[entry]int, waits int) {
 	s.t.Helper()
 	holders = make(map[entry]int)

@@ -6,14 +6,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// modelLock says in the fewest words what an RWMutex (limit 0) or a Semaphore is. It knows neither time nor engines.
+// The model of read/write locks and semaphores with which histories_sharing_test.go compares the library. It has its
+// own code for every rule, so that a mistake in the library is not in the model too.
+
+// modelLock is the shortest model of an RWMutex (limit 0) and a Semaphore. It knows neither time nor engines.
 type modelLock struct {
 	limit int
 	holds []*modelHold
 	queue []*modelHold // of those who wait; first come, first served, but upgrades come first
 }
 
-// modelHold is what an actor has of a lock, or waits for.
+// modelHold is a hold that an actor has of a lock or waits for.
 type modelHold struct {
 	who    int
 	mode   driver.Mode
@@ -23,7 +26,7 @@ type modelHold struct {
 	token  uint64     // when it was last looked at
 }
 
-// verdict is what becomes of a request.
+// verdict is how the model answers a request.
 type verdict string
 
 const (
@@ -33,7 +36,7 @@ const (
 	isWaiting  verdict = "waiting"
 )
 
-// ask is a request, and what becomes of it.
+// ask makes the request h, and returns how it is answered.
 func (m *modelLock) ask(h *modelHold, try bool) verdict {
 	switch v := m.judge(h); {
 	case v == "re-entry":
@@ -55,7 +58,7 @@ func (m *modelLock) ask(h *modelHold, try bool) verdict {
 	return isWaiting
 }
 
-// judge says what h is to what its actor has.
+// judge says how h relates to the holds of its actor.
 func (m *modelLock) judge(h *modelHold) string {
 	writes, upgradeable, reads := m.has(h.who, driver.Exclusive), m.has(h.who, driver.Upgradeable), m.has(h.who,
 		driver.Shared)
@@ -110,14 +113,14 @@ func (m *modelLock) downgrade(h *modelHold) {
 	m.drain()
 }
 
-// end takes away the holds and the waits that are over.
+// end removes the holds and the waits that are over.
 func (m *modelLock) end(over func(*modelHold) bool) {
 	m.holds = slices.DeleteFunc(m.holds, over)
 	m.queue = slices.DeleteFunc(m.queue, func(w *modelHold) bool { return over(w) || w.of != nil && over(w.of) })
 	m.drain()
 }
 
-// drain lets in from the head for as long as it fits.
+// drain grants from the head of the queue for as long as the head fits.
 func (m *modelLock) drain() {
 	for len(m.queue) > 0 && m.fits(m.queue[0]) {
 		head := m.queue[0]
@@ -129,14 +132,14 @@ func (m *modelLock) drain() {
 // waits reports whether h still waits.
 func (m *modelLock) waits(h *modelHold) bool { return slices.Contains(m.queue, h) }
 
-// entry is what somebody has of a lock, as the engine sees it: whether it is shared, and how many permits.
+// entry is a hold as the engine lists it: its owner, whether it is shared, and how many permits it has.
 type entry struct {
 	who    int
 	shared bool
 	weight int
 }
 
-// entries are all of them. Holds of one mode of one owner may be one to the engine, except permits.
+// entries counts the holds of m by entry. The engine may count holds of one mode of one owner as one, except permits.
 func (m *modelLock) entries() map[entry]int {
 	all := make(map[entry]int)
 	for _, h := range m.holds {
@@ -148,7 +151,7 @@ func (m *modelLock) entries() map[entry]int {
 	return m.countable(all)
 }
 
-// countable forgets how many there are where that is not said.
+// countable sets the counts to one where the engine may count holds as one.
 func (m *modelLock) countable(all map[entry]int) map[entry]int {
 	for e := range all {
 		if m.limit == 0 {

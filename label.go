@@ -9,20 +9,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A label for each call. The lock of a call with a label of its own is a Mutex of its own, with the same key, as that
-// of a campaign is: requests, renewals and what is kept of a hold find the label where they find every other option.
+// A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
+// campaign does. So requests, renewals and holds find the label where they find every other option. acquire_owner.go
+// begins with labelled.
 
 const (
-	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain one.
+	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
 	maxCallLabel = 255
 
-	// relabelDelay is how long a hold that was passed on inside the process goes without the engine being told its
-	// label. Most holds are over by then and cost no message.
+	// relabelDelay is how long a hold that was passed on inside the process goes before the engine is told its label.
+	// Most holds are over by then and cost no message.
 	relabelDelay = 100 * time.Millisecond
 )
 
-// labelled returns m with the label of the call to which ctx belongs: m itself, if calls have no labels of their own.
-// What it returns asks for no label again.
+// labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
+// It calls the user's LabelFrom, in the caller's goroutine and without Client.mu. The result asks for no label again.
 func (m *Mutex) labelled(ctx context.Context) *Mutex {
 	if m.p.labelFrom == nil || m.p.err != nil {
 		return m
@@ -35,7 +36,7 @@ func (m *Mutex) labelled(ctx context.Context) *Mutex {
 	return m.withLabel(label)
 }
 
-// withLabel returns m with that label, in one piece of memory with its options.
+// withLabel returns m with that label. The mutex and its options are one allocation.
 func (m *Mutex) withLabel(label string) *Mutex {
 	own := &struct {
 		Mutex
@@ -46,7 +47,7 @@ func (m *Mutex) withLabel(label string) *Mutex {
 	return &own.Mutex
 }
 
-// tellBadLabel logs that a label does not count. It does not show the label, which may have anything in it.
+// tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
 func (m *Mutex) tellBadLabel(ctx context.Context, size int) {
 	level := slog.LevelDebug
 	if m.c.badLabel.CompareAndSwap(false, true) {
@@ -57,7 +58,8 @@ func (m *Mutex) tellBadLabel(ctx context.Context, size int) {
 		slog.Int("most", maxCallLabel))
 }
 
-// labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs.
+// labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs. It copies
+// the slice only if one of them changes.
 func (m *Multi) labelled(ctx context.Context) []*Mutex {
 	locks := m.order
 	for i, l := range m.order {
@@ -73,16 +75,16 @@ func (m *Multi) labelled(ctx context.Context) []*Mutex {
 	return locks
 }
 
-// relabel takes in that l has g now. The engine shows the label of whom it was asked for, or of an earlier holder,
-// until a renewal. The caller holds Client.mu.
+// relabel notes that l has g now. The engine shows the label of the request, or of an earlier holder, until a renewal
+// brings this one. The caller holds Client.mu.
 func (g *grant) relabel(l *Lease) {
 	if l.m.p.ownLabel && l.m != g.m && g.holds.first == l {
 		g.mislabelled = true
 	}
 }
 
-// present sets in info what this client knows better than the engine: which of its owners a lock has passed on to since
-// the engine heard of it.
+// present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
+// passed on since the engine heard of it. A holder is recognised by its token, which lies in the block of a grant.
 func (c *Client) present(key driver.Key, info *LockInfo) {
 	c.lock()
 	defer c.unlock()

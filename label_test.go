@@ -14,13 +14,14 @@ import (
 
 type callKey struct{}
 
-// as is a context of a call that is to have that label.
+// as returns a context whose call is to have that label.
 func as(t *testing.T, label string) context.Context {
 	t.Helper()
 	return context.WithValue(t.Context(), callKey{}, label)
 }
 
-// labels has calls that as has made a context for ask with what it says, behind the label of the lock.
+// labels has a LabelFrom that adds the label of as's context to the label of the lock, and counts how often it is
+// asked.
 type labels struct{ asked atomic.Int64 }
 
 func (n *labels) from(ctx context.Context, label string) string {
@@ -136,7 +137,7 @@ func TestLabelFrom_IsKeptByUpgradesAndConditions(t *testing.T) {
 	})
 }
 
-// What no label may be does not fail a call, and is not logged with each.
+// A text that cannot be a label does not fail the call, and is not logged with each call.
 func TestLabelFrom_ThatIsNoLabel_DoesNotCount(t *testing.T) {
 	for what, label := range map[string]string{"long": strings.Repeat("x", 256), "binary": "\xff"} {
 		var log bytes.Buffer
@@ -201,7 +202,8 @@ func TestLabelFrom_ThatPanics_HoldsNothing(t *testing.T) {
 	})
 }
 
-// What a hold that was passed on shows to others: soon its own label, but a short one costs nothing.
+// A hold that was passed on inside the process soon shows its own label to others. A short hold sends no message for
+// it.
 func TestLabelFrom_OfAHoldThatWasPassedOn(t *testing.T) {
 	var n labels
 	opts := &Options{LabelFrom: n.from, LocalHandoffTime: time.Hour}
@@ -231,7 +233,7 @@ func TestLabelFrom_OfAHoldThatWasPassedOn(t *testing.T) {
 	})
 }
 
-// Without labels for calls, a pass costs what it did.
+// Without LabelFrom a pass inside the process sends no renewal for a label.
 func TestALocalPass_WithoutLabelsOfCalls_IsNotRenewedForThem(t *testing.T) {
 	bubble(t, &Options{LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		l := passedOn(t, c, "a")

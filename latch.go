@@ -8,19 +8,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// maxCount bounds the count of a latch to what every engine counts exactly.
+// Latches: counts that belong to nobody. Each change has an ID and is repeated until its outcome is known
+// (client_call.go); a wait follows hints (client_watch.go). docs/adr/0024 has the decision.
+
+// maxCount bounds the count of a latch to what every engine counts exactly. These are the integers of a float64, with
+// which a script of Redis computes.
 const maxCount = 1 << 53
 
-// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs
-// to nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted
-// down by hand. A latch that was never set is at zero.
+// Latch is a count that goes down to zero, and for which any number of goroutines and processes can wait: a distributed
+// CountDownLatch. It belongs to nobody. It stays when the client that has set it is gone, until its count is zero. One
+// that is given up has to be counted down by hand. A latch that was never set is at zero.
 //
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
 	_   noCopy
 	c   *Client
 	key driver.Key
-	err error // a bad name, or an engine without latches; reported by the first call
+	err error // a bad name, or an engine without latches; returned by the first call
 }
 
 // Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is
@@ -41,13 +45,13 @@ func (c *Client) Latch(name string) *Latch {
 	return l
 }
 
-// Set sets the count to n, from 1 to 2^53, and reports true; or it reports false and changes nothing, because the latch
-// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as
-// they come to see the zero in between or not, so give each round a name of its own if that matters.
+// Set sets the count to n, from 1 to 2^53, and returns true. If the latch counts already, it changes nothing and
+// returns false. When the count has come to zero it may be set again. Waits that were under way then end, or go on if
+// they did not see the zero in between. So give each round a name of its own if that matters.
 //
-// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has
-// not by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost
-// one round trip.
+// Set and CountDown are repeated until the engine has answered, and count once however often they are repeated. If
+// there is no answer by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome is
+// unknown. They cost one round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if err := ready(l.made(), ctx); err != nil {
 		return false, err
@@ -66,7 +70,7 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return set && err == nil, err
 }
 
-// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At
+// CountDown takes one from the count and returns what is left. The call that leaves zero wakes everybody who waits. At
 // zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher,
@@ -103,14 +107,14 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return left, nil
 }
 
-// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it
-// can, and looks once a minute besides; where it cannot, every second. The wait goes on while the engine cannot be
-// reached; it ends with ctx, whose error it then matches, with the client (ErrClosed), or when the engine refuses
-// (ErrRefused).
+// Wait returns nil when the count is zero, at once if it is already. Engines that can tell of zero wake the wait, which
+// also looks once a minute; on others it looks every second. The wait goes on while the engine cannot be reached. It
+// ends with ctx, whose error it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
 //
 // It costs two round trips, and one for each of these looks.
 func (l *Latch) Wait(ctx context.Context) error {
-	left, err := l.Count(ctx) // most who wait late need no watch
+	// Before the watch begins: most waits that come late need none.
+	left, err := l.Count(ctx)
 	if err == nil && left == 0 || err != nil && final(err) {
 		return err
 	}
@@ -137,14 +141,15 @@ func (l *Latch) Wait(ctx context.Context) error {
 	return wrap("wait for latch", l.key, ctx.Err())
 }
 
-// change asks for a change until the engine has answered.
+// change makes a change of the latch and repeats it until the engine has answered.
 func (l *Latch) change(
 	ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error,
 ) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
 	}
-	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
+	// The engine remembers the ID for longer than the call is repeated.
+	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease}
 	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error {
 		return ask(ctx, l.c.d.(driver.Latcher), call)
 	})

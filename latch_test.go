@@ -130,7 +130,7 @@ func TestLatch_AWaitEndsWithItsContextAndWithTheClient(t *testing.T) {
 	})
 }
 
-// latchOver runs f with a client behind a bad network, and one behind a good one.
+// latchOver runs f with the same latch by two clients, one behind a bad network and one behind a good one.
 func latchOver(t *testing.T, f func(t *testing.T, bad, good *Latch, control *faulty.Control)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,21 +6,25 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Abandon ends this hold without giving the lock back: it is renewed no more, and the lock becomes free when its lease
+// Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
+// process. locktx is its user; lease_pending.go has the other half, what must not be given back while its outcome is
+// open.
+
+// Abandon ends this hold without giving the lock back. It is renewed no more, and the lock becomes free when its lease
 // has run out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose
-// COMMIT was not answered: nobody else is to begin while that may still be under way. Package locktx uses it.
+// COMMIT was not answered. No other owner is to begin while that may still be under way. Package locktx uses it.
 //
 // Abandon asks no engine and returns at once. From then on Err says ErrReleased, contexts made by Context have ended,
 // and the owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they
-// go on and are renewed, and when the last of them has ended, the lock is left to run out, however that one ended;
-// until then it cannot be given up for a condition ([Cond.Wait] says ErrNested). Like Unlock, Abandon returns the
-// *LostError after a loss, and an error that matches ErrReleased after a release.
+// go on and are renewed. When the last of them has ended, however it ended, the lock is left to run out. Until then it
+// cannot be given up for a condition ([Cond.Wait] returns ErrNested). Like Unlock, Abandon returns the *LostError after
+// a loss, and an error that matches ErrReleased after a release.
 //
-// On engines with leases the lock is free one lease (the longest that was asked for, as by Extend) after the last
-// renewal, also if the process ends or the client is closed meanwhile. Where a hold lasts as long as a session or a
-// process, this client keeps it for one lease from now, or for the rest of its MinHold if that is longer, and then
-// gives it back in the background, also if the client is closed meanwhile; the end of the process, or of the session,
-// ends it at once.
+// On engines with leases the lock is free one lease after the last renewal, also if the process ends or the client is
+// closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. Where a hold lasts as long
+// as a session or a process, this client keeps it for one lease from now. If the rest of its MinHold is longer, it
+// keeps it for that. It then gives it back in the background, also if the client is closed meanwhile. The end of the
+// process, or of the session, frees the lock at once.
 func (l *Lease) Abandon() error {
 	if err := l.made(); err != nil {
 		return err
@@ -36,11 +40,12 @@ func (l *Lease) Abandon() error {
 	}
 	if l.upgradePair != nil {
 		read := l.splitPair()
+		// Both grants of an upgraded hold are left to run out.
 		read.g.phase = abandoned
 		read.giveUp(now)
 	}
 	l.g.phase = abandoned
-	l.giveUp(now) // there is no word of the engine to await: nothing is asked
+	l.giveUp(now) // nothing is asked, so no confirmation is to be awaited
 	c.unlock()
 	l.owner.remove(l)
 	c.opts.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.traits.Engine,
@@ -57,13 +62,13 @@ func (g *grant) leave() {
 	g.m.c.askFor(g.m) // those who wait here stand in the engine's line now
 }
 
-// runOutAfter is for how long g is kept when it is left to run out: for a lease, as after a crash, and for its
-// cooldown. The caller holds Client.mu.
+// runOutAfter returns for how long g is kept when it is left to run out. That is one lease, as after a crash, or its
+// cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
 func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g.cooldown()) }
 
-// runOut gives g back when that time is over, also if a renewal was under way. On engines with leases that does nothing
-// any more but clear up, because it names this one hold; on others Close hands it to what outlives it. The caller holds
-// Client.mu, and has dropped g.
+// runOut releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
+// It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
+// releaseLater. The caller holds Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
 	own := &lateRelease{g.m, g.release(), c.now().plus(after)}
@@ -79,7 +84,7 @@ func (g *grant) runOut(after time.Duration) {
 	})
 }
 
-// takeRunOut takes own over, to give it back. It reports false if Close has.
+// takeRunOut takes own over, to release it. It reports false if Close has done so: exactly one of the two releases it.
 func (c *Client) takeRunOut(own *lateRelease) bool {
 	c.lock()
 	defer c.unlock()
@@ -88,8 +93,8 @@ func (c *Client) takeRunOut(own *lateRelease) bool {
 	return mine
 }
 
-// takeAllRunOuts is takeRunOut for Close, of all that is left to run out, held or not. On engines with leases that does
-// so by itself. The caller holds Client.mu.
+// takeAllRunOuts is takeRunOut for Close: it returns all that is left to run out, held or not, and ends the holds. On
+// engines with leases it returns nothing, because leases end by themselves. The caller holds Client.mu.
 func (c *Client) takeAllRunOuts() (all []lateRelease) {
 	left := c.runningOut
 	c.runningOut = nil

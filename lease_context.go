@@ -7,12 +7,17 @@ import (
 	"slices"
 )
 
-// leaseContext is a context made by Lease.Context or MultiLease.Context.
+// Contexts of a hold (Lease.Context, MultiLease.Context): they carry the owner and end with the hold. Cond.Wait needs
+// more of them than that, because it gives the hold up while it waits with a context that ends then. So beyond finds
+// what else bounds the wait.
+
+// leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
+// multi is set, except for the listeners of a MultiLease, which have only cancel.
 type leaseContext struct {
 	cancel context.CancelCauseFunc
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
-	done   <-chan struct{} // the context's own
-	lease  *Lease          // whose it is, or
+	done   <-chan struct{} // the context's own Done: a context with another one has an end of its own
+	lease  *Lease          // whose context it is, or
 	multi  *MultiLease     // whose
 }
 
@@ -25,7 +30,7 @@ type ownerContext struct {
 	from            *leaseContext
 }
 
-// Value tells the owner, and which leaseContext it is.
+// Value returns the owner and the leaseContext, and else what the parent has.
 func (x *ownerContext) Value(key any) any {
 	switch key.(type) {
 	case ownerKey:
@@ -36,7 +41,7 @@ func (x *ownerContext) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// begin makes the context.
+// begin makes the context of w, with parent and o.
 func (w *leaseContext) begin(parent context.Context, o *owner) context.Context {
 	ctx, cancel := context.WithCancelCause(&ownerContext{parent, o, w})
 	w.cancel, w.parent, w.done = cancel, parent, ctx.Done()
@@ -48,7 +53,7 @@ func leaseContextOf(ctx context.Context) *leaseContext {
 	return w
 }
 
-// endsWith reports whether the context ends when l is given up, be it by itself or by one that it was made from.
+// endsWith reports whether the context ends when l is given up: by itself, or because it was made from one that does.
 func (w *leaseContext) endsWith(l *Lease) bool {
 	return w != nil && (w.ends(l) || leaseContextOf(w.parent).endsWith(l))
 }
@@ -57,8 +62,12 @@ func (w *leaseContext) ends(l *Lease) bool {
 	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
 }
 
-// beyond returns what bounds a wait with ctx that gives l up: ctx, or if that is one of l's, or of another hold's made
-// from one of l's, what it was made from. cancel is to be called in the end.
+// beyond returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
+// unless ctx was made by l, or by another hold from a context of l's. Then it is the context that ctx was made from,
+// still with the ends of the other holds. The caller calls cancel when the wait is over.
+//
+// If anything with an end of its own was put around ctx, such as a timeout, ctx is returned unchanged. Its own end
+// cannot be told from l's. See errEndsWithIt.
 func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
 	w := leaseContextOf(ctx)
 	if !w.endsWith(l) || ctx.Done() != w.done { // more than values may have been added
@@ -66,7 +75,7 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 	}
 	outer, forget := l.beyond(w.parent)
 	bounded, stop := context.WithCancel(outer)
-	switch { // under another hold it goes on being
+	switch { // the wait is still under the other hold, so it ends with that one
 	case w.ends(l):
 	case w.lease != nil:
 		bounded = w.lease.Context(bounded)
@@ -76,9 +85,9 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 	return &following{bounded, context.WithoutCancel(ctx)}, func() { stop(); forget() }
 }
 
-// errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has
-// been cut off from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody
-// can tell any more whether it would also have ended by itself, so the wait cannot go on.
+// errEndsWithIt is for a wait with a context that was made from one of the Lease's and has an end of its own, or was
+// cut off from it. It ends with the Lease, and nobody can tell whether it would also have ended by itself. So the wait
+// cannot go on.
 var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, " +
 	"so nothing is held " +
 	"any more: pass the Lease's own, or make yours from what that was made from")
@@ -91,11 +100,12 @@ func (l *Lease) endedWith(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// following has the end of one context and the values of another.
+// following has the end of one context and the values of another: a wait keeps what came with the call, such as its
+// trace.
 type following struct {
 	context.Context                 //nolint:containedctx // it is one
 	values          context.Context //nolint:containedctx // it is a part of one
 }
 
-// Value finds what came with the call.
+// Value returns what came with the call.
 func (x *following) Value(key any) any { return x.values.Value(key) }

@@ -81,7 +81,7 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 	})
 }
 
-// nothingIsWorkedOn fails if l remembers a context.
+// nothingIsWorkedOn fails if l still remembers a context that Lease.Context made.
 func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	t.Helper()
 	synctest.Wait()
@@ -105,8 +105,8 @@ func TestCond_WithAContextOfAMulti_WaitsOn(t *testing.T) {
 	})
 }
 
-// A context with an end of its own, made from one of the hold's, ends with that: it cannot be told whether it would
-// have ended by itself.
+// A context with an end of its own that was made from the hold's context ends with the hold. Wait cannot tell whether
+// it would have ended by itself.
 func TestCond_WithAContextMadeFromOneOfTheHold_SaysWhatToPass(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -7,11 +7,16 @@ import (
 	"time"
 )
 
-// Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On
-// a hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with
-// leases, and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that
-// matches ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold
-// has after it is extended, at the cost of further round trips.
+// Extend: a renewal in the caller's own time. renew.go sends it; the scheduler's own renewals go on beside it.
+
+// Extend makes sure that the hold lasts at least d from now: once it has returned nil, Deadline is no earlier. On a
+// hold with NoRenew this moves its end. It cannot go beyond MaxHold: then it returns an error and changes nothing. It
+// blocks until the engine has answered, ctx ends, or half a lease is over.
+//
+// It costs one round trip on engines with leases, two for an upgraded hold, and none elsewhere. There a renewed hold
+// lasts as long as its session or process anyway. An error that matches ErrUnavailable changes nothing that was known
+// before. If an upgrade or a downgrade comes in between, what the hold has after it is extended, at the cost of further
+// round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -22,6 +27,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	c := l.m.c
 	end := c.reading().plus(d)
+	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
 		grants, err := l.mayLast(d, end)
 		if err != nil {
@@ -34,7 +40,8 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mayLast returns what l rests on, or says why it cannot last until end, which was d away.
+// mayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
+// began.
 func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	c := l.m.c
 	c.lock()
@@ -51,7 +58,8 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	return l.grants(), nil
 }
 
-// renewAll renews each of the grants for at least lease, where the engine has leases.
+// renewAll renews each of the grants for at least lease, one after the other. It does nothing on engines without
+// leases.
 func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Duration) error {
 	if !c.hasLeases() {
 		return nil
@@ -64,9 +72,9 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 	return nil
 }
 
-// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between,
-// because the hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still
-// lives.
+// extended decides what the renewals of grants mean. They count for nothing if a conversion came in between, because
+// the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A fixed
+// lease is moved to end if the hold still lives.
 func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, ended error) {
 	c := l.m.c
 	c.lock()

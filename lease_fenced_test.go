@@ -7,7 +7,7 @@ import (
 	"github.com/interlock-go/interlock/fence"
 )
 
-// touch shows the lease's stamp to a fence.
+// touch has the fence check the lease's stamp.
 func touch(t *testing.T, g *fence.MemoryGuard, l *Lease) error {
 	t.Helper()
 	s, ok := l.Stamp()

@@ -8,24 +8,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Handle returns a text by which another process goes on with this hold, see [Client.Adopt]. It asks no engine. The
+// Handle gives a hold away as a text. client_adopt.go is the other side; docs/adr/0055 has the decision.
+
+// Handle returns a text by which another process goes on with this hold; see [Client.Adopt]. It asks no engine. The
 // text is a secret: whoever has it can adopt the hold, or release it. It is one word of up to about 2,000 characters
 // and has no URL and no password in it.
 //
-// Until somebody adopts the hold it stays this one, is renewed as before, and can be released: then the handle is worth
-// nothing. When it has been adopted, Err says [ErrAdopted], Lost is closed, contexts made by Context have ended, and
-// nothing of this lease is renewed or released any more, whatever is called and however late: by the engine's word at
-// once, or if that is lost by the answer to the next renewal. So what has to be done before the other goes on is done
-// before the handle is sent.
+// Until somebody adopts the hold it stays this one and is renewed as before. It can be released, and then the handle is
+// worth nothing. When it has been adopted, Err returns [ErrAdopted], Lost is closed, and contexts made by Context have
+// ended. From then on nothing of this lease is renewed or released, whatever is called and however late. The engine
+// says so at once, or if that message is lost, with the answer to the next renewal. So do everything that must come
+// before the other process goes on before you send the handle.
 //
 // A process that ends before the hold is adopted calls [Lease.Abandon] and not Unlock: the hold can be adopted until
-// its lease has run out. So it can after a crash. A hold that has a handle does not pass on inside this process, nor is
-// it retained. Each call returns a handle of the same hold, of which the first that is adopted counts.
+// its lease has run out. The same holds after a crash. A hold that has a handle neither passes on inside this process
+// nor is retained. Each call returns a handle of the same hold, and the first that is adopted counts.
 //
-// A hold of an owner that was named by [WithOwner] has no handle (ErrUnsupported): the other process takes the lock as
-// the same owner instead, and this one unlocks. An owner with further holds on the lock gets ErrNested, and an
-// upgradeable read and an upgraded hold ErrUnsupported. Holds that last as long as a session or process cannot travel:
-// on ZooKeeper, etcd, SQL and files, and on Redlock, Handle returns ErrUnsupported with the reason.
+// A hold of an owner that was named by [WithOwner] has no handle (ErrUnsupported). Lock as the same owner in the other
+// process, and unlock here. An owner with further holds on the lock gets ErrNested; an upgradeable read and an upgraded
+// hold get ErrUnsupported. Holds that last as long as a session or process cannot travel. On ZooKeeper, etcd, SQL and
+// files, and on Redlock, Handle returns ErrUnsupported with the reason.
 func (l *Lease) Handle() (string, error) {
 	if err := l.made(); err != nil {
 		return "", err
@@ -37,6 +39,7 @@ func (l *Lease) Handle() (string, error) {
 	if err := l.mayTravel(); err != nil {
 		return "", wrap("handle of", l.m.key(), err)
 	}
+	// If it passed on, the handle would be that of another owner.
 	if g := l.g; !g.alone {
 		g.alone = true
 		c.askFor(g.m) // those who wait here waited for it to pass on
@@ -51,7 +54,7 @@ func (l *Lease) Handle() (string, error) {
 	return h.Encode(), nil
 }
 
-// mayTravel says why l cannot go on to another client. The caller holds Client.mu.
+// mayTravel says why l cannot go on to another client, or returns nil. The caller holds Client.mu.
 func (l *Lease) mayTravel() error {
 	switch _, err := l.m.c.adopter(); {
 	case l.ended() != nil:
@@ -71,7 +74,7 @@ func (l *Lease) mayTravel() error {
 	return nil
 }
 
-// adopter is the engine, or why none of its holds goes on to another client.
+// adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
 func (c *Client) adopter() (driver.Adopter, error) {
 	adopter, can := c.d.(driver.Adopter)
 	reason, lacks := c.traits.Lacking(driver.Adoption)
@@ -87,7 +90,8 @@ func (c *Client) adopter() (driver.Adopter, error) {
 	return adopter, nil
 }
 
-// storeMark tells stores apart without saying where they are; empty if that is not known.
+// storeMark returns a hash that tells stores apart without saying where they are; empty if the store is not known. Its
+// 6 bytes are enough for a hint in an error, which is all that it is for.
 func storeMark(store string) string {
 	if store == "" {
 		return ""

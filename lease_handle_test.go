@@ -112,7 +112,7 @@ func TestAdopt_AfterTheGiverHasGone_WithinItsLease(t *testing.T) {
 	})
 }
 
-// A giver that stood still, or that no message reaches, is told by the answer to its next renewal.
+// A giver that stood still, or got no message, learns of the adoption from the answer to its next renewal.
 func TestAdopt_AGiverThatHeardNothing_LearnsOfItByItsRenewal(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
@@ -248,7 +248,7 @@ func TestAdopt_RefusesWhatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// What an adoption has done whose answer never came is given back.
+// An adoption whose answer never came may have been carried out. What it took is given back.
 func TestAdopt_WithoutAnAnswer_IsUndone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		given := mustLock(t, t.Context(), c, "a")
@@ -264,7 +264,7 @@ func TestAdopt_WithoutAnAnswer_IsUndone(t *testing.T) {
 	})
 }
 
-// silentAdopter adopts and does not say so.
+// silentAdopter carries an adoption out and loses the answer.
 type silentAdopter struct{ *hooks }
 
 func (m silentAdopter) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
@@ -273,7 +273,7 @@ func (m silentAdopter) Adopt(ctx context.Context, from string, r *driver.Request
 	return driver.Grant{}, ctx.Err()
 }
 
-// That a repetition is refused says nothing of the attempt before it, which may arrive yet.
+// That a repetition is refused says nothing of the attempt before it, which may still arrive.
 func TestAdopt_RefusedAfterAnAnswerWasLost_IsUndone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx := t.Context()

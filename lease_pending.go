@@ -2,16 +2,19 @@ package interlock
 
 import "time"
 
+// Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
+// out; hold_end.go and Close (interlock.go) ask isPending before they would give it back.
+
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
-// such as the COMMIT of a transaction: until over is called, only the holder gives the lock back before its time.
-// Whatever else would do so leaves it to run out instead, as [Lease.Abandon] does: the end of MaxHold or of a lease
-// that is not renewed, the end of trust, and [Client.Close], which first waits for half of its CloseTimeout for over to
-// be called. Package locktx uses it.
+// such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.
+// Everything else that would do so leaves it to run out instead, as [Lease.Abandon] does. That is the end of MaxHold,
+// of a lease that is not renewed, or of trust, and [Client.Close]. Close first waits for over, for half of its
+// CloseTimeout. Package locktx uses it.
 //
-// Nothing else changes: the hold is renewed as before and is lost as before, Unlock gives it back, and Break by an
-// operator takes it away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when
-// the client is being closed: then begin nothing. over must be called in the end, once the holder has unlocked or
-// abandoned the hold; more calls do nothing.
+// Nothing else changes. The hold is renewed and lost as before, Unlock gives it back, and Break by an operator takes it
+// away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when the client is being
+// closed: then begin nothing. Call over in the end, once the holder has unlocked or abandoned the hold; further calls
+// of it do nothing.
 func (l *Lease) Pending() (over func(), err error) {
 	if err := l.made(); err != nil {
 		return nil, err
@@ -45,13 +48,13 @@ func (l *Lease) Pending() (over func(), err error) {
 	}, nil
 }
 
-// isPending reports whether l, or the hold that it is a part of, must not be given back by anybody but its holder. The
+// isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The
 // caller holds Client.mu.
 func (l *Lease) isPending() bool {
 	return l.pending > 0 || l.upgradePair != nil && l.upgradePair.pending > 0
 }
 
-// isPending reports that of any hold on g. The caller holds Client.mu.
+// isPending reports whether any hold on g is pending. The caller holds Client.mu.
 func (g *grant) isPending() bool {
 	for l := range g.holds.all(ofGrant) {
 		if l.isPending() {
@@ -61,8 +64,8 @@ func (g *grant) isPending() bool {
 	return false
 }
 
-// awaitPending waits, in Close, until nothing is pending any more, or for that long. The caller holds Client.mu, which
-// is given up meanwhile: renewals go on.
+// awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Client.mu, which is
+// given up meanwhile: renewals go on, and over needs it.
 func (c *Client) awaitPending(most time.Duration) {
 	if c.pending == 0 {
 		return
@@ -78,8 +81,8 @@ func (c *Client) awaitPending(most time.Duration) {
 	c.lock()
 }
 
-// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself, what outlives
-// Close keeps it for a lease. The caller holds Client.mu.
+// leavePending marks what is still pending, so that Close leaves it to run out. Where nothing runs out by itself,
+// releaseLater keeps it for a lease. The caller holds Client.mu.
 func (c *Client) leavePending() {
 	if c.pending == 0 {
 		return
@@ -93,7 +96,7 @@ func (c *Client) leavePending() {
 	}
 }
 
-// leaveAtClose is leavePending for one grant.
+// leaveAtClose is leavePending for one grant. The caller holds Client.mu.
 func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.phase = abandoned

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// pend says that something is pending under l.
+// pend calls Pending on l, which must succeed.
 func pend(t *testing.T, l *Lease) (over func()) {
 	t.Helper()
 	over, err := l.Pending()
@@ -19,7 +19,7 @@ func pend(t *testing.T, l *Lease) (over func()) {
 	return over
 }
 
-// onEach plays with a client of an engine whose locks run out, and with one of an engine whose locks do not.
+// onEach runs play on an engine with leases, and on one whose holds last as long as the process.
 func onEach(t *testing.T, play func(t *testing.T, c, other *Client)) {
 	for name, open := range map[string]func(t *testing.T, h *hooks) *Client{
 		"leases":    func(t *testing.T, h *hooks) *Client { return mustNew(t, h, nil) },

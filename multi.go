@@ -10,19 +10,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Several mutexes at once: in one step where the engine can (multi_together.go), and otherwise one after the other in
+// an order that excludes deadlock. multi_lease.go has what the caller gets; docs/adr/0034 the decision.
+
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It
 // is safe for concurrent use. The zero value cannot be used.
 //
-// If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a
-// slot (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay.
-// They must be of one client then, and the owner must hold none of them yet.
+// If all of them are free they are taken in one step where the engine can: in memory, and on Redis. They must be of one
+// client for that, and the owner must hold none of them yet. Redis can if the names share a slot, the owner has no name
+// and there is no LockDelay. On one server all names share a slot; in a Cluster give them the same {tag}.
 //
-// Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every
-// process (by name; see Options.Store for several stores), so that two who take locks by Multi never wait for each
-// other. Who waits for one holds those before it. An owner who holds a mutex already, and now wants one that comes
-// before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
-// ErrDeadlock. What else the owner holds (permits, reads and writes, an election) has no place in that order and does
-// not count.
+// Otherwise, and when one of them is held, they are taken one after the other, by name, so that the order is the same
+// in every process. See Options.Store for several stores. So owners that take locks by Multi never wait for each other
+// in a cycle. During the wait for one, those before it are held.
+//
+// An owner that already holds a mutex, and now wants one that comes before it in that order, could cause a deadlock. It
+// takes that one if it is free; instead of waiting for it, it gets an error that matches ErrDeadlock. Other locks that
+// the owner holds (permits, reads and writes, an election) have no place in that order and do not count.
 type Multi struct {
 	_     noCopy
 	locks []*Mutex // distinct, in the order given
@@ -41,12 +45,12 @@ func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 	return MultiOf(locks...)
 }
 
-// MultiOf returns the given mutexes, to be taken together. They may be of several clients, and of several engines. Of a
-// lock that is given twice the first counts, with its options. Locks of the same name of two clients must be in two
-// stores: see Options.Store.
+// MultiOf returns the given mutexes, to be taken together. They may be of several clients, and of several engines. If a
+// lock is given twice the first counts, with its options. Locks of the same name of two clients must be in two stores:
+// see Options.Store. It asks no engine; what is wrong with a mutex is reported by the first call.
 func MultiOf(locks ...*Mutex) *Multi {
 	m := &Multi{}
-	type lockID struct { // not by comparing each with each: there may be thousands
+	type lockID struct { // a set, because there may be thousands: not each compared with each
 		c *Client
 		driver.Key
 	}
@@ -78,7 +82,7 @@ func MultiOf(locks ...*Mutex) *Multi {
 	return m
 }
 
-// sort says in which order the locks are taken.
+// sort computes the order in which the locks are taken.
 func (m *Multi) sort() {
 	for i := range m.locks {
 		m.given = append(m.given, i)
@@ -91,8 +95,8 @@ func (m *Multi) sort() {
 
 // Lock waits until all the mutexes are held, and returns the holds, which have one owner: that of ctx, or a new one.
 // ctx bounds the waiting for all of them together. If one of them cannot be had, or if one that was taken is lost
-// meanwhile, those taken are given back and the error says which it was; errors are as for [Mutex.Lock], and
-// ErrDeadlock as above.
+// meanwhile, those taken are given back and the error says which it was. Errors are as for [Mutex.Lock], and
+// ErrDeadlock as described at Multi.
 //
 // It costs one round trip if it takes all in one step; see [driver.MultiAcquirer] for which engines can. Otherwise it
 // costs the round trips of as many Locks, one after the other, and one more if it has tried all in one step before.
@@ -119,6 +123,8 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 	return fn(l.Context(ctx))
 }
 
+// acquire is Lock and TryLock. The attempt in one step is made once. Waiting in order means holding the locks before
+// the one that is waited for, and trying all again would mean giving those back.
 func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	if err := ready(m.made(), ctx); err != nil {
 		return nil, err
@@ -148,7 +154,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 
 // takeInOrder takes locks, which are in the order of taking, into all, one after the other, until one cannot be had.
 func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
-	// A wait for the next one ends when one that was taken is lost.
+	// The wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
 	for i, l := range locks {
@@ -182,8 +188,8 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 		"take them together, or in the order of their names", l.key().Name, ErrDeadlock, above.Name(), held.Error())
 }
 
-// heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a
-// Multi for a lock of another kind, so those are in nobody's way.
+// heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. No Multi waits for a
+// lock of another kind, so those do not count.
 func (o *owner) heldLater(m *Mutex) *Lease {
 	o.mu.Lock()
 	last := o.holds.last()
@@ -202,6 +208,7 @@ func (o *owner) heldLater(m *Mutex) *Lease {
 	return nil
 }
 
+// allHeldLater returns all holds of o, live or lost, on mutexes that come after m.
 func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -213,7 +220,8 @@ func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
 	return above
 }
 
-// together calls f for each of the leases, side by side if there are several, and returns their errors in order.
+// together calls f for each of the leases, side by side if there are several, and returns their errors in order. The
+// first runs in the caller's goroutine.
 func together(leases []*Lease, f func(*Lease) error) error {
 	errs := make([]error, len(leases))
 	var all sync.WaitGroup

@@ -12,6 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The holds of a Multi (multi.go) in one handle: it ends when one of them does.
+
 // MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be
 // used, nor can a copy.
 //
@@ -19,14 +21,15 @@ import (
 // cancelled. The others stay held until Unlock, so that nobody sees half of the work meanwhile.
 type MultiLease struct {
 	_      noCopy
-	leases []*Lease // in the order given
+	leases []*Lease // in the order given; nil where one has not been taken yet
 	owner  *owner
 
-	mu       sync.Mutex // guards what follows; a leaf, except that it is never held while Client.mu is taken
+	// Guards what follows. It is a leaf, except that it is never held while Client.mu is taken.
+	mu       sync.Mutex
 	lost     chan struct{}
-	loss     error // the *LostError of the first that was lost
-	left     bool  // one was released
-	released bool
+	loss     error // the *LostError of the first hold that was lost
+	left     bool  // one of the holds was released
+	released bool  // Unlock was called
 	contexts []*leaseContext
 }
 
@@ -34,7 +37,7 @@ func newMultiLease(o *owner, n int) *MultiLease {
 	return &MultiLease{leases: make([]*Lease, n), owner: o, lost: make(chan struct{})}
 }
 
-// add takes in the hold at place i, or says why it has ended already.
+// add takes in the hold at place i, or says why it has ended already. From then on its end reaches l.ended.
 func (l *MultiLease) add(i int, lease *Lease) error {
 	l.leases[i] = lease
 	return lease.watch(&leaseContext{cancel: l.ended})
@@ -54,7 +57,8 @@ func (l *Lease) watch(w *leaseContext) error {
 	return nil
 }
 
-// ended takes in that one of the holds has ended.
+// ended notes that one of the holds has ended, and cancels the contexts. It is called without Client.mu, because a
+// cancellation runs the user's functions.
 func (l *MultiLease) ended(cause error) {
 	l.mu.Lock()
 	if errors.Is(cause, ErrLost) && l.loss == nil {
@@ -70,8 +74,8 @@ func (l *MultiLease) ended(cause error) {
 	}
 }
 
-// cutShort says what ended the taking of all the holds, if one that was taken has ended: a loss, or Close, because
-// nobody else can have released it yet. Otherwise it returns err.
+// cutShort returns what ended the taking of all the holds, if one that was taken has ended. That is a loss, or Close,
+// because nobody else can have released it yet. Otherwise it returns err.
 func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +96,7 @@ func (l *MultiLease) Leases() []*Lease {
 }
 
 // Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may
-// not. It looks at the clock itself.
+// not. It looks at the clock itself and asks no engine.
 func (l *MultiLease) Err() error {
 	if err := l.made(); err != nil {
 		return err
@@ -122,7 +126,7 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// context is Context, also while not all of the holds are there.
+// context is Context; it also works while not all of the holds have been taken.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	w := &leaseContext{multi: l}
 	ctx := w.begin(parent, l.owner)
@@ -133,6 +137,7 @@ func (l *MultiLease) context(parent context.Context) (context.Context, context.C
 	return ctx, w.cancel
 }
 
+// forget removes a context that has ended.
 func (l *MultiLease) forget(w *leaseContext) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +146,7 @@ func (l *MultiLease) forget(w *leaseContext) {
 	}
 }
 
-// taken returns the holds that there are by now.
+// taken returns the holds that have been taken so far.
 func (l *MultiLease) taken() []*Lease {
 	return slices.DeleteFunc(slices.Clone(l.leases), func(lease *Lease) bool { return lease == nil })
 }
@@ -159,7 +164,7 @@ func (l *MultiLease) Unlock(ctx context.Context) error {
 	return together(l.leases, func(lease *Lease) error { return lease.Unlock(ctx) })
 }
 
-// unlockInTime is Unlock for who has no patience of its own; see Lease.unlockInTime.
+// unlockInTime is Unlock for Multi.Do; see Lease.unlockInTime.
 func (l *MultiLease) unlockInTime(ctx context.Context) error {
 	if !l.release() {
 		return l.again()
@@ -167,7 +172,7 @@ func (l *MultiLease) unlockInTime(ctx context.Context) error {
 	return together(l.leases, func(lease *Lease) error { return lease.unlockInTime(ctx) })
 }
 
-// again is what a second Unlock returns.
+// again is the error of a second Unlock.
 func (l *MultiLease) again() error {
 	names := make([]string, len(l.leases))
 	for i, lease := range l.leases {
@@ -176,7 +181,7 @@ func (l *MultiLease) again() error {
 	return fmt.Errorf("interlock: unlock %s: %w", strings.Join(names, ", "), ErrReleased)
 }
 
-// release reports whether this is the first time.
+// release reports whether this is the first Unlock.
 func (l *MultiLease) release() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +190,7 @@ func (l *MultiLease) release() bool {
 	return first
 }
 
-// giveBack ends what was taken of a Multi that cannot be had whole: nothing was done under it, so it has no MinHold.
+// giveBack ends what was taken of a Multi that cannot be had whole. Nothing was done under it, so it has no MinHold.
 // What the engine does not confirm by the end of ctx, or within CloseTimeout, goes on in the background.
 func (l *MultiLease) giveBack(ctx context.Context) {
 	l.ended(ErrReleased)
@@ -193,6 +198,6 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 	if len(taken) == 0 {
 		return
 	}
-	// it tries again by itself, and Observers are told
+	// The release repeats itself, and Observers are told.
 	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) })
 }

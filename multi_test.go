@@ -24,12 +24,12 @@ func mustMulti(t *testing.T, m *Multi) *MultiLease {
 	return l
 }
 
-// apart is an engine that takes locks one by one.
+// apart refuses to take several locks in one step, so that a Multi takes them one by one.
 func apart(context.Context, []*driver.Request) ([]driver.Grant, error) {
 	return nil, driver.ErrUnsupported
 }
 
-// wantFree fails unless a client that does not share a line with anybody can have all of the names.
+// wantFree fails unless a client that shares no queue with the others can take all of the names.
 func wantFree(t *testing.T, c *Client, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -161,7 +161,7 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 			!strings.Contains(err.Error(), `its owner holds "b"`) {
 			t.Errorf("got %v", err)
 		}
-		later := lockLater(within, c, "a") // a plain Lock is the caller's own responsibility
+		later := lockLater(within, c, "a") // a plain Lock does not check the order: that is left to the caller
 		synctest.Wait()
 		mustUnlock(t, a)
 		mustUnlock(t, (<-later).lease)
@@ -170,8 +170,8 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 	})
 }
 
-// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their
-// order.
+// A Multi waits for mutexes alone. So nothing else that its owner holds can close a cycle of waits in the order of
+// names.
 func TestMulti_WaitsWhateverElseItsOwnerHolds(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *Client) (*Lease, error){
 		"a permit": func(ctx context.Context, c *Client) (*Lease, error) {
@@ -278,8 +278,8 @@ func TestStoreOf_LeavesOutWhatIsNotTheStore(t *testing.T) {
 	}
 }
 
-// TestMulti_InRandomHistories: owners take random sets of locks of two stores over four clients, with random time
-// limits and tries. Nobody is inside with another, everybody ends, and in the end nothing is held.
+// TestMulti_InRandomHistories has owners take random sets of locks of two stores over four clients, with random time
+// limits and tries. No two are inside together, all end, and in the end nothing is held.
 func TestMulti_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestMulti_ThatGivesBackAReentry_LeavesTheMinHoldOfTheOtherHold(t *testing.T
 	})
 }
 
-// Locks of two clients are taken one by one, so the one may be closed while the other is waited for.
+// Locks of two clients are taken one by one, so one client may be closed during the wait for a lock of the other.
 func TestMulti_OfWhichAClientIsClosedMeanwhile_SaysClosed(t *testing.T) {
 	for _, when := range []string{"while it waits for another's", "as soon as it has the first"} {
 		t.Run(when, func(t *testing.T) {

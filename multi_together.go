@@ -9,14 +9,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together,
-// before anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and
-// nothing more, and then stands in the lines of those locks one after the other, as if it had not tried.
+// A Multi in one step: where all of its locks are one client's, and its engine can, they are tried together before
+// anything else. Nothing is queued for that and nobody is overtaken. So a refusal has cost a round trip and nothing
+// more. The Multi then stands in the lines of its locks one after the other (multi.go), as if it had not tried.
 
-// errOneByOne says that the locks are to be taken one after the other.
+// errOneByOne says that the locks are to be taken one after the other. It never reaches a caller.
 var errOneByOne = errors.New("not in one step")
 
-// bundle is the locks of a Multi while they are asked for in one step.
+// bundle is the locks of a Multi while they are asked for in one step. Only the caller's goroutine uses it.
 type bundle struct {
 	c        *Client
 	locks    []*Mutex // in the order of taking
@@ -26,9 +26,9 @@ type bundle struct {
 	requests []*driver.Request
 }
 
-// takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns
-// errOneByOne if they are to be taken one after the other: they cannot be had in one step, or not all of them are
-// free and the caller wants to wait.
+// takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
+// they are to be taken one after the other. Then they cannot be had in one step, or not all of them are free and the
+// caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	b := bundle{c: locks[0].c, locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
@@ -40,14 +40,15 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mute
 		return errOneByOne
 	}
 	var ended error
-	for i, lease := range leases { // all of them before any is told, so that all are given back after a panic
+	// All of them before the Observer is told of any, so that all are given back after a panic.
+	for i, lease := range leases {
 		ended = cmp.Or(ended, all.add(m.given[i], lease))
 	}
 	b.tell(ctx, leases, err)
 	return cmp.Or(err, ended)
 }
 
-// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has
+// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet. What it has
 // it re-enters, one by one.
 func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
@@ -67,7 +68,7 @@ func (b *bundle) owned() bool {
 	return slices.ContainsFunc(b.locks, func(m *Mutex) bool { return b.o.has(m.c, m.key()) })
 }
 
-// take asks the engine, unless this process knows the answer.
+// take asks the engine, unless this process knows the answer. It blocks for one round trip.
 func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	c := b.c
 	if err := b.begin(); err != nil {
@@ -76,7 +77,7 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	defer c.background.Done()
 	b.prepare()
 	bounded := callContext{user: ctx, base: c.asks}
-	b.o.waits.Add(1) // so that nobody takes it for stuck meanwhile
+	b.o.waits.Add(1) // so that a search for deadlocks does not take the owner for stuck
 	answers, err := c.multi.AcquireAll(&bounded, b.requests)
 	b.o.waits.Add(-1)
 	bounded.end()
@@ -88,11 +89,12 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	return b.granted(answers)
 }
 
-// atOnce is how many locks of a Multi are looked at before the client's other calls have their turn: about a tenth of a
+// atOnce is how many locks of a Multi are processed before other calls of the client get Client.mu: about a tenth of a
 // millisecond's work.
 const atOnce = 64
 
-// yieldMutex gives Client.mu to others, if so many have been looked at. The caller holds Client.mu.
+// yieldMutex gives Client.mu to others after each atOnce locks. What was seen before may have changed after it. The
+// caller holds Client.mu.
 func (b *bundle) yieldMutex(looked int) {
 	if looked%atOnce == atOnce-1 {
 		b.c.unlock()
@@ -107,11 +109,12 @@ func (b *bundle) begin() error {
 	defer c.unlock()
 	for i, l := range b.locks {
 		b.yieldMutex(i)
-		// which the engine would refuse, and who takes it alone does not
+		// The engine would refuse a lock that this client retains; taken alone it is taken over.
 		if g := c.passing(l); g != nil && g.retained() != nil {
 			return errOneByOne
 		}
-		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) { // of others the engine itself knows
+		// Waiters and holders of this process are in the way. Of all others the engine itself knows.
+		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) {
 			return c.inTheWay(l)
 		}
 	}
@@ -122,10 +125,10 @@ func (b *bundle) begin() error {
 	return nil
 }
 
-// alone reports that the request for l has to do with nobody else's in this process; see Mutex.take.
+// alone reports whether the request for l is independent of all others in this process; see Mutex.take.
 func (b *bundle) alone(l *Mutex) bool { return b.o.named || l.p.single }
 
-// prepare makes the requests.
+// prepare makes the requests, each with an id and a grant of its own.
 func (b *bundle) prepare() {
 	b.grants, b.requests = make([]*grant, len(b.locks)), make([]*driver.Request, len(b.locks))
 	for i, l := range b.locks {
@@ -136,14 +139,15 @@ func (b *bundle) prepare() {
 	}
 }
 
-// refused decides what the engine's err means. The caller holds Client.mu.
+// refused decides what the engine's err means. If its outcome is unknown, each request is undone. The caller holds
+// Client.mu.
 func (b *bundle) refused(err error) error {
 	var held *HeldError
 	definite := driver.IsDefinite(err)
 	switch {
 	case definite && errors.As(err, &held):
 		return held
-	case definite: // why, and which of them, is told by who takes them one by one
+	case definite: // the reason, and which lock it is, is told when they are taken one by one
 		return errOneByOne
 	}
 	b.settle(0, true)
@@ -156,7 +160,8 @@ func (b *bundle) refused(err error) error {
 	return explain(b.locks[0].key(), err)
 }
 
-// granted takes in the engine's answers. The caller holds Client.mu, which is given to others now and then.
+// granted makes the engine's answers holds. If one of them is over already, all are given back, and the locks are taken
+// one by one. The caller holds Client.mu, which is given to others now and then.
 func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 	c := b.c
 	leases := make([]*Lease, 0, len(b.grants))
@@ -164,10 +169,10 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 		b.yieldMutex(i)
 		now := c.now()
 		switch {
-		case c.closed: // it has given back what was taken in
+		case c.closed: // Close has released what was taken in before
 			b.settle(i, false)
 			return nil, wrap("lock", b.locks[0].key(), ErrClosed)
-		case g.phase == revoked || g.tooLate(answers[i], now): // it had ended before anybody got it
+		case g.phase == revoked || g.tooLate(answers[i], now): // it ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
 				l.decline()
@@ -185,14 +190,14 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 	return leases, nil
 }
 
-// settle gives back whatever the requests from that on have left. The caller holds Client.mu.
+// settle releases whatever the requests from the number from on have left. The caller holds Client.mu.
 func (b *bundle) settle(from int, undo bool) {
 	for _, g := range b.grants[from:] {
 		g.settle(undo)
 	}
 }
 
-// tell tells the Observer how it went, unless that goes on.
+// tell tells the Observer of the holds, or of the failure; of errOneByOne it tells nothing, because the call goes on.
 func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	for _, l := range leases {
 		l.m.tellAcquired(ctx, l, call{})

@@ -79,8 +79,7 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 	})
 }
 
-// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing
-// else.
+// During the wait the Multi holds the locks before the one that it waits for, and has asked for nothing behind it.
 func TestMulti_ThatIsRefusedInOneStep_WaitsInOrder(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -171,7 +170,7 @@ func TestMulti_OfANamedOwner_ReentersInOneStep(t *testing.T) {
 	})
 }
 
-// TestMulti_WhoseAnswerIsLost_LeavesNothing: by a connection that breaks, by a context that ends, and by Close.
+// The answer is lost in three ways: the connection breaks, the context ends, and the client is closed.
 func TestMulti_WhoseAnswerIsLost_LeavesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		rule  faulty.Rule
@@ -219,7 +218,7 @@ func TestMulti_WhoseAnswerIsLost_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew: an operator broke it, or the process stood still.
+// One of the locks is over before the client has taken the grant in: an operator broke it, or the process stood still.
 func TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew(t *testing.T) {
 	for name, spoil := range map[string]func(h *hooks, rs []*driver.Request, gs []driver.Grant) error{
 		"Broken": func(h *hooks, rs []*driver.Request, gs []driver.Grant) error {
@@ -265,8 +264,8 @@ func TestMulti_OfAnOwnerThatHasLostOne_SaysSo(t *testing.T) {
 	})
 }
 
-// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after
-// it.
+// Another goroutine of the same owner asks for one of the locks at the same instant, just before the Multi and just
+// after it.
 func TestMulti_MeetsAnotherGoroutineOfItsOwner(t *testing.T) {
 	t.Run("Before", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -328,8 +327,8 @@ func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
 	})
 }
 
-// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is
-// given back.
+// The client takes many grants in bit by bit, so that other calls get its mutex in between. If one turns out to be
+// over, those taken in before it are given back.
 func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveTheirTurn(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		names := make([]string, 5*atOnce)
@@ -365,7 +364,7 @@ func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveThe
 	})
 }
 
-// TestMulti_InOppositeOrders_IsNeverPartial: two clients, in real time and for the race detector.
+// TestMulti_InOppositeOrders_IsNeverPartial runs two clients in real time, for the race detector.
 func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	d := memlock.New(nil)
 	defer d.Close()
@@ -375,7 +374,7 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	wantFree(t, one, "a", "b", "c", "d")
 }
 
-// oppositeOrders has 16 goroutines take the same names in opposite orders, and tries beside them.
+// oppositeOrders has 16 goroutines lock the same names in opposite orders, and others try them.
 func oppositeOrders(t *testing.T, one, two *Client, rounds int) {
 	t.Helper()
 	seed := rand.Uint64()

@@ -8,23 +8,25 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The first step of the walk: Lock, TryLock and Do of a mutex. acquire_owner.go goes on.
+
 // Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the
-// owner who holds it succeeds at once, see [Lease.Context] and [WithOwner]. Keep it, or make it anew for each use: all
-// Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value cannot be
-// used.
+// owner who holds it succeeds at once; see [Lease.Context] and [WithOwner]. Keep a Mutex, or make a new one for each
+// use: all Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value
+// cannot be used.
 type Mutex struct {
 	_    noCopy
 	c    *Client
 	name string
-	p    *params
+	p    *params // constant; shared by all mutexes without options
 }
 
-// key is what the engine knows the lock by. It is put together when it is asked for, because very many Mutexes may be
-// kept by their holds.
+// key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many
+// Mutexes.
 func (m *Mutex) key() driver.Key { return driver.Key{Kind: m.p.kind, Name: m.name} }
 
-// Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options
-// are reported by its first call.
+// Mutex returns the mutex of that name with the given options. It asks no engine. An invalid name (empty, longer than
+// 512 bytes, not UTF-8) or invalid options are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	m := &Mutex{c: c, name: name}
 	err := c.made()
@@ -42,26 +44,35 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 // Lock waits until the mutex is held, and returns the hold. Waiters are served first come, first served, where the
 // engine can; they are woken and do not poll.
 //
-// ctx bounds the waiting and nothing else: the hold goes on when ctx ends. When ctx ends first, the error is a
-// *HeldError if another owner was in the way and an *UnavailableError if the engine did not answer; both match ctx's
-// error. Whatever the engine granted meanwhile is given back. A ctx that has ended already yields its error. An engine
-// that cannot be reached at all yields an *UnavailableError at once; a wait that had begun survives broken connections.
-// An owner that lost the lock and has not unlocked it yet gets the *LostError.
+// ctx bounds the waiting and nothing else: the hold goes on when ctx ends. If ctx has ended before the call, Lock
+// returns its error. When ctx ends during the wait, the error is a *HeldError if another owner was in the way, and an
+// *UnavailableError if the engine did not answer. Both match ctx's error. Whatever the engine granted meanwhile is
+// given back.
 //
-// It costs one round trip, and one message when it has to wait; nothing when the lock passes on inside the process.
+// An engine that cannot be reached at all yields an *UnavailableError at once; a wait that had begun survives broken
+// connections. A refusal of the engine is a *RefusedError. A wait that could never end gets ErrDeadlock. An owner that
+// lost the lock and has not unlocked it yet gets the *LostError.
+//
+// It costs one round trip, and one message when it has to wait. It costs nothing when the lock passes on inside the
+// process or this client retains it.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
 
-// TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError.
+// TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError. It
+// costs one round trip, or none if an owner of this client is in the way. If another client may merely retain the lock,
+// it waits for 50 ms, or for four round trips if that is more.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, true) }
 
 // Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
-// moment the hold is lost; a Lock with it re-enters. Do returns fn's error, joined with the *LostError if the hold was
-// lost while fn ran, also when fn returned nil; a loss that fn has returned itself, as the cause of its context, is not
-// repeated. When fn panics the mutex is released, and the panic goes on. The release does not depend on ctx and is
-// waited for at most Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on
-// in the background and is no error of Do; Observer.Released is told. A release that the engine refuses (ErrRefused)
-// goes on there too, but is an error of Do, joined with fn's: others wait until somebody has mended what the engine
-// says, or the hold has ended by itself.
+// moment the hold is lost; a Lock with it re-enters.
+//
+// Do returns fn's error, joined with the *LostError if the hold was lost while fn ran, also when fn returned nil. A
+// loss that fn has returned itself, as the cause of its context, is not repeated. When fn panics the mutex is released,
+// and the panic goes on.
+//
+// The release does not depend on ctx, and Do waits for it for at most Options.CloseTimeout. fn's work was protected, so
+// a release that is not confirmed by then goes on in the background and is no error of Do. Observer.Released is told. A
+// release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
+// until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := m.mayAcquire(ctx); err != nil {
 		return err
@@ -76,7 +87,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return lease.do(ctx, fn)
 }
 
-// TryDo is Do if the mutex is free. It reports false, and no error, if another owner holds it: the work was skipped.
+// TryDo is Do if the mutex is free. It returns false and no error if another owner holds it: fn was not called. Every
+// other failure to take it is an error.
 func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
 	lease, err := m.TryLock(ctx)
 	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
@@ -85,7 +97,7 @@ func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (
 	if err != nil {
 		return false, err
 	}
-	if fn == nil { // who only asks whether the work would be skipped has been answered before
+	if fn == nil { // a caller that only asks whether the work would be skipped has got its answer above
 		return false, errors.Join(wrap("do under", m.key(), errNoFunction), lease.unlockInTime(ctx))
 	}
 	return true, lease.do(ctx, fn)
@@ -97,8 +109,8 @@ func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err
 	return fn(l.Context(ctx))
 }
 
-// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's word, and a word
-// that has not come by then is no error: the work was protected, and the release goes on in the background. A loss and
+// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
+// none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
 // a refusal are errors, whatever else they match.
 func (l *Lease) unlockInTime(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.c.opts.CloseTimeout)
@@ -110,7 +122,7 @@ func (l *Lease) unlockInTime(ctx context.Context) error {
 	return err
 }
 
-// Locker returns the mutex as a sync.Locker for code that knows nothing else. Its Lock waits as long as ctx allows and
+// Locker returns the mutex as a sync.Locker, for code that knows nothing else. Its Lock waits as long as ctx allows and
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
@@ -118,13 +130,14 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	return &locker{m: m, ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
 }
 
+// locker is a mutex with the lease that its Lock has taken.
 type locker struct {
 	m     *Mutex
 	ctx   context.Context //nolint:containedctx // sync.Locker has no parameter to take it from
-	lease *Lease          // written by who holds the lock, so it needs no guard of its own
+	lease *Lease          // written only by the holder, so it needs no guard
 }
 
-// Lock panics on an error: the interface leaves no other way.
+// Lock panics on an error: the interface has no other way to report one.
 func (l *locker) Lock() {
 	lease, err := l.m.Lock(l.ctx)
 	if err != nil {

@@ -5,13 +5,16 @@ import (
 	"sync"
 )
 
-// call is one Lock, TryLock, Upgrade or the like, as far as all attempts that it takes have in common.
+// One call as the Observer sees it: Waiting at most once, and never after the end of the call. acquire_wait.go
+// announces; acquire_owner.go ends the call.
+
+// call is what all attempts of one Lock, TryLock, Upgrade or the like have in common.
 type call struct {
-	start   instant
+	start   instant       // when the call began: Event.Waited counts from here
 	waiting *announcement // nil if the Observer has no Waiting
 }
 
-// newCall begins a call.
+// newCall begins a call. It allocates only if the Observer has Waiting.
 func (c *Client) newCall() call {
 	at := call{start: c.reading()}
 	if c.opts.Observer.Waiting != nil {
@@ -20,15 +23,16 @@ func (c *Client) newCall() call {
 	return at
 }
 
-// announcement tells the Observer that a call has to wait: once, however many attempts the call takes, and never after
-// its end. So a gauge of those who wait can count up in Waiting and down in what ends the call.
+// announcement tells the Observer that a call waits: once, however many attempts the call takes, and never after its
+// end. So a gauge of waiting calls can count up in Waiting and down in what ends the call.
 type announcement struct {
-	mu   sync.Mutex    // never held while Waiting runs
+	mu   sync.Mutex    // guards the others; never held while Waiting runs
 	told chan struct{} // closed when Waiting has returned; nil until it is called
-	over bool
+	over bool          // the call has ended, so Waiting must not be called any more
 }
 
-// tell calls Waiting, unless it has been called or the call is over: it may come from another goroutine.
+// tell calls Waiting, unless it has been called or the call is over. It may run in any goroutine, beside the end of the
+// call.
 func (a *announcement) tell(ctx context.Context, c *Client, e Event) {
 	a.mu.Lock()
 	if a.told != nil || a.over {
@@ -38,18 +42,19 @@ func (a *announcement) tell(ctx context.Context, c *Client, e Event) {
 	told := make(chan struct{})
 	a.told = told
 	a.mu.Unlock()
-	defer close(told) // also if the user's code ends the goroutine
+	defer close(told) // also if the user's code ends the goroutine (runtime.Goexit)
 	c.tellWaiting(ctx, e)
 }
 
-// end is over, and says so in e.
+// end ends the call for its announcement, and says in e whether it had to wait.
 func (at call) end(e *Event) {
 	if e.Queued = at.over(); e.Queued {
 		e.Call = CallID{at.waiting}
 	}
 }
 
-// over ends the call for its announcement, and reports whether Waiting has been called. It waits for that to return.
+// over ends the call for its announcement, and reports whether Waiting has been called. If Waiting is running, over
+// blocks until it has returned: the Observer must hear of the beginning first.
 func (at call) over() bool {
 	a := at.waiting
 	if a == nil {
@@ -66,7 +71,8 @@ func (at call) over() bool {
 	return true
 }
 
-// announcement returns what tells the Observer that w has to wait, or nil if nobody listens.
+// announcement returns a function that tells the Observer that w waits, or nil if nobody listens. The function calls
+// the user's code, so it runs without Client.mu.
 func (w *waiter) announcement(ctx context.Context) func() {
 	if w.waiting == nil {
 		return nil

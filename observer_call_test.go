@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// pairs counts what begins and what ends, as gauges do.
+// pairs counts what an Observer is told of beginnings and ends, as a program's gauges would.
 type pairs struct {
 	mu    sync.Mutex
 	begun map[string]int // how often, ever
@@ -22,7 +22,7 @@ type pairs struct {
 	slow  time.Duration // for how long Waiting takes
 }
 
-// begin and end count one.
+// begin and end count one event of that name.
 func (p *pairs) begin(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *pairs) observer() *Observer {
 	}
 }
 
-// balance fails unless all that began has ended, and it began as often as is said; -1 is at least once.
+// balance fails unless all that began has ended, and began as often as begun says; -1 is at least once.
 func (p *pairs) balance(t *testing.T, begun map[string]int) {
 	t.Helper()
 	synctest.Wait()
@@ -180,13 +180,14 @@ func TestObserver_EachWaitIsToldOnce_AndHasOneEnd(t *testing.T) {
 	}
 }
 
-// ownContext carries an anonymous owner.
+// ownContext returns a context that carries an anonymous owner.
 func ownContext(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithValue(t.Context(), ownerKey{}, &owner{id: "an owner"})
 }
 
-// What tells that a call has to wait may come in another goroutine than the call's, and after its end.
+// The engine's news that a call has to wait may come in another goroutine than the call's, and after the end of the
+// call.
 func TestObserver_IsNeverToldOfAWaitThatIsOver(t *testing.T) {
 	for _, slow := range []time.Duration{0, second} {
 		t.Run(slow.String(), func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestObserver_IsNeverToldOfAWaitThatIsOver(t *testing.T) {
 				for i := range 100 {
 					all.Go(func() {
 						ctx := t.Context()
-						if i%2 > 0 { // whose request is for it alone
+						if i%2 > 0 { // its request to the engine is for it alone
 							ctx = WithOwner(ctx, fmt.Sprint(i))
 						}
 						if l, err := c.Lock(ctx, fmt.Sprint(i)); err != nil || l.Unlock(ctx) != nil {
@@ -254,7 +255,7 @@ func TestObserver_Balances_WhateverHappens(t *testing.T) {
 	})
 }
 
-// sometimes loses the answer of an engine.
+// sometimes makes the engine lose an answer at random.
 func sometimes(h *hooks, seed uint64, acquire func(context.Context, *driver.Request) (driver.Grant, error),
 ) func(context.Context, *driver.Request) (driver.Grant, error) {
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -269,7 +270,7 @@ func sometimes(h *hooks, seed uint64, acquire func(context.Context, *driver.Requ
 	}
 }
 
-// worker takes locks of a few names, waits for some of them for a while, and holds them for a while.
+// worker takes locks of a few names, with random limits on the wait, and holds each for a random time.
 func worker(t *testing.T, c *Client, random *rand.Rand) {
 	t.Helper()
 	for range 30 {

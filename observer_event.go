@@ -6,8 +6,11 @@ import (
 	"time"
 )
 
-// Event is what an Observer is told. Kind, Name, Class and Engine are always set. The other fields of each function
-// are these; all else is zero.
+// What an Observer gets: the Event, its identities, and the result of a call in one word. observer.go has the
+// functions.
+
+// Event is what an Observer is told. Kind, Name, Class and Engine are always set. The other fields that each function
+// gets are listed here; those after "if so" are set only where they apply, and all others are zero.
 //
 //	Waiting         Call, Owner
 //	Acquired        Hold, Owner, Token; if so: Waited, Queued, Call, Cond, Local
@@ -23,8 +26,8 @@ import (
 //	Settling        if so: Undo
 //	Settled         if so: Undo, Err
 //
-// What is measured may be zero if it took no time. Failed has Hold, Token and Held if an Upgrade has failed, and Owner
-// if the owner was there before the call. Retained, RetentionEnded and Recalled of a lock that is retained describe the
+// A duration may be zero if it was too short to measure. Failed has Hold, Token and Held if an Upgrade has failed, and
+// Owner if the owner existed before the call. Retained, RetentionEnded and Recalled of a retained lock describe the
 // hold that was unlocked last.
 type Event struct {
 	Kind   Kind   // of the lock
@@ -34,41 +37,42 @@ type Event struct {
 	Owner  string // the name of the owner, or the id of an anonymous one
 	Token  uint64 // the fencing token of the hold; an upgrade changes it
 	Hold   HoldID // which hold it is
-	Call   CallID // which call it is that has to wait, or had to
+	Call   CallID // which call it is, if the call had to wait
 
 	Waited   time.Duration // from the call to its end; later, how long the acquisition of the hold had taken
 	Held     time.Duration // from the grant until now, or until the hold ended
-	Remained time.Duration // for how long the hold is trusted from now on, if no renewal is confirmed
-	Margin   time.Duration // how much of that was left just before the renewal was confirmed
+	Remained time.Duration // for how long the hold is still trusted if no renewal is confirmed
+	Margin   time.Duration // how much of that was left just before this renewal was confirmed
 
 	Queued bool // Waiting was called for this call
 	Cond   bool // by Cond.Wait: Waited contains the wait for the signal
 	Local  bool // passed on inside the process, without a request to the engine for this hold
 	Late   bool // the renewal was confirmed when less than half of the lease was left: a near miss
-	Undo   bool // it is unknown whether there is anything to give back
+	Undo   bool // an undo: there may be nothing to give back
 
 	Reason LostReason // how the hold was lost; see there for the list
 	Err    error      // why it failed, or what is not confirmed
 
-	c *Client // that tells it
+	c *Client // which tells the event; for Look
 
 	_ struct{}
 }
 
-// Look tells who holds the lock of the event and who waits for it, as [Client.Look] of the client that has told the
-// event. It asks the engine and waits for the answer, so an Observer calls it in a goroutine of its own, and bounds
-// ctx. When the answer comes the lock may have another holder, also the owner of the event itself.
+// Look tells who holds the lock of the event and who waits for it; see [Client.Look]. It asks the engine and waits for
+// the answer, so an Observer calls it in a goroutine of its own and with a bounded ctx. When the answer comes the lock
+// may have another holder, also the owner of the event itself.
 func (e Event) Look(ctx context.Context) (LockInfo, error) { return e.c.Look(ctx, e.Kind, e.Name) }
 
-// HoldID tells holds apart: all events of one hold have the same, and no other hold has it. It is for == and for keys
-// of maps. It keeps the memory of the hold, so forget it after Lost or Released.
+// HoldID identifies a hold: all events of one hold have the same, and no other hold has it. Compare it with == or use
+// it as the key of a map. It keeps the memory of the hold alive, so forget it after Lost or Released.
 type HoldID struct{ lease *Lease }
 
-// CallID tells calls apart that have to wait: Waiting and the end of the same call have the same, and no other call has
-// it. It is for == and for keys of maps.
+// CallID identifies a call that has to wait: Waiting and the end of the same call have the same, and no other call has
+// it. Compare it with == or use it as the key of a map.
 type CallID struct{ call *announcement }
 
-// id identifies l: the inner one of an upgrade pair is a part of its hold. The caller holds Client.mu.
+// id returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
+// Client.mu.
 func (l *Lease) id() HoldID {
 	if l.inner && l.upgradePair != nil {
 		return HoldID{l.upgradePair}
@@ -95,8 +99,9 @@ const (
 	ResultInvalid     Result = "invalid"     // a name or an option is wrong, or anything else
 )
 
-// results are in the order in which they are looked for: an error may match several. A wait that its context has ended
-// also matches what it waited for.
+// results are in the order in which they are checked, because an error may match several. A loss comes before what
+// caused it, and a refusal before ErrUnavailable, which it also matches. A wait that its context has ended counts as
+// canceled, although it also matches what it waited for.
 var results = []struct {
 	err    error
 	result Result

@@ -17,14 +17,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// minutes is an Observer that keeps all events, by the function that was told.
+// minutes keeps all events that an Observer is told, by function.
 type minutes struct {
 	mu   sync.Mutex
 	all  map[string][]Event
 	last []string // the functions in order
 }
 
-// observer has every function that an Observer can have.
+// observer returns an Observer with every function set.
 func (m *minutes) observer() *Observer {
 	o := &Observer{}
 	v := reflect.ValueOf(o).Elem()
@@ -51,7 +51,7 @@ func (m *minutes) note(function string, e Event) {
 	m.last = append(m.last, function)
 }
 
-// of returns the events that function was told, as soon as all goroutines are quiet.
+// of returns the events that function was told, once all other goroutines of the bubble are blocked.
 func (m *minutes) of(function string) []Event {
 	synctest.Wait()
 	m.mu.Lock()
@@ -59,7 +59,7 @@ func (m *minutes) of(function string) []Event {
 	return slices.Clone(m.all[function])
 }
 
-// one returns the only event that function was told since the last call for it.
+// one returns the event that function was told since the last call of one for it. It fails unless there is exactly one.
 func (m *minutes) one(t *testing.T, function string) Event {
 	t.Helper()
 	events := m.of(function)
@@ -72,10 +72,10 @@ func (m *minutes) one(t *testing.T, function string) Event {
 	return events[0]
 }
 
-// eventRow is a line of the table in the comment of Event.
+// eventRow is a row of the table in the comment of Event: the fields that are set always, and sometimes.
 type eventRow struct{ always, sometimes []string }
 
-// tableOfEvents reads that table.
+// tableOfEvents reads that table from the source.
 func tableOfEvents(t *testing.T) map[string]eventRow {
 	t.Helper()
 	line, table := regexp.MustCompile(`^\t?(\w+)\s+(.*)$`), map[string]eventRow{}
@@ -120,7 +120,7 @@ func TestEvent_HasTheFieldsThatItsCommentSays(t *testing.T) {
 	}
 }
 
-// checkRow holds the events of one function against its row.
+// checkRow compares the events of one function with its row.
 func checkRow(t *testing.T, function string, r eventRow, events []Event) {
 	t.Helper()
 	if len(events) == 0 {
@@ -150,7 +150,7 @@ func checkRow(t *testing.T, function string, r eventRow, events []Event) {
 	}
 }
 
-// everything brings about all that an Observer can be told, in virtual time.
+// everything makes every kind of event happen, in virtual time.
 func everything(t *testing.T, m *minutes) {
 	t.Helper()
 	for _, part := range []func(t *testing.T, c *Client, h *hooks){
@@ -164,7 +164,7 @@ func everything(t *testing.T, m *minutes) {
 	}
 }
 
-// passedOn returns a hold that has waited and was passed on inside the process.
+// passedOn returns a hold whose owner has waited, and got it from another owner of the same process.
 func passedOn(t *testing.T, c *Client, name string) *Lease {
 	t.Helper()
 	first := mustLock(t, t.Context(), c, name)
@@ -175,7 +175,7 @@ func passedOn(t *testing.T, c *Client, name string) *Lease {
 	return woken(t, "who waits", next)
 }
 
-// timesOut fails unless acquire, with a context that ends soon, says so.
+// timesOut calls acquire with a context that ends soon, and fails unless it returns the context's error.
 func timesOut(t *testing.T, ctx context.Context, acquire func(ctx context.Context) error) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, second)
@@ -215,7 +215,7 @@ func upgrades(t *testing.T, c *Client, h *hooks) {
 	mustUnlock(t, l)
 }
 
-// failAll answers nothing but that the connection is refused.
+// failAll answers every renewal of the batch with "connection refused".
 func failAll(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i := range batch {
 		done(i, errors.New("connection refused"))
@@ -245,7 +245,7 @@ func retentions(t *testing.T, c *Client, h *hooks) {
 	first := take()
 	time.Sleep(second)
 	mustUnlock(t, first)
-	again := take() // over what is retained
+	again := take() // takes the retained lock over
 	next := later(func() (*Lease, error) { return m.Lock(t.Context()) })
 	synctest.Wait()
 	time.Sleep(time.Second)
@@ -254,7 +254,7 @@ func retentions(t *testing.T, c *Client, h *hooks) {
 	time.Sleep(time.Second)
 	mustUnlock(t, third)
 	other := peer(t, h, nil)
-	mustUnlock(t, mustLock(t, t.Context(), other, "a")) // recalls what is retained
+	mustUnlock(t, mustLock(t, t.Context(), other, "a")) // recalls the retained lock
 	third = take()
 	time.Sleep(time.Second)
 	asks := lockLater(t.Context(), other, "a")

@@ -2,8 +2,11 @@ package interlock
 
 import "context"
 
-// JoinObservers returns an Observer that tells each of the given ones, in order; nil ones are skipped. All of them are
-// told also if one panics; the panic then does what [Observer] says.
+// Several Observers as one.
+
+// JoinObservers returns an Observer that tells each of the given ones, in order; nil ones are skipped. If one panics,
+// the others are told all the same, and then the panic does what [Observer] says. A function that only one of them has
+// costs nothing more.
 func JoinObservers(observers ...*Observer) *Observer {
 	var all []*Observer
 	for _, o := range observers {
@@ -46,7 +49,7 @@ func JoinObservers(observers ...*Observer) *Observer {
 	}
 }
 
-// functionsOf returns one function of each Observer that has it.
+// functionsOf returns the function that get picks, of each Observer that has it.
 func functionsOf[F func(Event) | func(context.Context, Event)](all []*Observer, get func(*Observer) F) (functions []F) {
 	for _, o := range all {
 		if f := get(o); f != nil {
@@ -56,7 +59,8 @@ func functionsOf[F func(Event) | func(context.Context, Event)](all []*Observer, 
 	return functions
 }
 
-// single returns the only one of functions, or nil if there is none: then it costs nothing.
+// single returns the only function, or nil if there is none: an Observer without a function costs nothing, so it stays
+// nil.
 func single[F any](functions []F) (f F) {
 	if len(functions) > 0 {
 		f = functions[0]
@@ -64,8 +68,8 @@ func single[F any](functions []F) (f F) {
 	return f
 }
 
-// inTurn calls call for each number below n. What comes after a call is deferred, so that a panic of that goes on only
-// when the others have been called.
+// inTurn calls call for each number below n. The rest after a call is deferred, so that a panic goes on only when all
+// of them have been called.
 func inTurn(n int, call func(i int)) {
 	var from func(i int)
 	from = func(i int) {

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// An Observer that is told of a wait can find out who is in the way, and knows the end of the call again.
+// An Observer that is told of a wait can look at the lock for who is in the way. It recognises the call again at its
+// end.
 func TestObserver_OfAWait_CanLookAtTheLock_AndKnowsTheEndOfTheCall(t *testing.T) {
 	var m minutes
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {

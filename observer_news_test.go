@@ -74,7 +74,7 @@ func TestObserver_HearsWhichRenewalWasANearMiss(t *testing.T) {
 	}
 }
 
-// Each way in which a retained lock stops being one ends it for the Observer too.
+// A retained lock can end in several ways. The Observer is told of each.
 func TestObserver_HearsOfWhatIsRetained_AndOfItsEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		run      func(t *testing.T, c *Client, h *hooks, l *Lease)
@@ -207,7 +207,7 @@ func TestJoinObservers_TellsAll_AlsoAfterAPanic(t *testing.T) {
 	}
 }
 
-// What nobody listens to must not cost anything, in the calls that programs make all the time.
+// Without an Observer, frequent calls must not allocate for events.
 func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	c := mustNew(t, memlock.New(nil), nil)
 	defer c.Close()

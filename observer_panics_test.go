@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// panicky is an Observer of which one function panics.
+// panicky returns an Observer whose function of that name panics with errBug.
 func panicky(which string) *Observer {
 	on := func(name string) func(Event) {
 		return func(Event) {
@@ -36,7 +36,7 @@ func panicky(which string) *Observer {
 
 var errBug = errors.New("a bug of the program")
 
-// isBug reports whether what was recovered is errBug.
+// isBug reports whether recovered is errBug.
 func isBug(recovered any) bool {
 	err, is := recovered.(error)
 	return is && errors.Is(err, errBug)
@@ -49,7 +49,7 @@ func panicOf(f func()) (p any) {
 	return nil
 }
 
-// records keeps what is logged.
+// records is a slog handler that keeps what is logged.
 type records struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -304,16 +304,16 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 	}
 }
 
-// recalled has a lock retained, which another client recalls.
+// recalled has c retain a lock, and another client recall it.
 func recalled(t *testing.T, c *Client, h *hooks) {
 	mustUnlock(t, must(t)(c.Mutex("a", &LockOptions{Retain: time.Hour}).Lock(t.Context())))
 	mustUnlock(t, mustLock(t, t.Context(), peer(t, h, nil), "a"))
 }
 
-// A bug of the program's is not to go unnoticed because nobody has asked for a log.
+// A bug of the program must not go unnoticed because the client has no Logger.
 func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
 	told, before, out, flags := &records{Handler: slog.DiscardHandler}, slog.Default(), log.Writer(), log.Flags()
-	slog.SetDefault(slog.New(told)) // which changes package log too
+	slog.SetDefault(slog.New(told)) // SetDefault changes package log too
 	defer func() {
 		slog.SetDefault(before)
 		log.SetOutput(out)
@@ -327,7 +327,7 @@ func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
 	}
 }
 
-// brokenLog is a log handler that panics, whatever it is asked.
+// brokenLog is a slog handler whose every method panics.
 type brokenLog struct{}
 
 func (brokenLog) Enabled(context.Context, slog.Level) bool {
@@ -337,7 +337,7 @@ func (brokenLog) Handle(context.Context, slog.Record) error { panic(errBug) }
 func (brokenLog) WithAttrs([]slog.Attr) slog.Handler        { panic(errBug) }
 func (brokenLog) WithGroup(string) slog.Handler             { panic(errBug) }
 
-// eagerLog is one that wants everything.
+// eagerLog is brokenLog, but Enabled returns true instead of panicking.
 type eagerLog struct{ brokenLog }
 
 func (eagerLog) Enabled(context.Context, slog.Level) bool { return true }

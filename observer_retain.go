@@ -1,14 +1,16 @@
 package interlock
 
-// retentionNews is what the Observer knows of a lock that is retained. Guarded by Client.mu.
+// What the Observer is told of retention (hold_retain.go): the end never before the beginning.
+
+// retentionNews is what the Observer knows of one retention. Guarded by Client.mu.
 type retentionNews struct {
 	c          *Client
-	e          Event
-	told, over bool
+	e          Event // what Retained was told
+	told, over bool  // Retained has returned; the retention has ended
 }
 
-// tellRetained tells the Observer that g is retained from now on. It returns nil if nobody listens. The caller holds
-// Client.mu.
+// tellRetained tells the Observer that g is retained from now on, once Client.mu has been given up. It returns nil if
+// nobody listens. The caller holds Client.mu.
 func (g *grant) tellRetained() *retentionNews {
 	c := g.m.c
 	if o := c.opts.Observer; o.Retained == nil && o.RetentionEnded == nil {
@@ -20,14 +22,15 @@ func (g *grant) tellRetained() *retentionNews {
 		c.lock()
 		defer c.unlock()
 		n.told = true
-		if n.over { // another goroutine was quicker
+		if n.over { // it ended while Retained ran, so nobody has told the end yet
 			n.tellEnd()
 		}
 	})
 	return n
 }
 
-// end tells the Observer that it is over, once it has been told of the beginning. The caller holds Client.mu.
+// end tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
+// Client.mu.
 func (n *retentionNews) end() {
 	if n == nil {
 		return
@@ -38,6 +41,7 @@ func (n *retentionNews) end() {
 	}
 }
 
+// tellEnd tells the end. Of the event only what identifies the hold is left. The caller holds Client.mu.
 func (n *retentionNews) tellEnd() {
 	if ended := n.c.opts.Observer.RetentionEnded; ended != nil {
 		e := n.e
@@ -47,7 +51,7 @@ func (n *retentionNews) tellEnd() {
 }
 
 // tellRecalled tells the Observer, once, that another client wants g. The engine may say so before anybody here has got
-// g; then there is nothing to tell of yet. The caller holds Client.mu.
+// g: then there is nothing to tell yet. The caller holds Client.mu.
 func (g *grant) tellRecalled() {
 	recalled := g.m.c.opts.Observer.Recalled
 	if recalled == nil || g.recallTold || g.phase == gone || g.holder() == nil {

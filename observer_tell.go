@@ -7,25 +7,26 @@ import (
 	"runtime/debug"
 )
 
-// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of
-// this package ends the process.
+// How the Observer is told, and what becomes of a panic of the user's code. No hold stays behind, and no goroutine of
+// this package ends the process. The callers are in the acquire_*, hold_* and release files.
 
-// announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
+// announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.
 type announced uint8
 
 const (
-	unannounced    announced = iota // Acquired has not returned; of a hold that nobody gets it is never called
-	announcedStart                  // the end is told when it comes
-	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
+	unannounced    announced = iota // Acquired has not returned; for a hold that nobody gets it is never called
+	announcedStart                  // Acquired has returned, so the end is told when it comes
+	endOwed                         // the hold ended before Acquired returned: whoever calls Acquired tells the end
 )
 
-// tellAcquired tells the Observer that l is held; how says by what sort of call. If that panics nobody gets to know l,
-// so it is given back, and the panic goes on.
+// tellAcquired tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
+// lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Client.mu.
 func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 	acquired := l.m.c.opts.Observer.Acquired
 	if acquired == nil {
 		return
 	}
+	// A flag and not recover: the panic goes on with its stack, and runtime.Goexit is caught too.
 	returned := false
 	defer func() {
 		l.isHeard()
@@ -40,7 +41,7 @@ func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 	returned = true
 }
 
-// isHeard takes in that Acquired was called, and tells the end of l if that has come meanwhile.
+// isHeard notes that Acquired has returned, and tells the end of l if that has come meanwhile.
 func (l *Lease) isHeard() {
 	c := l.m.c
 	c.lock()
@@ -61,7 +62,8 @@ func (l *Lease) isHeard() {
 	}
 }
 
-// tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
+// tellReleased tells the Observer that the hold was given up. err says what the engine has not confirmed. If Acquired
+// has not returned yet it tells nothing, and isHeard does.
 func (l *Lease) tellReleased(err error) {
 	c := l.m.c
 	if c.opts.Observer.Released == nil {
@@ -76,24 +78,27 @@ func (l *Lease) tellReleased(err error) {
 	}
 }
 
+// tellWaiting calls Observer.Waiting. A panic is logged and not passed on, because the goroutine may be the driver's.
 func (c *Client) tellWaiting(ctx context.Context, e Event) {
 	if waiting := c.opts.Observer.Waiting; waiting != nil {
 		c.contain("Waiting", func() { waiting(ctx, e) })
 	}
 }
 
+// tellFailed calls Observer.Failed, in the goroutine of the call.
 func (c *Client) tellFailed(ctx context.Context, e Event) {
 	if failed := c.opts.Observer.Failed; failed != nil {
 		failed(ctx, e) // nothing is held, so a panic may go on
 	}
 }
 
+// tellLost calls Observer.Lost with loss.
 func (c *Client) tellLost(e Event, loss *LostError) {
 	e.Err, e.Reason = loss, loss.Reason
 	c.tell("Lost", c.opts.Observer.Lost, e)
 }
 
-// tell calls the function of that name, if the Observer has it.
+// tell calls the function f of the Observer, if there is one; name is for the log.
 func (c *Client) tell(name string, f func(Event), e Event) {
 	if f != nil {
 		c.contain(name, func() { f(e) })
@@ -105,8 +110,7 @@ func (c *Client) tellLater(name string, f func(Event), e Event) {
 	c.afterUnlock(func() { c.tell(name, f, e) })
 }
 
-// contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes
-// no further.
+// contain calls f, a function of the Observer, in any goroutine. A panic of f is logged and goes no further.
 func (c *Client) contain(name string, f func()) {
 	defer func() {
 		p := recover()
@@ -114,7 +118,8 @@ func (c *Client) contain(name string, f func()) {
 			return
 		}
 		log := c.opts.Logger
-		if log == discards { // a bug of the program's is not to go unnoticed because nobody has asked for a log
+		// A bug of the program must not go unnoticed only because nobody has asked for a log.
+		if log == discards {
 			log = guard(slog.Default())
 		}
 		log.Error("interlock: Observer."+name+" has panicked", "engine", c.traits.Engine,
@@ -123,10 +128,10 @@ func (c *Client) contain(name string, f func()) {
 	f()
 }
 
-// discards is the Logger of a client that was given none.
+// discards is the Logger of a client that was given none. It is compared by identity; see contain.
 var discards = slog.New(slog.DiscardHandler)
 
-// guard returns log with a handler whose panics go no further.
+// guard returns log with a handler whose panics go no further. It does nothing to a Logger that is guarded already.
 func guard(log *slog.Logger) *slog.Logger {
 	if _, is := log.Handler().(guarded); is || log == discards {
 		return log
@@ -135,7 +140,7 @@ func guard(log *slog.Logger) *slog.Logger {
 }
 
 // guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls
-// that must not end there, so a panic of the handler costs the record and nothing else.
+// that must not end there. So a panic of the handler costs the record and nothing else.
 type guarded struct{ slog.Handler }
 
 // Enabled asks the user's handler.
@@ -164,4 +169,5 @@ func (g guarded) WithGroup(name string) (with slog.Handler) {
 	return guarded{g.Handler.WithGroup(name)}
 }
 
+// swallow ends a panic. It must be deferred itself: recover works only in the deferred function.
 func swallow() { _ = recover() }

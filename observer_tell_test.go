@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// ledger counts how many holds an Observer believes there are.
+// ledger counts the holds that exist according to what an Observer was told.
 type ledger struct {
 	mu             sync.Mutex
 	acquired, over int
@@ -43,7 +43,7 @@ func (g *ledger) count(e Event, by int) {
 	}
 }
 
-// balances fails unless so many holds were told of, and the end of each.
+// balances fails unless acquired holds were told of, and the end of each.
 func (g *ledger) balances(t *testing.T, acquired int) {
 	t.Helper()
 	synctest.Wait()
@@ -194,8 +194,8 @@ func TestObserver_EachHoldHasOneEnd_WhateverTheVerb(t *testing.T) {
 	}
 }
 
-// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end
-// after that.
+// A hold may end before the Observer is told that it began. Then nobody gets it, or the Observer is told of its end
+// after its beginning.
 func TestObserver_AHoldThatEndsBeforeItIsTold_IsToldInOrderOrNotAtAll(t *testing.T) {
 	var g ledger
 	o := g.observer()

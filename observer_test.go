@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// diary records what an Observer is told.
+// diary records what an Observer is told, in order.
 type diary struct {
 	mu      sync.Mutex
 	entries []string

@@ -10,53 +10,61 @@ import (
 	"unicode/utf8"
 )
 
+// What a client is configured with, its defaults and its checks. options_lock.go has the options of one lock;
+// interlock.go applies both.
+
 const (
 	defaultLease        = 30 * time.Second
 	defaultCloseTimeout = 5 * time.Second
 
 	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for.
-	// Handing over to another process takes about as long as a hundred passes with nothing done inside, so 63 of them
-	// left most of the time to that; and where something is done, defaultLocalHandoffTime is over first.
+	// A hand-over to another process takes about as long as a hundred empty passes, so 63 of them left most of the time
+	// to hand-overs. Where work is done under the lock, defaultLocalHandoffTime is over first.
 	defaultLocalHandoffs    = 255
 	defaultLocalHandoffTime = 10 * time.Millisecond
 
-	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all
-	// of LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until
-	// that has caught up, a microsecond for each, acquisitions get a single token.
+	// firstPasses is how many passes are asked for at first. A client that has used them up while others wait asks for
+	// all of LocalHandoffs the next time. The tokens of a block that are not used run ahead of the engine's clock.
+	// Until the clock has caught up, at one microsecond for each, acquisitions get a single token.
 	firstPasses = 63
 
-	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a slip from becoming a flood.
+	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a typing mistake from flooding the
+	// engine.
 	minLease   = 10 * time.Millisecond
 	minRenewal = time.Millisecond
 
-	// longest bounds all durations: sums of a few of them fit into a time.Duration. mostPasses bounds LocalHandoffs.
+	// longest bounds all durations, about 50 years: sums of a few of them fit into a time.Duration. mostPasses bounds
+	// LocalHandoffs.
 	longest    = 50 * 365 * 24 * time.Hour
 	mostPasses = 1_000_000
 
+	// maxNameBytes bounds the names of locks and owners; every engine can store as much.
 	maxNameBytes = 512
 
 	// otherClass is the class of locks that have none.
 	otherClass = "other"
 )
 
-// Options configures a client. nil means all defaults. Options are values: a client copies what it needs.
+// Options configures a client. nil means all defaults. A client copies what it needs, so a later change of the struct
+// has no effect.
 type Options struct {
-	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others
-	// wait after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for
-	// long. At least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
+	// Lease is how long a hold lasts in the engine after the last renewal that reached it. It is the time for which
+	// others wait after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks
+	// others for long. It must be at least 10 ms. Engines with sessions take it as the session's timeout. The default
+	// is 30 s.
 	Lease time.Duration
 
-	// Renewal is the pause between two renewals. Too long, and one slow reply loses the lock; too short, and idle
+	// Renewal is the interval between two renewals. Too long, and one slow reply loses the lock; too short, and idle
 	// holders load the server. It must be less than half of Lease. The default is a third of Lease.
 	Renewal time.Duration
 
-	// ClientName is shown to operators as who holds and waits. The default is "host:pid".
+	// ClientName tells operators who holds and who waits. At most 256 bytes of UTF-8. The default is "host:pid".
 	ClientName string
 
 	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it
-	// goes back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many
-	// goroutines want the same lock, and let other processes wait for longer. 0 means the default, negative means
-	// never. The default is 255; an engine may allow fewer (ZooKeeper and etcd 63).
+	// goes back to the engine's queue. Each pass has a larger token of its own. With more passes many goroutines that
+	// want the same lock are served faster, and other processes wait longer. 0 means the default, negative means never.
+	// The default is 255; an engine may allow fewer (ZooKeeper and etcd 63).
 	LocalHandoffs int
 
 	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The
@@ -64,48 +72,48 @@ type Options struct {
 	LocalHandoffTime time.Duration
 
 	// Retain is the LockOptions.Retain of mutexes that set none. It has no effect where a lock cannot be retained: with
-	// NoRenew, MinHold or LockDelay, and for locks other than mutexes. An engine that cannot retain any lock returns
-	// ErrUnsupported. The default is none.
+	// NoRenew, MinHold or LockDelay, and for locks other than mutexes. With an engine that cannot retain any lock, Open
+	// and New return ErrUnsupported. The default is none.
 	Retain time.Duration
 
 	// LabelFrom returns the label of one call for a lock, such as one with the trace of the call. It gets the context
-	// of the call and LockOptions.Label. Operators and other clients see what it returns while the lock is held or
-	// waited for.
+	// of the call and LockOptions.Label. Operators and other clients see the result while the lock is held or waited
+	// for.
 	//
-	// It is called once for each Lock, TryLock, Acquire and the like, by a Multi once for each lock. It runs in the
-	// caller's goroutine, before anything is sent; it must not block, and a panic goes on to the caller. An upgrade
-	// and a Cond.Wait keep the label of their hold. An election shows the leader's value instead.
+	// It is called once for each Lock, TryLock, Acquire and the like, and by a Multi once for each lock. It runs in the
+	// caller's goroutine, before anything is sent. It must not block, and a panic goes on to the caller. An upgrade and
+	// a Cond.Wait keep the label of their hold. An election shows the leader's value instead.
 	//
 	// A result of more than 255 bytes, or one that is not valid UTF-8, does not count: the lock has its Label. The
 	// Logger is told, at Warn the first time and at Debug from then on.
 	//
-	// When a hold passes on inside this process, an engine with leases learns the new label after 100 ms, by
-	// one renewal more. Other engines show the label of an earlier holder until the process gives the lock
-	// back. The default is none.
+	// When a hold passes on inside this process, an engine with leases learns the new label after 100 ms, by one
+	// renewal more. Other engines show the label of an earlier holder until the process gives the lock back. The
+	// default is none.
 	LabelFrom func(ctx context.Context, label string) string
 
-	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
+	// CloseTimeout bounds Close, and the releases that Do makes after its function has returned. The default is 5 s.
 	CloseTimeout time.Duration
 
 	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It
 	// must not block. A panic of its handler costs that record and nothing else. The default discards; panics of the
-	// Observer go to slog.Default then.
+	// Observer then go to slog.Default.
 	Logger *slog.Logger
 
-	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are
-	// taken in the order of their stores, so each store must have the same name in all processes. The default is made
-	// of the URL that Open was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is
-	// empty for New.
+	// Store names the store that keeps the locks, for [MultiOf] over several clients. Locks of the same name are taken
+	// in the order of their stores, so each store must have the same name in all processes. The default is made of the
+	// URL that Open was given. It has the scheme, hosts and path, and the namespace on the server (database, prefix or
+	// table). It is empty for New.
 	Store string
 
-	// Observer is told of every wait, acquisition, renewal, loss and release, see there. [JoinObservers] makes one of
+	// Observer is told of every wait, acquisition, renewal, loss and release; see there. [JoinObservers] makes one of
 	// several. The default is none, and costs nothing.
 	Observer *Observer
 
 	_ struct{}
 }
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, which may be nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
@@ -139,6 +147,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, c.validate()
 }
 
+// validate says which option contradicts what. It runs after the defaults are filled in, so it also finds a Lease that
+// is too short for the Renewal.
 func (o *Options) validate() error {
 	if err := validateLease(o.Lease, o.Renewal); err != nil {
 		return fmt.Errorf("interlock: Options: %w", err)
@@ -159,6 +169,8 @@ func (o *Options) validate() error {
 	return validateText("ClientName", o.ClientName)
 }
 
+// validateLease checks a lease and the interval of its renewals. The interval must be less than half of the lease, so
+// that one renewal can go unanswered without a loss.
 func validateLease(lease, renewal time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("the Lease of %v is too short: it must be at least %v", lease, minLease)
@@ -173,9 +185,10 @@ func validateLease(lease, renewal time.Duration) error {
 	return nil
 }
 
-// maxTextBytes bounds what is stored for operators to read.
+// maxTextBytes bounds what is stored for operators to read. Every engine keeps the first 255 bytes at least.
 const maxTextBytes = 256
 
+// validateText checks such a text; field names it in the error.
 func validateText(field, s string) error {
 	if len(s) > maxTextBytes || !utf8.ValidString(s) {
 		return fmt.Errorf("interlock: %s must be at most %d bytes of valid UTF-8", field, maxTextBytes)
@@ -183,7 +196,7 @@ func validateText(field, s string) error {
 	return nil
 }
 
-// validateName checks the name of a lock or of an owner.
+// validateName checks the name of a lock or of an owner; what says which. No engine is asked.
 func validateName(what, name string) error {
 	switch {
 	case name == "":
@@ -196,6 +209,7 @@ func validateName(what, name string) error {
 	return nil
 }
 
+// defaultClientName returns "host:pid", cut to what fits.
 func defaultClientName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -10,79 +10,85 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// LockOptions configures one lock. nil, or a zero field, means the client's.
+// The options of one lock, resolved once when the lock is made: after that every request reads params and never
+// Options. options.go has the client's.
+
+// LockOptions configures one lock. nil, or a zero field, means the client's option.
 type LockOptions struct {
-	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with
-	// sessions, and on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside
-	// NoRenew or MaxHold.
+	// Lease and Renewal are as in Options. A Lease without a Renewal is renewed every third of it. On engines with
+	// sessions, and on files, a Lease that differs from the client's is refused with ErrUnsupported, unless NoRenew or
+	// MaxHold is set too.
 	Lease, Renewal time.Duration
 
-	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
+	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease, unless [Lease.Extend] moves its end.
 	NoRenew bool
 
-	// MaxHold ends the hold, as a loss, after this much time in all, however well its renewals go.
+	// MaxHold ends the hold, as a loss, this long after the grant, even if its renewals succeed. The default is none.
 	MaxHold time.Duration
 
 	// Label is shown to operators beside the owner. At most 256 bytes.
 	Label string
 
 	// LabelFrom replaces [Options].LabelFrom for this lock. It returns the label of one call, from its context and
-	// Label. One that returns label switches the client's off.
+	// Label. A function that returns label switches the client's off.
 	LabelFrom func(ctx context.Context, label string) string
 
 	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is
 	// "other".
 	Class string
 
-	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs
-	// that many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold;
-	// engines with leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions,
-	// files) this process keeps it in the background, after [Client.Close] too, and the lock becomes free when the
-	// process ends. A holder that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too
-	// long, and the next run of the job finds the lock held. The default is none.
+	// MinHold is the minimum time from the grant until another owner can get the lock, however early it is unlocked. It
+	// is for jobs that many hosts start at about the same time and that only one is to run. Unlock returns at once and
+	// ends the hold. Engines with leases then keep the lock closed for the rest, also when this process ends. Elsewhere
+	// (sessions, files) this process keeps it in the background, after [Client.Close] too, and the lock becomes free
+	// when the process ends. A holder that crashes keeps others out for its lease, and not for MinHold. Break ends the
+	// rest. Too long, and the next run of the job finds the lock held. The default is none.
 	MinHold time.Duration
 
-	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources
-	// that cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the
-	// lease, so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the
-	// engine of the loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the
-	// LockDelay of the first. Too long, and each crash blocks for long. Engines that cannot remember it refuse it with
-	// ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	// LockDelay is how long the lock stays unavailable after a hold is lost (not after it was released). It is for
+	// resources that cannot check a fence: what the loser has sent can arrive first. It begins when the engine ends the
+	// lease, so a crash of the holder keeps others out for Lease and LockDelay together. It also begins when the holder
+	// tells the engine of the loss, or with Break; a second Break with the same token ends it. Holds that re-enter have
+	// the LockDelay of the first. Too long, and each crash blocks others for long. Engines that cannot remember it
+	// refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
 	// Retain is how long the client keeps the lock after an Unlock for which nobody waits. A Lock of this process
 	// within that time, and its Unlock, send nothing. The lock has no holder meanwhile. When another process asks for
 	// it, the client gives it back at once; that process waits for one message more than with a hand-off.
 	//
-	// The price: if this process dies while it retains the lock, others wait for 2 s, or for the whole Lease during the
-	// first 10 ms; on ZooKeeper and etcd they always wait until the session ends, which is the whole Lease. So use
-	// Retain for locks that one process takes again and again. A lock that others recall repeatedly is not retained for
-	// its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
+	// This has a price. If this process dies while it retains the lock, others wait for 2 s, or for the whole Lease
+	// during the first 10 ms of retention. On ZooKeeper and etcd they always wait until the session ends, which is the
+	// whole Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
+	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
 	//
 	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot
-	// tell a holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and
-	// memory. The default is none.
+	// tell a holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and memory.
+	// The default is none.
 	Retain time.Duration
 
 	_ struct{}
 }
 
-// params is a lock's options with the client's filled in.
+// params is a lock's options with the client's filled in. It does not change once the lock is made: many Mutexes, holds
+// and calls share one.
 type params struct {
 	kind                    driver.Kind // of lock
 	lease, renewal, maxHold time.Duration
 	minHold, lockDelay      time.Duration
 	retain                  time.Duration
 	noRenew                 bool
-	single                  bool // each request goes to the engine by itself, and what it gets never passes on
+	single                  bool // it never passes on, and each request goes to the engine by itself: an election
 	label, class            string
 	labelFrom               func(context.Context, string) string // nil if all calls have the same label
-	ownLabel                bool                                 // label is that of one call
-	err                     error                                // a bad name or options, reported by the first call
-	share                   share
+	ownLabel                bool                                 // label belongs to one call
+	err                     error                                // an invalid name or option; the first call returns it
+	// for readers, writers and permits
+	share share
 }
 
-// params resolves o against the client's options and the engine's traits. All locks without options share one.
+// params resolves o against the client's options and the engine's traits. All locks without options share one, so that
+// they cost no memory.
 func (c *Client) params(o *LockOptions) *params {
 	if o == nil {
 		return &c.defaults
@@ -92,7 +98,8 @@ func (c *Client) params(o *LockOptions) *params {
 	return &p
 }
 
-// paramsDirect returns the options of a lock that may be shared.
+// paramsDirect returns the options of a read/write lock or a semaphore, or what is wrong with its name, its options or
+// the engine.
 func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
 	if err := c.made(); err != nil {
 		return params{kind: key.Kind, err: err}
@@ -111,7 +118,8 @@ func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
 
 // resolve takes what o says into p, or says what is wrong with it.
 func (p *params) resolve(c *Client, o *LockOptions) error {
-	p.class = cmp.Or(o.Class, p.class) // first, so that Observers see it whatever is wrong with the others
+	// First, so that Observers see the class whatever is wrong with the other options.
+	p.class = cmp.Or(o.Class, p.class)
 	if err := p.resolveCooldowns(c, o); err != nil {
 		return err
 	}
@@ -127,6 +135,7 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := validateLease(p.lease, p.renewal); err != nil {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
+	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
 	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
@@ -166,7 +175,8 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 	return nil
 }
 
-// resolveRetain takes Retain into p, or says what is wrong with it.
+// resolveRetain takes Retain into p, or says what is wrong with it. Options.Retain is a default for all mutexes, so it
+// gives way in silence where it cannot be; LockOptions.Retain is an error there.
 func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 	if o.Retain < 0 || o.Retain > longest {
 		return fmt.Errorf("interlock: LockOptions: Retain %v must be between 0 and %v", o.Retain, longest)
@@ -176,7 +186,7 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 	case cannot && o.Retain > 0:
 		return errors.New("interlock: LockOptions: Retain excludes NoRenew, MinHold and LockDelay")
 	case cannot:
-		p.retain = 0 // which the client's option has set
+		p.retain = 0 // set by the client's option
 	case o.Retain > 0:
 		if err := c.mayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
@@ -186,7 +196,7 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 	return nil
 }
 
-// noRetain has p retain nothing, or says that this was asked for.
+// noRetain has p retain nothing, for a lock that is no mutex, or returns an error if LockOptions asked for it.
 func (p *params) noRetain(o *LockOptions, what string) error {
 	p.retain = 0
 	if o != nil && o.Retain > 0 {
@@ -195,10 +205,10 @@ func (p *params) noRetain(o *LockOptions, what string) error {
 	return nil
 }
 
-// share is how a lock is asked for that may be shared. The zero value is a mutex's.
+// share is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
 type share struct {
-	direct        bool // each request goes to the engine by itself
+	direct        bool // each request goes to the engine by itself; see acquire_direct.go
 	mode          driver.Mode
 	limit, weight int
-	of            *RWMutex // nil of a semaphore
+	of            *RWMutex // the lock of which this is one mode; nil of a semaphore
 }

@@ -7,22 +7,25 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// fewHolds is up to how many holds of an owner are found by going through all of them.
+// What an owner holds, in lists (hold_list.go). multi.go asks for the last one in its order.
+
+// fewHolds is up to how many holds of an owner are searched one by one.
 const fewHolds = 8
 
-// holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, and then it is
-// a list. Of more than a few there is a list for each lock, so that nothing an owner does takes longer the more it
-// holds. The zero value has none. It is guarded by owner.mu.
+// holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, which stand in
+// one list. An owner with more than a few has a list for each lock, so that nothing it does takes longer the more it
+// holds. The zero value has none. Guarded by owner.mu.
 type holdings struct {
-	few  list // all of them, ofOwner, as long as many is nil
+	few  list // all of them, ofOwner, while many is nil
 	many *manyHolds
 }
 
-// manyHolds are those of an owner that has had more than a few at once, and has some still.
+// manyHolds are the holds of an owner that has had more than a few at once. It stays until the last of them is
+// unlocked.
 type manyHolds struct {
 	n     int
 	on    map[driver.Key]list // ofOwner
-	order holdHeap            // all of them; nil until a Multi has asked for the last in its order
+	order holdHeap            // all of them; nil until a Multi has asked for the last one
 }
 
 func (h *holdings) any() bool { return h.few.first != nil || h.many != nil }
@@ -50,7 +53,7 @@ func (h *holdings) add(l *Lease) {
 	h.many.add(l)
 }
 
-// shorter reports whether s, ofOwner, has fewer than n members.
+// shorter reports whether s, ofOwner, has fewer than n members. It walks at most n.
 func (s *list) shorter(n int) bool {
 	for range s.all(ofOwner) {
 		if n--; n <= 0 {
@@ -60,7 +63,7 @@ func (s *list) shorter(n int) bool {
 	return true
 }
 
-// remove takes l out, if it is there.
+// remove takes l out. It does nothing if l is not in a list.
 func (h *holdings) remove(l *Lease) {
 	switch {
 	case l.in[ofOwner].prev == nil:
@@ -89,7 +92,7 @@ func (h *holdings) onLock(key driver.Key) iter.Seq[*Lease] {
 	}
 }
 
-// all yields every hold, in no order. It costs the more the more there are.
+// all yields every hold, in no order. It costs as much as there are holds.
 func (h *holdings) all() iter.Seq[*Lease] {
 	if h.many == nil {
 		return h.few.all(ofOwner)
@@ -105,7 +108,8 @@ func (h *holdings) all() iter.Seq[*Lease] {
 	}
 }
 
-// last returns the hold that comes last in the order in which a Multi takes locks, or nil if there is none.
+// last returns the hold that comes last in the order in which a Multi takes locks, or nil if there is none. With many
+// holds it costs the logarithm of their number.
 func (h *holdings) last() (last *Lease) {
 	if h.many != nil {
 		return h.many.last()
@@ -143,7 +147,7 @@ func (h *manyHolds) remove(l *Lease) {
 }
 
 func (h *manyHolds) last() *Lease {
-	if h.order == nil { // only who mixes a Multi with so many holds needs it
+	if h.order == nil { // only an owner that mixes a Multi with so many holds needs the heap
 		h.order = make(holdHeap, 0, h.n)
 		for _, held := range h.on {
 			for l := range held.all(ofOwner) {
@@ -156,8 +160,8 @@ func (h *manyHolds) last() *Lease {
 	return h.order[0]
 }
 
-// laterInMulti orders holds as a Multi takes their locks. Holds of other kinds than mutexes, for which no Multi waits,
-// come first.
+// laterInMulti reports whether a comes after b in the order in which a Multi takes locks. Holds of other kinds than
+// mutexes come first: no Multi waits for those.
 func laterInMulti(a, b *Lease) bool {
 	if mutex := a.m.key().Kind == driver.KindMutex; mutex != (b.m.key().Kind == driver.KindMutex) {
 		return mutex
@@ -165,8 +169,8 @@ func laterInMulti(a, b *Lease) bool {
 	return compare(a.m, b.m) > 0
 }
 
-// holdHeap has the hold in front that comes last in the order of a Multi. Holds know their place in it, so that one can
-// be taken out.
+// holdHeap has in front the hold that comes last in the order of a Multi. Each hold knows its place (Lease.rank), so
+// that it can be taken out.
 type holdHeap []*Lease
 
 // Len is for package heap.

@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// TestHoldings_AreWhatWasAddedAndNotRemoved compares random histories with a plain slice, few holds and many.
+// TestHoldings_AreWhatWasAddedAndNotRemoved compares random histories of holdings with a plain slice, for few holds and
+// for many.
 func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -57,7 +58,7 @@ func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 	}
 }
 
-// checkLast wants the last in the order of a Multi.
+// checkLast fails unless h returns the hold that is last in the order of a Multi.
 func checkLast(t *testing.T, h *holdings, want []*Lease) {
 	t.Helper()
 	last := h.last()

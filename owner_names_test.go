@@ -50,7 +50,7 @@ func TestWithOwner_CalledTwice_IsToldOfTheLoss(t *testing.T) {
 	})
 }
 
-// anew is holdThen with the owner named anew for each lock, as by handlers that know nothing of each other.
+// anew is holdThen with a WithOwner of its own for each lock, as in handlers that share only the owner's name.
 func anew(t *testing.T, c *Client, name, first, second string, at time.Duration) <-chan error {
 	t.Helper()
 	l := mustLock(t, WithOwner(t.Context(), name), c, first)
@@ -66,7 +66,7 @@ func anew(t *testing.T, c *Client, name, first, second string, at time.Duration)
 	return out
 }
 
-// oneIsTold wants exactly one of all to be told of a deadlock, and the others to get on.
+// oneIsTold fails unless exactly one of all gets ErrDeadlock and the others get on.
 func oneIsTold(t *testing.T, all ...<-chan error) {
 	t.Helper()
 	told := 0

@@ -8,21 +8,28 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with
-// such a one too.
+// Unlock: who gets the lock next, and what the caller waits for. In this order: the owner's further holds, the next
+// waiter in this process (passOn), this client itself (hold_retain.go), the engine. The engine is asked in the caller's
+// goroutine first; what is not confirmed by then goes on in release_settle.go.
+
+// unlockGrace is how long Unlock waits for the engine's confirmation if its context had ended before the call. So a
+// deferred Unlock with a cancelled context can still report the outcome.
 const unlockGrace = 40 * time.Millisecond
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
 //
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
-// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the
-// engine's word; Unlock works although ctx is already cancelled. If the word does not come in time, Unlock returns an
-// *UnavailableError, and if the engine refuses a *RefusedError at once; the release goes on in the background until it
-// is known, or the hold must have ended by itself (see [driver.Driver]).
+// inside, so do not retry. The error of a second Unlock matches ErrReleased.
 //
-// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has
-// further holds. When goroutines of this process wait but others have their turn first, engines that can give back and
-// queue again in one step do so in the background: Unlock then returns nil without the engine's word.
+// ctx bounds only the waiting for the engine's confirmation; Unlock works although ctx is already cancelled. If no
+// confirmation comes in time, Unlock returns an *UnavailableError, and if the engine refuses a *RefusedError at once.
+// In both cases this process no longer holds the lock. The release goes on in the background until its outcome is
+// known, or the hold must have ended by itself (see [driver.Driver]).
+//
+// It costs one round trip, or none when the lock passes on to another goroutine of this process, when the client
+// retains it, or when the owner has further holds. When goroutines of this process wait but others have their turn
+// first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
+// the engine's confirmation.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -33,10 +40,11 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	l.check(now)
 	if err := l.ended(); err != nil {
 		c.unlock()
-		l.owner.remove(l) // a lost hold stays with its owner until here
+		// A lost hold stays with its owner until here, so that the owner cannot re-enter without noticing.
+		l.owner.remove(l)
 		return wrap("unlock", l.m.key(), err)
 	}
-	var read pendingRelease // of an upgraded hold
+	var read pendingRelease // of the read below an upgraded hold; none for other holds
 	if l.upgradePair != nil {
 		read = l.splitPair().giveUp(now)
 	}
@@ -48,26 +56,25 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
-// awaitBoth awaits the releases of the write of an upgraded hold and of its read, which is none for another hold,
-// within one grace.
+// awaitBoth waits for the release of an upgraded hold's write and of the read below it, within one grace. For other
+// holds read is none.
 func awaitBoth(ctx context.Context, write, read pendingRelease) error {
 	if read.none() {
 		return write.await(ctx, unlockGrace)
 	}
 	start, grace, ended := time.Now(), unlockGrace, ctx.Err() != nil
 	err := write.await(ctx, grace)
-	if ended { // else the grace has not begun before
+	if ended { // without that the grace has not begun yet
 		grace -= time.Since(start)
 	}
 	return errors.Join(err, read.await(ctx, grace))
 }
 
-// pendingRelease is a release on which the engine's word is awaited. The zero value is none: nothing is to be given
-// back.
+// pendingRelease is a release whose confirmation is awaited. The zero value is none: there is nothing to release.
 type pendingRelease struct {
 	l     *Lease
-	until instant       // when the trust window would have ended
-	keep  time.Duration // for how long the engine is to keep the lock closed
+	until instant       // when the trust window would have ended; see confirmed
+	keep  time.Duration // for how long the engine keeps the lock closed
 }
 
 func (w pendingRelease) none() bool { return w.l == nil }
@@ -78,8 +85,9 @@ func (w pendingRelease) release() *driver.Release {
 	return r
 }
 
-// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process,
-// or the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
+// giveUp ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this process,
+// this client's retention, or the engine. What it returns must be awaited exactly once, after Client.mu has been given
+// up, because it is counted as background. The caller holds Client.mu.
 func (l *Lease) giveUp(now instant) pendingRelease {
 	g := l.g
 	c := g.m.c
@@ -92,12 +100,14 @@ func (l *Lease) giveUp(now instant) pendingRelease {
 		g.leave()
 		return pendingRelease{}
 	}
+	// Waiters of this process come before retention, which is for locks that nobody waits for.
 	if g.passOn(now) || g.retain(now) {
 		return pendingRelease{}
 	}
 	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}
 	g.drop()
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	// Whoever waits here asks after the release; see releaseLocal.
 	if c.traits.Local {
 		return w
 	}
@@ -105,9 +115,10 @@ func (l *Lease) giveUp(now instant) pendingRelease {
 	return w
 }
 
-// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the
-// next request. It reports false when g has to be released. The caller holds Client.mu.
+// passOn gives g, which nobody holds any more, to the next waiter in this process, or back to the engine together with
+// that waiter's request. It reports false if g has to be released by itself. The caller holds Client.mu.
 func (g *grant) passOn(now instant) bool {
+	// A cooldown is for the waiters of this process too.
 	if g.cooldown() > 0 {
 		return g.keepForCooldown()
 	}
@@ -116,21 +127,26 @@ func (g *grant) passOn(now instant) bool {
 		return false
 	}
 	switch {
+	// Clients outside have waited for long enough, or the tokens are used up.
 	case !g.mayPass(now):
 		return g.requeue()
 	case g.trustedEnough(now):
 		g.pass++
 		q.serve(g, true)
 		return true
+	// A renewal would not bring enough trust.
 	case !g.worthRenewing(now):
 		return g.requeue()
 	}
+	// Nobody holds g until the renewal is answered. It keeps its place, so that waiters which come meanwhile stand
+	// behind it and ask nothing.
 	g.between = true
 	g.m.c.background.Go(g.renewAndPass) // ends with the renewal, which is bounded
 	return true
 }
 
-// waitingQueue returns the queue that g passes on to, or nil if nobody waits there. The caller holds Client.mu.
+// waitingQueue returns the queue to which g passes on, or nil if nobody waits there or g never passes on. The caller
+// holds Client.mu.
 func (g *grant) waitingQueue() *queue {
 	q := g.m.c.queues[g.m.queueKey()]
 	if g.alone || q == nil || q.waiters.first == nil {
@@ -139,7 +155,8 @@ func (g *grant) waitingQueue() *queue {
 	return q
 }
 
-// requeue gives g back together with the next request of its queue, if the engine can. The caller holds Client.mu.
+// requeue gives g back together with the next request of its queue, in one step, if the engine can. It reports false if
+// it cannot, or if a request of that queue is under way. The caller holds Client.mu.
 func (g *grant) requeue() bool {
 	q := g.waitingQueue()
 	if q == nil || g.m.c.requeuer == nil || q.fetch != nil {
@@ -150,8 +167,8 @@ func (g *grant) requeue() bool {
 	return true
 }
 
-// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a
-// full lease. That costs a round trip once, and saves one for each pass.
+// renewAndPass renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
+// wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
 func (g *grant) renewAndPass() {
 	c := g.m.c
 	err := c.renewNow(c.base, g, g.m.p.lease)
@@ -159,6 +176,7 @@ func (g *grant) renewAndPass() {
 	defer c.unlockInside()
 	g.between = false
 	q := g.waitingQueue()
+	// Everything may have changed during the renewal: g may be lost, the waiters gone, the time over.
 	switch now := c.now(); {
 	case g.phase == gone:
 	case err == nil && q != nil && g.mayPass(now) && g.trustedEnough(now):
@@ -172,7 +190,7 @@ func (g *grant) renewAndPass() {
 	}
 }
 
-// releaseLocal gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as
+// releaseLocal releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for instance
 // with a full disk, the background goes on.
 func (w pendingRelease) releaseLocal() error {
 	l, c := w.l, w.l.m.c
@@ -180,7 +198,8 @@ func (w pendingRelease) releaseLocal() error {
 	err := l.g.releaseLocal(w.keep)
 	c.lock()
 	defer c.unlock()
-	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
+	// Not before the release: a local engine has no queue in which a place could be kept.
+	c.askFor(l.g.m)
 	if err != nil && !errors.Is(err, ErrLost) {
 		c.settle(l.m, w.release())
 		return unavailable("unlock", l.m.key(), err)
@@ -188,8 +207,9 @@ func (w pendingRelease) releaseLocal() error {
 	return l.confirmed(err, 1, w.until)
 }
 
-// releaseRemote gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end
-// of ctx, or none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
+// releaseRemote releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If that
+// brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
+// allows. If ctx had ended before the call, it waits for grace.
 func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
 	r, attempts := w.release(), 0
@@ -207,19 +227,21 @@ func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) 
 			refused = unavailable("unlock", l.m.key(), err)
 		}
 	}
+	// The buffer lets the goroutine end when nobody listens any more.
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
 		defer c.background.Done()
 		more, err := c.settleNow(l.m, r)
 		said <- l.confirmed(err, attempts+more, w.until)
 	}()
-	if refused != nil { // it would say the same again, unless somebody mends what is wrong in time
+	if refused != nil { // the engine would say the same again, unless somebody mends the cause in time
 		return refused
 	}
 	return l.awaitRelease(ctx, said, grace)
 }
 
-// await asks the engine and waits for its word as long as ctx allows, or for the grace if ctx has ended before.
+// await releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had ended
+// before.
 func (w pendingRelease) await(ctx context.Context, grace time.Duration) error {
 	switch {
 	case w.none():
@@ -231,7 +253,7 @@ func (w pendingRelease) await(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// awaitRelease waits for the engine's word on a release as long as ctx allows, and for the grace after that.
+// awaitRelease waits for the answer of the background as long as ctx allows, and for grace after that.
 func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.Duration) error {
 	select {
 	case err := <-said:
@@ -248,7 +270,8 @@ func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.
 	}
 }
 
-// confirmed says what the engine's word on a release means to the user.
+// confirmed says what the engine's answer to a release means to the caller. attempts is how often the release was sent,
+// and until when the trust window would have ended.
 func (l *Lease) confirmed(err error, attempts int, until instant) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
@@ -261,9 +284,12 @@ func (l *Lease) confirmed(err error, attempts int, until instant) error {
 	if lost.Reason == LostAdopted {
 		return wrap("unlock", l.m.key(), ErrAdopted)
 	}
-	found := told != nil && told.Reason != LostExpired // the engine remembers how it ended, so it was not by us
+	// The engine remembers how the hold ended, and it was not by this release.
+	found := told != nil && told.Reason != LostExpired
+	// An earlier attempt may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
+	// because the lease had not run out.
 	if attempts > 1 && !found && l.m.c.reading() < until {
-		return nil // an earlier attempt had done it, and its reply was lost
+		return nil
 	}
 	return lost
 }

@@ -8,23 +8,29 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Settling: a release or an undo is repeated in the background until its outcome is known, until nothing can be left of
+// it, or until Close gives up. It follows release.go and acquire_retry.go. Without it each lost reply could leave a
+// lock closed: for its lease, or until the session ends.
+
 const (
-	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
+	// settleAttempt bounds one request of settling. settleFirst and settleMost bound the pauses between two, which
+	// double each time.
 	settleAttempt = 2 * time.Second
 	settleFirst   = 20 * time.Millisecond
 	settleMost    = time.Second
 )
 
-// settle gives r, of m, back in the background. The caller holds Client.mu.
+// settle releases r, of m, in the background. It is counted, so that Close waits for it. The caller holds Client.mu.
 func (c *Client) settle(m *Mutex, r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(m, r) })
 }
 
-// shortestHorizon is for how long copies of a request are taken to be under way at least, however short its lease is.
+// shortestHorizon is for how long a copy of a request is taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 
-// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It
-// reports false if something may be left for ever.
+// endsByItself returns after how long nothing can be left that r would end, as [driver.Driver] says. By then no copy of
+// the acquisition can arrive any more, and what the last copy took has run out. It reports false if something may be
+// left for ever, on engines without leases or whose queue never forgets a waiter.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
 	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
 	if c.traits.Lifetime != driver.Leases || r.Undo && place == 0 {
@@ -33,8 +39,9 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 	return copies + max(lease, place), true
 }
 
-// settleNow asks the engine to give back r, of m, until it is known that it has, until nothing can be left of r, or
-// until Close has waited for long enough. It returns how often it asked and the last word, and tells the Observer.
+// settleNow asks the engine to release r, of m, until it is known to be done, until nothing can be left of r, or until
+// Close gives up. It returns how often it asked and the last answer, and tells the Observer. It blocks for up to
+// endsByItself.
 func (c *Client) settleNow(m *Mutex, r *driver.Release) (attempts int, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
 		e := m.event(nil)
@@ -50,12 +57,13 @@ func (c *Client) settleNow(m *Mutex, r *driver.Release) (attempts int, err error
 	return c.askUntilSettled(r)
 }
 
-// isSettled reports whether err, of a release, says that nothing is left.
+// isSettled reports whether err, of a release, says that nothing is left: released, not there, or the driver closed.
 func isSettled(err error) bool {
 	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
 }
 
-// askUntilSettled is settleNow without the Observer.
+// askUntilSettled is settleNow without the Observer. Only c.hard ends it early, never a caller's context: the caller
+// may be gone for long.
 func (c *Client) askUntilSettled(r *driver.Release) (attempts int, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()
@@ -78,7 +86,7 @@ func (c *Client) askUntilSettled(r *driver.Release) (attempts int, err error) {
 	}
 }
 
-// unsettled notes, for Close, that something was not given back, and returns what it is told.
+// unsettled notes for Close's error that something was not released, and returns err.
 func (c *Client) unsettled(err error) error {
 	c.lock()
 	defer c.unlock()
@@ -88,7 +96,8 @@ func (c *Client) unsettled(err error) error {
 	return err
 }
 
-// settle gives back what may have been granted. The caller holds Client.mu.
+// settle releases in the background what the request of g may have left. undo says that its outcome is unknown: then
+// the engine also takes away a place in its queue, and refuses late copies of the request. The caller holds Client.mu.
 func (g *grant) settle(undo bool) {
 	give := g.release()
 	give.Undo = undo

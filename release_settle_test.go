@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// placed is a memory engine that says for how long it keeps the place of a request that is not asked again.
+// placed is a memory engine with a Traits.QueueTimeout: for how long it keeps the place of a request that is not asked
+// again.
 type placed struct {
 	*hooks
 	lasts time.Duration
@@ -22,7 +23,7 @@ func (p *placed) Traits() driver.Traits {
 	return t
 }
 
-// queues makes the engine queue a request and lose its answer, but for that somebody is in the way.
+// queues makes the engine queue a request without ever answering it. Only Waiting still tells who is in the way.
 func queues(h *hooks) func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 		own := *r
@@ -32,7 +33,7 @@ func queues(h *hooks) func(ctx context.Context, r *driver.Request) (driver.Grant
 	}
 }
 
-// waiting counts who stands in the engine's queue.
+// waiting returns how many requests stand in the engine's queue.
 func waiting(t *testing.T, c *Client) (n int) {
 	t.Helper()
 	for info, err := range c.Locks(t.Context(), "") {
@@ -76,7 +77,7 @@ func TestUndo_OfAWaitWithAShortLease_GoesOnUntilThePlaceIsLeft(t *testing.T) {
 	}
 }
 
-// unanswered makes Locks and Unlocks whose outcome stays unknown.
+// unanswered locks and unlocks each of the names, with an outcome that stays unknown.
 func unanswered(t *testing.T, c *Client, h *hooks, names ...string) {
 	t.Helper()
 	reset := errors.New("connection reset")
@@ -89,7 +90,7 @@ func unanswered(t *testing.T, c *Client, h *hooks, names ...string) {
 	}
 }
 
-// releasesWithin counts the releases that the engine is asked for in that time.
+// releasesWithin returns how many releases the engine is asked for in that time.
 func releasesWithin(h *hooks, during time.Duration) int64 {
 	before := h.releases.Load()
 	time.Sleep(during)
@@ -134,7 +135,7 @@ func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) 
 	})
 }
 
-// The engine may have done what it did not confirm: the hold lasts there for as long as was asked for.
+// The engine may have done what it did not confirm. Then the hold lasts there for as long as Extend asked for.
 func TestUnlock_AfterAnExtendWithoutAnAnswer_IsRepeatedUntilThatLeaseIsOverToo(t *testing.T) {
 	bubble(t, &Options{Lease: second}, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -2,7 +2,10 @@ package interlock
 
 import "context"
 
-// decline gives back a hold that its owner never got to know. The caller holds Client.mu.
+// Holds that were granted to a caller that never got to know. Its context had ended, or a panic or a part of a Multi
+// got in the way. They are released without their MinHold, because nothing was done under them.
+
+// decline releases such a hold and does not wait for the engine. The caller holds Client.mu.
 func (l *Lease) decline() {
 	l.owner.remove(l)
 	if l.ended() != nil {
@@ -10,11 +13,11 @@ func (l *Lease) decline() {
 	}
 	l.dropMinHold()
 	if left := l.giveUp(l.m.c.now()); !left.none() {
-		go func() { _ = left.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
+		go func() { _ = left.await(l.m.c.hard, unlockGrace) }() // giveUp has counted it as background
 	}
 }
 
-// disown takes the MinHold off l: nobody got to know it.
+// disown takes the MinHold off l, because nobody got to know it.
 func (l *Lease) disown() {
 	c := l.m.c
 	c.lock()
@@ -24,7 +27,8 @@ func (l *Lease) disown() {
 	}
 }
 
-// giveBack is Unlock of what nobody got to know.
+// giveBack is Unlock of such a hold, within CloseTimeout. If ctx has ended, it returns at once and the release goes on
+// in the background.
 func (l *Lease) giveBack(ctx context.Context) error {
 	l.disown()
 	if ctx.Err() == nil {
@@ -33,7 +37,7 @@ func (l *Lease) giveBack(ctx context.Context) error {
 		return l.Unlock(bounded)
 	}
 	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
-		return ErrClosed // Close has given it back
+		return ErrClosed // Close has released it
 	}
 	return nil
 }

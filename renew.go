@@ -8,19 +8,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Renewals: what one says, how batches travel, and what an answer changes. renew_schedule.go decides when;
+// hold_trust.go has the window that an answer moves on, and hold_expire.go what happens when none comes.
+
 // pendingRenewal is one renewal of one grant under way.
 type pendingRenewal struct {
 	g    *grant
-	sent instant // before the request was sent: where the new trust window starts
+	sent instant // before the request was sent: the new trust window starts here
 	r    driver.Renewal
 }
 
-// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be
-// answered. The caller holds Client.mu.
+// renewal prepares a renewal of g that is due, and keeps the scheduler from sending another before this one has had
+// time to be answered. The caller holds Client.mu.
 func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
 	switch {
+	// A live hold: nothing but the request.
 	case g.retained() == nil:
 	case g.m.c.hasSessions():
 		g.shown = true
@@ -30,15 +34,16 @@ func (g *grant) renewal(now instant) pendingRenewal {
 	return g.renewalFor(lease, now)
 }
 
-// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in
-// the engine lasts as long from here on. The caller holds Client.mu.
+// renewalFor prepares a renewal of g for that lease. It may take effect although it is never answered. So from now on
+// everything that g may leave in the engine is taken to last as long (grant.asked). The caller holds Client.mu.
 func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	g.asked = max(g.asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
 		Key: g.m.key(), ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
 	}
-	if r.Kind == driver.KindElection { // whoever shares the term, its value is that of who campaigned for it
+	// The label of an election is the leader's value: that of the campaign, whoever of its owner shares the term.
+	if r.Kind == driver.KindElection {
 		r.Label = g.m.p.label
 	}
 	if g.retained() != nil {
@@ -47,15 +52,15 @@ func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	return pendingRenewal{g: g, sent: now, r: r}
 }
 
-// patience is how long a renewal may go unanswered before the next one is sent. There is no number of retries: renewals
-// go on until the trust window ends.
+// patience is how long a renewal may go unanswered before the next one is sent: half of the interval. There is no
+// number of retries; renewals go on until the trust window ends.
 func (g *grant) patience() time.Duration {
 	_, pause := g.wanted()
 	return pause / 2
 }
 
-// retryIn is the pause after a renewal that failed outright: a tenth of what is left, so that the tries come closer
-// together as the end does, but no hammering.
+// retryIn returns the pause after a renewal that failed outright: a tenth of what is left of the window. The tries come
+// closer together as the end does, but never closer than minRetry.
 func (g *grant) retryIn(now instant) time.Duration {
 	_, pause := g.wanted()
 	return min(max(g.remaining(now)/10, minRetry), pause/2)
@@ -63,7 +68,8 @@ func (g *grant) retryIn(now instant) time.Duration {
 
 const minRetry = 5 * time.Millisecond
 
-// renewBatch sends renewals that travel together. The context ends when the most patient of them would be sent again.
+// renewBatch sends renewals that travel together, in a goroutine of its own. Its context ends after half of the longest
+// lease among them; Close ends it earlier.
 func (c *Client) renewBatch(batch []pendingRenewal) {
 	var patience time.Duration
 	for _, b := range batch {
@@ -74,7 +80,8 @@ func (c *Client) renewBatch(batch []pendingRenewal) {
 	c.sendRenewals(ctx, batch, func(int, error) {})
 }
 
-// sendRenewals sends batch and takes in each answer as it comes. It calls each after every one.
+// sendRenewals sends batch and processes each answer as it comes, so that a slow part of it delays no other hold. It
+// calls each after every answer, without Client.mu, and returns after the last.
 func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each func(i int, err error)) {
 	requests := make([]driver.Renewal, len(batch))
 	for i, b := range batch {
@@ -88,7 +95,8 @@ func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each 
 	})
 }
 
-// renewed takes in the answer to one renewal. The caller holds Client.mu.
+// renewed processes the answer to one renewal, and returns the error for a caller that waits for it. The caller holds
+// Client.mu.
 func (c *Client) renewed(b pendingRenewal, err error) error {
 	g, now := b.g, c.now()
 	c.expire(g, now) // an answer that comes after the end does not revive it
@@ -96,6 +104,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		return g.goneError()
 	}
 	switch {
+	// The session keeps the hold; this only showed operators something.
 	case err == nil && c.hasSessions():
 		g.showed(b)
 	case err == nil:
@@ -104,6 +113,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		g.notBefore = 0
 		g.mislabelled = g.mislabelled && b.r.Pass != int(g.pass)
 		c.observeRenewal(g, now, left, lease)
+	// The engine says that the hold is gone.
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)
 		var told *LostError
@@ -112,15 +122,18 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		}
 		c.lose(g, reason, cause)
 		return g.goneError()
-	case g.retained() != nil: // it is nobody's, so what is in doubt goes back
+	// Nobody holds it, so a grant in doubt is released at once.
+	case g.retained() != nil:
 		c.giveBack(g)
 		return err
+	// No answer, or an error: the window that was confirmed before still counts, and the next try comes soon.
 	default:
 		g.hasFailed(err)
 		if g.holds.first != nil {
 			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
 		}
-		left, token := g.remaining(now), g.token // which an upgrade changes
+		// Read now: an upgrade may change the token before the callback runs.
+		left, token := g.remaining(now), g.token
 		c.afterUnlock(func() {
 			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
@@ -131,9 +144,9 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	return err
 }
 
-// observeRenewal tells the Observer of a renewal that was confirmed when so much was left of the trust in a lease of
-// that length. A renewal is sent after less than half of a lease, so one that is confirmed later had a slow answer, or
-// attempts before it have failed. The caller holds Client.mu.
+// observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
+// length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
+// answer, or attempts before it have failed: Event.Late. The caller holds Client.mu.
 func (c *Client) observeRenewal(g *grant, now instant, left, lease time.Duration) {
 	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return
@@ -143,10 +156,10 @@ func (c *Client) observeRenewal(g *grant, now instant, left, lease time.Duration
 	c.tellLater("Renewed", c.opts.Observer.Renewed, e)
 }
 
-// observeFailure tells the Observer of a renewal that has failed with err, when so much of the trust is left. The
-// caller holds Client.mu.
+// observeFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
+// with sessions nothing is in danger, so nothing is told. The caller holds Client.mu.
 func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
-	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil || !c.hasLeases() { // else nothing is in danger
+	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil || !c.hasLeases() {
 		return
 	}
 	e := g.holds.first.event()
@@ -154,8 +167,10 @@ func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
 	c.tellLater("RenewalFailed", c.opts.Observer.RenewalFailed, e)
 }
 
-// renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer
-// within half a lease, or until g is lost, counts as unavailable.
+// renewNow renews g for at least lease and waits for the answer, for Extend, re-entry and passes. It returns nil when
+// the renewal is confirmed, and the loss if g is lost. It returns an *UnavailableError when the engine has not answered
+// within half a lease or the rest of the trust, or when ctx has ended. A renewal that ctx has left goes on, and counts
+// if it is answered.
 func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) error {
 	c.lock()
 	now := c.now()
@@ -168,11 +183,13 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	b, left := g.renewalFor(max(lease, wanted), now), g.remaining(now)
 	c.unlock()
 	bounded, cancel := context.WithTimeout(c.base, min(b.r.Lease/2, left))
+	// The buffer lets the answer be processed when nobody waits for it any more.
 	answered := make(chan error, 1)
 	send := func() {
 		defer cancel()
 		c.sendRenewals(bounded, []pendingRenewal{b}, func(_ int, err error) { answered <- err })
 	}
+	// A local engine answers at once, so no goroutine is needed.
 	if c.traits.Local {
 		send()
 	} else if !c.spawn(send) {
@@ -189,7 +206,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	}
 	c.lock()
 	defer c.unlock()
-	if g.phase == gone { // which also ends the contexts that the hold gave out, so it may be why ctx has ended
+	if g.phase == gone { // a loss ends the hold's contexts too, so it may be why ctx has ended
 		return g.goneError()
 	}
 	return unavailable("renew", g.m.key(), ctx.Err())

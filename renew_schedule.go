@@ -6,28 +6,33 @@ import (
 	"time"
 )
 
-// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due
+// When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
+// is over (hold_expire.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
+// timer for each hold was refused (docs/adr/0005).
+
+// scheduler watches all grants of a client with one goroutine and one timer. It sends their renewals, those due
 // together in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
-	grants      grantHeap
-	armed       instant // when the goroutine wakes next; never if not at all
-	timer       *time.Timer
-	suspensions int // how many suspensions are taken account of
-	batch       int // how many renewals the last batch had: as many are likely to be due together again
+	grants      grantHeap   // those with something to do, the earliest first
+	armed       instant     // when the goroutine wakes next; never if no timer is set
+	timer       *time.Timer // set by arm alone
+	suspensions int         // how many suspensions the instants in grants take account of
+	batch       int         // the size of the last batch: as many are likely to be due together again
 }
 
 // mostTogether is how many renewals one batch has at most. A batch is answered, and its memory free, when the last of
-// them is: with very many grants that takes seconds, and renewals would come late only because they travel together.
+// them is. With very many grants that takes seconds, and renewals would come late only because they travel together.
 const mostTogether = 1 << 14
 
-// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many
-// grants what it costs to compare two is to fetch them from memory.
+// look is when a grant wants to be looked at. The instant stands here and not in the grant: with very many grants a
+// comparison would cost two fetches from memory.
 type look struct {
 	due instant
 	g   *grant
 }
 
-// grantHeap orders grants by when they want to be looked at.
+// grantHeap orders grants by when they want to be looked at. Each grant knows its index, so that it can be moved and
+// removed.
 type grantHeap []look
 
 // Len is for package heap.
@@ -42,7 +47,7 @@ func (h grantHeap) Swap(i, j int) {
 	h[i].g.index, h[j].g.index = int32(i), int32(j)
 }
 
-// Push leaves it to add, which has appended already: to hand a look over in an interface would allocate.
+// Push is empty: add has appended already, because handing a look over in an interface would allocate.
 func (h *grantHeap) Push(any) {}
 
 // Pop is for package heap.
@@ -55,14 +60,15 @@ func (h *grantHeap) Pop() any {
 	return g
 }
 
-// add puts g in.
+// add puts g in, to be looked at when due.
 func (h *grantHeap) add(g *grant, due instant) {
 	g.index = int32(len(*h))
 	*h = append(*h, look{due, g})
 	heap.Push(h, nil) // moves the last to its place
 }
 
-// reschedule puts g where its next instant says. The caller holds Client.mu.
+// reschedule puts g where its next instant says, or takes it out if nothing is due. It is called whenever something
+// changes that nextLook reads. The caller holds Client.mu.
 func (c *Client) reschedule(g *grant) {
 	if g.phase == gone {
 		return
@@ -80,20 +86,20 @@ func (c *Client) reschedule(g *grant) {
 		heap.Fix(&s.grants, int(g.index))
 	}
 	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once
-	// for nothing: cheaper than waking it for every lock and unlock of an idle client.
+	// for nothing. That is cheaper than waking it for every lock and unlock of an idle client.
 	c.wakeBy(due)
 }
 
-// wakeBy makes sure that the goroutine looks at that instant. The caller holds Client.mu.
+// wakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Client.mu.
 func (c *Client) wakeBy(due instant) {
 	if due < c.sched.armed {
 		c.arm(due)
 	}
 }
 
-// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other
-// work in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds
-// Client.mu.
+// arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
+// than its other work in this process. The goroutine would also want Client.mu while the caller still holds it. The
+// caller holds Client.mu.
 func (c *Client) arm(at instant) {
 	s := &c.sched
 	s.armed = at
@@ -102,20 +108,23 @@ func (c *Client) arm(at instant) {
 		return
 	}
 	pause := at.since(c.reading())
+	// The timer stands still while the machine is suspended. With this bound a suspension is noticed a second after it
+	// at the latest.
 	if c.watching {
 		pause = min(pause, suspensionCheck)
 	}
 	s.timer.Reset(pause)
 }
 
-// unschedule takes g out. The caller holds Client.mu.
+// unschedule takes g out, if it is in. The caller holds Client.mu.
 func (c *Client) unschedule(g *grant) {
 	if g.index >= 0 {
 		heap.Remove(&c.sched.grants, int(g.index))
 	}
 }
 
-// nextLook is the earliest instant at which something about g is to be done.
+// nextLook returns the earliest instant at which something about g is to be done. Its trust or a hold ends then, or a
+// renewal, a cooldown or a retention is due. The caller holds Client.mu.
 func (g *grant) nextLook() instant {
 	next := g.deadline()
 	for l := range g.holds.all(ofGrant) {
@@ -133,12 +142,13 @@ func (g *grant) nextLook() instant {
 	return next
 }
 
-// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that
-// is over by then costs no message for that.
+// claimDelay is for how long a grant that is shorter than asked, which is a push, may go without being claimed. A hold
+// that is over by then costs no message for that; see docs/adr/0016.
 const claimDelay = 5 * time.Millisecond
 
-// renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
-// gave less than was asked for, and in any case after the pause that follows an attempt.
+// renewalDue returns when g is to be renewed next. That is one interval after the last confirmed renewal was sent. It
+// is soon if the engine gave less than was asked for or shows another call's label. It is never before notBefore, which
+// is the pause after an attempt. The caller holds Client.mu.
 func (g *grant) renewalDue() instant {
 	if r := g.retained(); r != nil {
 		return g.retainedRenewalDue(r)
@@ -157,16 +167,17 @@ func (g *grant) renewalDue() instant {
 	return max(due, g.notBefore)
 }
 
-// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands
-// still with the machine, and holders are to be told soon after it has woken up.
+// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due. Holders are to
+// learn of a suspension soon after the machine has woken up.
 const suspensionCheck = time.Second
 
-// watch is the scheduler's goroutine. It ends with Close.
+// watch is the scheduler's goroutine. Close ends it.
 func (c *Client) watch() {
 	defer c.sched.timer.Stop()
 	for {
 		c.lock()
 		now := c.now()
+		// Before collect, because a suspension has brought all ends nearer.
 		c.heedSuspensions()
 		batch := c.collect(now)
 		c.arm(min(c.deadlocks.look(c, now), c.sched.next(now)))
@@ -182,8 +193,8 @@ func (c *Client) watch() {
 	}
 }
 
-// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one
-// lock after the other would else wake it for each. The caller holds Client.mu.
+// next returns when to look again. While nothing is held the timer stays as it was set. Otherwise a client that takes
+// and releases one lock after the other would set and wake it for each. The caller holds Client.mu.
 func (s *scheduler) next(now instant) instant {
 	switch {
 	case len(s.grants) > 0:
@@ -194,8 +205,8 @@ func (s *scheduler) next(now instant) instant {
 	return never
 }
 
-// heedSuspensions puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds
-// Client.mu.
+// heedSuspensions computes all instants anew after a suspension. It costs as much as there are grants, and suspensions
+// are rare. The caller holds Client.mu.
 func (c *Client) heedSuspensions() {
 	if c.sched.suspensions == c.suspensions.count {
 		return
@@ -207,7 +218,8 @@ func (c *Client) heedSuspensions() {
 	heap.Init(&c.sched.grants)
 }
 
-// collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
+// collect ends what is over and returns the renewals to send now, at most mostTogether. Grants that are nearly due
+// travel along: one batch costs one round trip for each shard, however many it has. The caller holds Client.mu.
 func (c *Client) collect(now instant) []pendingRenewal {
 	var looked []*grant
 	var batch []pendingRenewal
@@ -223,7 +235,8 @@ func (c *Client) collect(now instant) []pendingRenewal {
 			continue
 		}
 		if g.renewable(now) {
-			if batch == nil { // with very many holds, to grow step by step would copy megabytes again and again
+			// With very many holds, growing step by step would copy megabytes again and again.
+			if batch == nil {
 				room := min(c.sched.batch, len(c.sched.grants)) + 1
 				batch, looked = make([]pendingRenewal, 0, room), slices.Grow(looked, room)
 			}
@@ -234,14 +247,15 @@ func (c *Client) collect(now instant) []pendingRenewal {
 	if len(batch) > 0 {
 		c.sched.batch = len(batch)
 	}
-	for _, g := range looked { // put back only now, or a grant that is due again at once would hold the loop
+	// Put back only now: a grant that is due again at once would keep the loop going.
+	for _, g := range looked {
 		c.reschedule(g)
 	}
 	return batch
 }
 
-// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept.
-// The caller holds Client.mu.
+// renewable reports whether g may be renewed now: it is due, or will be within a tenth of its interval. The pause after
+// an attempt is always kept. The caller holds Client.mu.
 func (g *grant) renewable(now instant) bool {
 	if !g.renewing() || now < g.notBefore {
 		return false

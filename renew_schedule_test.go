@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// batches is an engine that notes how many renewals came together.
+// batches is an engine that records the size of each batch of renewals.
 type batches struct {
 	instantly
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ func (d *batches) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 	d.instantly.Renew(ctx, batch, done)
 }
 
-// Very many grants that are due at the same instant must not be one batch: all of it would wait for its last answer.
+// Very many grants that are due at the same instant must not be one batch, because each would wait for the last answer.
 func TestRenewals_OfVeryManyGrants_TravelInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const locks = 2*mostTogether + 1

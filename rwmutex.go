@@ -6,28 +6,30 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Read/write locks. acquire_direct.go asks for them, each mode by itself; hold_convert.go turns one mode into another.
+
 // RWMutex is a lock that any number of readers, or one writer, hold at a time. Requests are served first come, first
-// served: a writer that waits keeps out the readers that come after it, and is not kept out by them, so neither
+// served. A writer that waits keeps out the readers that come after it, and is not kept out by them, so neither
 // starves. Readers that stand next to each other in the queue get in together.
 //
 // Every hold has a lease of its own, so a reader that crashes frees only what it held. Every call goes to the engine by
 // itself: unlike a Mutex, an RWMutex does not pass on inside the process.
 //
 // It is re-entrant by owner, see [Lease.Context] and [WithOwner]: a writer may read and write again, a reader may read
-// again, and that never waits. A reader that asks to write would wait for itself: it gets ErrDeadlock at once. Whoever
-// may have to write after reading takes the upgradeable read, see [RWMutex.UpgradeableRLock]. The lock is the owner's
-// until its last hold ends, in the strongest mode of what is left: a write that ends while a read of the same owner
-// goes on lets other readers in, and nobody in between.
+// again, and that never waits. A reader that asks to write would wait for itself, so it gets ErrDeadlock at once. If
+// you may have to write after reading, take the upgradeable read; see [RWMutex.UpgradeableRLock]. The lock is the
+// owner's until its last hold ends, in the strongest mode of what is left. When a write ends while a read of the same
+// owner goes on, other readers can get in, and no writer in between.
 //
 // An RWMutex is safe for concurrent use. The zero value cannot be used. All of one client with the same name are the
 // same lock.
 type RWMutex struct {
 	_      noCopy
-	modes  [3]Mutex // by driver.Mode: how each is asked for
+	modes  [3]Mutex // by driver.Mode: the lock as each mode asks for it
 	params [3]params
 }
 
-// RWMutex returns the read/write lock of that name with the given options. It asks no engine; an invalid name, invalid
+// RWMutex returns the read/write lock of that name with the given options. It asks no engine. An invalid name, invalid
 // options, and an engine without such locks (ErrUnsupported, with the reason) are reported by its first call.
 func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	key := driver.Key{Kind: driver.KindRWMutex, Name: name}
@@ -44,8 +46,8 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	return m
 }
 
-// Lock waits until the lock is held for writing, and returns the hold. Everything that [Mutex.Lock] says about ctx,
-// errors and what is left behind holds here too.
+// Lock waits until the lock is held for writing, and returns the hold. For ctx, errors and what is left behind see
+// [Mutex.Lock].
 //
 // An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads
 // gets ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
@@ -69,11 +71,13 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Shared).acquire(ctx, true)
 }
 
-// UpgradeableRLock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a
-// time, which [Lease.Upgrade] turns into the write without letting another writer in between. So it is what a read that
-// may be followed by a write takes. A plain reader may take it too, unless another owner has it: then ErrDeadlock,
-// because the other may upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and
-// the reason. See [RWMutex.Lock] for the rest.
+// UpgradeableRLock waits for the upgradeable read, and returns the hold. It is a read beside other readers, but only
+// one owner has it at a time. [Lease.Upgrade] turns it into the write without letting another writer in between. So
+// take it for a read that may be followed by a write.
+//
+// A plain reader may take it too, unless another owner has it. Then the error is ErrDeadlock, because the other may
+// upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
+// [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Upgradeable).acquire(ctx, false)
 }

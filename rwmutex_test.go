@@ -42,7 +42,8 @@ func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
 	})
 }
 
-// TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait: each grant would walk the whole crowd else.
+// A grant looks for other waiters of its owner only if the owner has some that count (owner.waits). The wait of a new
+// owner does not count, or each grant to a crowd would search the whole crowd.
 func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		m, base := c.RWMutex("x", nil), mustLock(t, t.Context(), c, "base")
@@ -267,7 +268,7 @@ func TestRWMutex_Inspection_ShowsReadersAndWriters(t *testing.T) {
 	})
 }
 
-// plainRW hides Convert.
+// plainRW is an engine with read/write locks and without Convert.
 type plainRW struct {
 	driver.Driver
 	driver.Renewer
@@ -314,7 +315,8 @@ func TestKindsThatAnEngineHasNot_AreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-// A goroutine that had looked before its owner got in is answered beside that hold, and does not wait for it.
+// A goroutine may have looked before another one of its owner got in. It is answered beside that hold, and does not
+// wait for it.
 func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		rw := c.RWMutex("a", nil)

@@ -8,39 +8,41 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Semaphores: locks with a number of permits. acquire_direct.go asks for them; semaphore_resize.go changes the number.
+
 // Semaphore is a lock that has a number of permits, its limit. Each acquisition takes some of them, with a lease of its
-// own that is renewed: the permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
-// back, once, so there is no way to release more than was taken.
+// own that is renewed. The permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
+// back, once, so nobody can release more than was taken.
 //
-// Requests are served first come, first served: one that waits for many permits is not overtaken by those that want
-// few. A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an owner
-// that holds some and waits for more may wait for itself; take all that are needed at once. Owners that wait for each
-// other get ErrDeadlock as with other locks, but only if nobody else could give back permits enough; an owner's own
-// permits never count against it.
+// Requests are served first come, first served: a request that waits for many permits is not overtaken by those that
+// want few. A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an
+// owner that holds some and waits for more may wait for itself; take all that are needed at once. Owners that wait for
+// each other get ErrDeadlock as with other locks, but only if nobody else could give back enough permits. An owner's
+// own permits never count against it.
 //
-// The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets
-// ErrConflict. [Semaphore.Resize] changes it.
+// The limit belongs to the lock for as long as it is in use. A request with another limit meanwhile gets ErrConflict.
+// [Semaphore.Resize] changes it.
 //
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
 	_   noCopy
-	one atomic.Pointer[permit] // how one permit is asked for; replaced by Resize
+	one atomic.Pointer[permit] // how one permit is asked for; Resize replaces it
 }
 
-// permit is how permits of a semaphore are asked for, in one piece of memory. It does not change.
+// permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
 type permit struct {
 	Mutex
 	params
 }
 
-// newPermit is how permits are asked for with the limit and weight that p has.
+// newPermit returns a permit with the options p, limit and weight included.
 func newPermit(c *Client, name string, p params) *permit {
 	ask := &permit{params: p}
 	ask.c, ask.name, ask.p = c, name, &ask.params
 	return ask
 }
 
-// Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine; an invalid
+// Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine. An invalid
 // name, a limit below 1, invalid options, and an engine without semaphores (ErrUnsupported, with the reason) are
 // reported by its first call.
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
@@ -63,8 +65,8 @@ func validateLimit(name string, limit int) error {
 }
 
 // Acquire waits until n permits are held, and returns the hold. It takes all of them or none. n must be at least 1 and
-// at most the limit. If the semaphore is in use with another limit the error matches ErrConflict and names both.
-// Everything that [Mutex.Lock] says about ctx, other errors and what is left behind holds here too.
+// at most the limit. If the semaphore is in use with another limit the error matches ErrConflict and names both. For
+// ctx, the other errors and what is left behind see [Mutex.Lock].
 //
 // [Lease.Stamp] reports false unless the limit is 1: holders that are inside together have no order that a fence could
 // check.
@@ -79,7 +81,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.permits(n).acquire(ctx, true)
 }
 
-// permits is how n permits are asked for.
+// permits returns how n permits are asked for. One permit, the usual number, costs no allocation.
 func (s *Semaphore) permits(n int) *Mutex {
 	if err := s.made(); err != nil {
 		return &Mutex{p: &params{err: err}}

@@ -6,15 +6,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Resize changes the limit of the semaphore while it is in use, in one step for all clients, and has s ask with the new
-// limit from then on. Permits that are held are never taken away: when there are more of them than the new limit,
-// nothing is granted until enough have come back. Whoever waits keeps its place, and is let in if a larger limit makes
-// room.
+// Changing the limit of a semaphore that is in use. The limit stands in the engine; semaphore.go keeps what this client
+// asks with.
+
+// Resize changes the limit of the semaphore while it is in use, in one step for all clients. From then on s asks with
+// the new limit. Permits that are held are never taken away: while more are held than the new limit, nothing is
+// granted. Whoever waits keeps its place, and is let in if a larger limit makes room.
 //
-// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use; those that hold
-// or wait already do not. So a limit that a configuration says is changed there first, and Resize is for whoever must
-// not wait until the semaphore has been idle for a moment. A semaphore that nobody uses has no limit to change: then
-// the next request brings its own.
+// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use. Those that hold
+// or wait already do not. So if the limit stands in a configuration, change it there first. Resize is for a limit that
+// must change before the semaphore is next idle. A semaphore that nobody uses has no limit to change: the next request
+// brings its own.
 //
 // Resize returns ErrConflict, and nothing changes, while anybody waits for more permits than the new limit. If the
 // engine does not answer (ErrUnavailable) the limit may have been changed; call Resize again. Of two calls at once
@@ -46,7 +48,7 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	return nil
 }
 
-// resizer is the engine, or why it cannot resize.
+// resizer returns the engine as a Resizer, or says why it cannot resize.
 func (c *Client) resizer() (driver.Resizer, error) {
 	resizer, can := c.d.(driver.Resizer)
 	reason, lacks := c.traits.Lacking(driver.Resizing)

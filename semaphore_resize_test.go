@@ -78,7 +78,7 @@ func TestResize_RefusesWhatCannotBe(t *testing.T) {
 	})
 }
 
-// fixed is an engine whose semaphores keep their limit.
+// fixed is an engine without Resizer: semaphores in use keep their limit.
 type fixed struct{ driver.Driver }
 
 func (f fixed) Traits() driver.Traits {

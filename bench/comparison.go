@@ -93,9 +93,9 @@ func comparisonText(rows []compare.Row, command, machine string) string {
 	n := &notes{}
 	fmt.Fprintf(&b, "### What it costs\n\n%s\n", n.table(rows, costs()))
 	fmt.Fprintf(&b,
-		"### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the "+
-			"shortest and the longest of the rounds, in each of which another part of the pause between two signs of "+
-			"life had passed.\n\n%s\n", compareLease, n.table(rows, ends()))
+		"### How long a lock stays taken\n\nLeases and session timeouts were %v. In brackets are the shortest and the "+
+			"longest of the rounds. In each round the fault comes at another moment between two signs of life.\n\n%s\n",
+		compareLease, n.table(rows, ends()))
 	for i, text := range n.texts {
 		fmt.Fprintf(&b, "%d. %s.\n", i+1, strings.ToUpper(text[:1])+text[1:])
 	}

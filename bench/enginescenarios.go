@@ -44,8 +44,8 @@ func rivals() []rival {
 					"tomb, reads the queue from both ends and stores who holds the lock. What else is left is 50 µs " +
 					"of the client.",
 				"herd/1000": "" +
-					"etcd knows keys by name and not by age: whoever comes has it go through all places twice. The " +
-					"growth of concurrency.Mutex is 1.67, and all of its thousand are served later.",
+					"etcd finds keys by name and not by age, so each newcomer makes it go through all places twice. " +
+					"concurrency.Mutex grows by 1.67, and serves all of its thousand later.",
 			},
 		},
 		{

@@ -1,5 +1,5 @@
-// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables
-// of README.md.
+// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the
+// tables of README.md and of docs/evidence/bench.
 //
 //	GOWORK=off go run . -rounds N [-time D] [-scenario NAME] [-write]
 //	GOWORK=off go run . -tables
@@ -76,7 +76,7 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	flags.StringVar(&s.dir, "dir", "", "where lock files are made; the default is the folder for temporary files")
 	flags.Uint64Var(&s.seed, "seed", 1, "of the order of peers in each round")
 	flags.StringVar(&s.raw, "raw", "", "also write every round to this file, for benchstat")
-	flags.BoolVar(&s.write, "write", false, "put the rounds into baseline and the tables into "+readme)
+	flags.BoolVar(&s.write, "write", false, "put the rounds into baseline and the tables into their pages")
 	flags.BoolVar(&s.tables, "tables", false, "measure nothing: write the tables again from the rounds in baseline")
 	flags.Usage = func() {
 		fmt.Fprint(words, usage)

@@ -10,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/bench/peer"
 )
 
-// table is one of README.md: the scenarios whose names begin with one of some words. A row is a number of a scenario, a
+// table is one of a page: the scenarios whose names begin with one of some words. A row is a number of a scenario, a
 // column is a peer.
 type table struct {
+	page   string
 	name   string
 	begins []string
 }

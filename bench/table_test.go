@@ -203,9 +203,11 @@ func TestMarks_KeepWhatStandsOutside_AndTheSecondTimeEverything(t *testing.T) {
 // The files say what the stored rounds say: who edits one by hand, or a scenario without writing the tables again, is
 // told.
 func TestTables_InTheFiles_AreThoseOfTheStoredRounds(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.CopyFS(filepath.Join(folder, "baseline"), os.DirFS("baseline")); err != nil {
-		t.Fatal(err)
+	folder := filepath.Join(t.TempDir(), "bench")
+	for _, name := range []string{"baseline", evidence} {
+		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Mkdir(filepath.Join(folder, "peer"), 0o700); err != nil {
 		t.Fatal(err)
@@ -220,7 +222,11 @@ func TestTables_InTheFiles_AreThoseOfTheStoredRounds(t *testing.T) {
 	if err := writeTables(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{readme, filepath.Join("peer", readme)} {
+	files := []string{readme, filepath.Join("peer", readme), filepath.Join(evidence, readme)}
+	for _, table := range tables {
+		files = append(files, filepath.Join(evidence, table.page))
+	}
+	for _, file := range files {
 		want, _ := os.ReadFile(filepath.Join(folder, file)) // it was just written
 		if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 			t.Errorf("%s is not what GOWORK=off go run . -tables writes, %v", file, err)

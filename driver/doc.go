@@ -1,29 +1,34 @@
 // Package driver is the seam between interlock's portable behaviour and the engines that keep the locks.
 //
 // An engine implements [Driver] and whichever optional interfaces it can honour ([Renewer], [Requeuer],
-// [MultiAcquirer], [Converter], [Adopter], [Resizer], [Inspector], [Looker], [Watcher], [Breaker], [Latcher],
-// [Conder], [Diagnoser]). Everything that is the same on every engine is written once, above this seam: owners and
-// re-entry inside a process, the queue of waiting goroutines, the renewal scheduler, the trust window, loss signals,
-// the undoing of acquisitions whose outcome is unknown, options and error texts. An engine must not write any of it
-// again.
+// [MultiAcquirer], [Converter], [Adopter], [Resizer], [Inspector], [Looker], [Watcher], [Breaker], [Latcher], [Conder],
+// [Diagnoser]).
+//
+// Everything that is the same on every engine is written once, above this seam. An engine must not write any of it
+// again:
+//
+//   - owners and re-entry inside a process, and the queue of waiting goroutines
+//   - the renewal scheduler, the trust window and loss signals
+//   - the undoing of acquisitions whose outcome is unknown
+//   - options and error texts
 //
 // # The model that all engines share
 //
 // A lock is a weighted, leased FIFO queue. It has a limit; a request has a mode and a weight. A mutex is an exclusive
-// request on a limit of one; a reader is a shared request, a writer an exclusive one; a semaphore acquisition is a
+// request on a limit of one. A reader is a shared request, a writer an exclusive one. A semaphore acquisition is a
 // shared request of some weight on a limit of N. Each hold ends by release, by its lease, or with its session.
 //
 // # Three ways in which a hold ends when its client vanishes
 //
 // [Leases] engines (Redis, memory) end a hold when its lease was not renewed. [Sessions] engines (ZooKeeper, etcd, SQL)
-// end it with the client's session. [Process] engines (files) end it with the process. The portable layer learns which
-// from [Traits], and how long a hold may be trusted from [Grant].
+// end it with the client's session. [Process] engines (files) end it with the process. The portable layer learns from
+// [Traits] which of them applies, and from [Grant] for how long a hold may be trusted.
 //
 // # Time
 //
-// A driver never stores nor compares a client's clock in the engine. It tells the portable layer, on this process's
-// monotonic clock, from which instant a lease may be counted ([Grant].Sent): an instant not later than the one at which
-// the engine granted it.
+// A driver never stores a client's clock in the engine, nor compares one there. It tells the portable layer, on this
+// process's monotonic clock, from which instant a lease may be counted ([Grant].Sent). That instant is not later than
+// the one at which the engine granted it.
 //
 // # Errors
 //

@@ -5,65 +5,70 @@ import (
 	"time"
 )
 
+// The seam itself: what every engine implements, and the words in which a request and its answer are said. The optional
+// interfaces are in optional.go and a file each; errors.go has the errors.
+
 // Driver is one client's access to an engine. Its methods are called from many goroutines at once.
 //
-// Every method returns within 50 ms after its context has ended, also when the server hangs: a driver whose client
+// Every method returns within 50 ms after its context has ended, also when the server hangs. A driver whose client
 // library does not honour contexts runs the call in a goroutine of its own and stops waiting for it.
 //
 // # What an error of Acquire means
 //
-// An error is definite, meaning that nothing was taken and nothing stays queued, when it is a [RefusedError] that is
-// not Open, or matches one of [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock], [ErrNested] or
-// [ErrClosed] and does not match [ErrUnavailable]. After every other error, the context's included, the portable layer
-// takes the outcome as unknown and calls Release with Undo for the same ID, so a driver need not clean up after a
-// cancelled wait itself. It calls Release only after Acquire has returned, and Acquire not again after that.
+// A definite error says that nothing was taken and nothing stays queued. An error is definite when it is a
+// [RefusedError] that is not Open. It is definite, too, when it does not match [ErrUnavailable] and matches one of
+// [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock], [ErrNested] or [ErrClosed]. After every other
+// error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for the
+// same ID. So a driver need not clean up after a cancelled wait itself. The portable layer calls Release only after
+// Acquire has returned, and then does not call Acquire for that ID again.
 //
-// A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
-// another may still be granted. It returns such an error joined with [ErrUnavailable], or as a
-// RefusedError that is Open.
+// A driver that sends a request more than once by itself must not call a refusal definite. It answers one copy, and
+// another may still be granted. It returns such an error joined with [ErrUnavailable], or as a RefusedError that is
+// Open.
 //
-// # How an engine's own errors are told
+// # How an engine's own errors are reported
 //
-// What servers, file systems and client libraries say is sorted by each driver in one function, so that callers are
-// told the truth about the outcome, and what to do. A [RefusedError] is for what was answered and will be answered
-// again: missing rights, no room, read-only, a key or path of another program. An [UnavailableError] with NotSent is
-// for what never got there, and for what servers turn away for the moment. All else is an UnavailableError, or raw, and
-// means unknown. A wait goes on after errors that mean unknown and after NotSent, and ends with a refusal.
+// Each driver sorts what servers, file systems and client libraries say in one function. So callers are told the truth
+// about the outcome, and what to do. A [RefusedError] is for what was answered and will be answered again: missing
+// rights, no room, read-only, a key or path of another program. An [UnavailableError] with NotSent is for what never
+// got there, and for what servers turn away for the moment. All else is an UnavailableError, or raw, and means unknown.
+// A wait goes on after errors that mean unknown and after NotSent, and ends with a refusal.
 //
-// # What ends the repeating of Release
+// # What ends the repetition of Release
 //
 // The portable layer repeats a Release whose outcome is unknown until it is known, or until the client that asks is
 // closed. On an engine with [Leases] it also stops when nothing can be left that a Release would end. A copy of the
 // request is taken to be under way for Horizon at most, and for 10 seconds if that is less. What it takes then ends by
-// itself: a hold with its lease, after which only its LockDelay is left, and a place in the queue after
-// [Traits].QueueTimeout. An engine that gives no QueueTimeout is asked to undo until it has.
+// itself. A hold ends with its lease, after which only its LockDelay is left, and a place in the queue after
+// [Traits].QueueTimeout. Without a QueueTimeout the undo is repeated until it has succeeded.
 //
-// So what a driver of such an engine keeps of a request in this process goes with its first Release, whatever comes of
-// that. Release must work without it.
+// So whatever a driver of such an engine keeps of a request in this process is dropped with its first Release, whatever
+// the outcome. Release must work without it.
 type Driver interface {
 	// Traits describes the engine. It is constant over the driver's life and costs nothing.
 	Traits() Traits
 
 	// Acquire waits until the request is granted, refused for good, or ctx ends. Granting mints the token in the same
-	// atomic step. The same ID asked again answers the same grant (a retry after a lost reply takes nothing twice),
-	// unless the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing. A
-	// hold that ended before Acquire could return it is reported in the same way.
+	// atomic step. The same ID asked again gets the same grant: a retry after a lost reply takes nothing twice. If the
+	// ID has been released or undone it is refused with an error matching ErrLost, and takes nothing. A hold that ended
+	// before Acquire could return it is reported in the same way.
 	//
-	// When Acquire has returned, r is the caller's again, who may make another request of it; what was called
-	// Waiting and Lost may be kept. Only an engine that keeps the request's place (see [Traits].Resumes) is asked
-	// again with the same one.
+	// When Acquire has returned, r is the caller's again, and may be used for another request; its Waiting and Lost may
+	// be kept. Only an engine that keeps the request's place (see [Traits].Resumes) is asked again with the same r.
 	Acquire(ctx context.Context, r *Request) (Grant, error)
 
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error
 	// matching ErrLost when there is no such hold (it ended earlier, or was never granted). Any other error means that
 	// the outcome is unknown and that the caller will ask again. A released ID stays refused for as long as a copy of
-	// its Acquire may be under way. A driver that repeats a release by itself and then finds nothing does not know
-	// which copy ended the hold: it returns an error that does not match ErrLost, and is asked again. With Undo see
-	// [Release]. r is the caller's again when Release has returned.
+	// its Acquire may be under way.
+	//
+	// A driver that repeats a release by itself and then finds nothing does not know which copy ended the hold. It
+	// returns an error that does not match ErrLost, and is asked again. For Undo see [Release]. r is the caller's again
+	// when Release has returned.
 	Release(ctx context.Context, r *Release) error
 
-	// Close gives back what the driver holds of the machine: connections, goroutines, descriptors. Holds of a session
-	// or process engine end with it; holds of a lease engine end with their lease.
+	// Close releases what the driver has of the machine: connections, goroutines, descriptors. Holds of a session or
+	// process engine end with it; holds of a lease engine end with their lease.
 	Close() error
 }
 
@@ -73,7 +78,7 @@ type Key struct {
 	Name string // 1 to 512 bytes of valid UTF-8, compared byte by byte
 }
 
-// Mode says what a request shares the lock with.
+// Mode says with what else a request shares the lock.
 type Mode uint8
 
 const (
@@ -92,8 +97,8 @@ type Request struct {
 	// ID names this hold for ever: Release, Renew and a retried Acquire match it and nothing else. It is never reused.
 	ID string
 
-	// Owner is shown to operators. If Named, requests of the same Owner re-enter each other's holds, from any process:
-	// they bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
+	// Owner is shown to operators. If Named, requests of the same Owner re-enter each other's holds, from any process.
+	// They bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
 	// ever re-enters, whatever its Owner: named and anonymous owners are different namespaces.
 	Owner string
 	Named bool // see Owner
@@ -108,43 +113,43 @@ type Request struct {
 	// Lease is how long the hold lasts without renewal, on Leases engines; others ignore it.
 	Lease time.Duration
 
-	// LockDelay, if positive, is for how long the lock stays closed to everybody after the hold was lost: after its
-	// lease has ended, from then, and after Break, from then. Within that time the hold is over for its owner, a named
-	// one too, and Break ends the delay. A grant that Acquire has not returned when its time ended was nobody's, so
-	// that is no loss. Zero if the engine lacks LockDelays.
+	// LockDelay, if positive, is how long the lock stays closed to everybody after the hold was lost. It begins when
+	// the lease has ended, or with Break. Within that time the hold is over for its owner, a named one too, and Break
+	// ends the delay. A grant that Acquire has not returned when its time ended was nobody's, so that is no loss. Zero
+	// if the engine lacks LockDelays.
 	LockDelay time.Duration
 
 	// Try refuses with a *HeldError instead of waiting, also when the lock is free but others wait for it.
 	Try bool
 
-	// SkipHolder says of a Try that a wait follows if it is refused. Who is in the way is told then, so the *HeldError
-	// need not say it. Engines to which the holder costs nothing ignore it.
+	// SkipHolder says of a Try that a wait follows if it is refused. The holder is reported then, so the *HeldError
+	// need not name it. Engines on which finding the holder costs nothing ignore it.
 	SkipHolder bool
 
 	// Tokens asks for this many consecutive tokens, so that the hold can pass on inside the process. At least 1.
 	// The engine may grant fewer.
 	Tokens int
 
-	// Retains says that the client may keep the hold for a while after its owner has ended it, with no owner, until
-	// it is told that another wants the lock. Whoever asks and finds such a hold in the way has Wanted called in
-	// the step that refuses or queues it. Only engines that do not lack Recalls are asked so, and only for
-	// exclusive, anonymous requests.
+	// Retains says that the client may keep the hold for a while after its owner has ended it. It has no owner then,
+	// and the client gives it back when it is told that another wants the lock. When a later request finds such a hold
+	// in the way, Wanted is called in the step that refuses or queues that request. Only engines that do not lack
+	// Recalls are asked so, and only for exclusive, anonymous requests.
 	Retains bool
 
-	// Wanted, if not nil, is called after the grant when another request wants the lock: with Retains at once, unless
-	// the message is lost, and in any case by the answer to a renewal while somebody waits, or on Sessions engines
-	// within a session's timeout. It may be called again and again, also before Acquire has returned, and not only
-	// while somebody waits. It does not block, and may be called from any goroutine.
+	// Wanted, if not nil, is called after the grant when another request wants the lock. With Retains that is at once,
+	// unless the message is lost. In any case it is by the answer to a renewal while somebody waits, or on Sessions
+	// engines within a session's timeout. It may be called again and again, also before Acquire has returned, and also
+	// when nobody waits any more. It does not block, and may be called from any goroutine.
 	Wanted func()
 
 	// Waiting, if not nil, is called when the engine has answered that somebody else is in the way, and again when that
-	// changes. It must be called before a wait begins if the engine can tell at all: it is how a wait that its context
-	// ends knows "held by another" from "the engine did not answer". It does not block.
+	// changes. It must be called before a wait begins if the engine can tell at all. When its context ends a wait, that
+	// is what distinguishes "held by another" from "the engine did not answer". It does not block.
 	Waiting func(*HeldError)
 
-	// Lost, if not nil, is called at most once, after the grant, when the engine tells that this hold is gone although
-	// it was not released: broken, taken, or its session ended. It does not block, and may be called from any
-	// goroutine, also before Acquire has returned.
+	// Lost, if not nil, is called at most once, after the grant. It is called when the engine reports that this hold is
+	// gone although it was not released: broken, taken, or its session ended. It does not block, and may be called from
+	// any goroutine, also before Acquire has returned.
 	Lost func(reason LostReason, cause error)
 }
 
@@ -158,16 +163,16 @@ type Grant struct {
 	// Nonce is made when the lock goes from free to held, and is the same on re-entry.
 	Nonce string
 
-	// Sent and Lease are the trust window: the hold is the caller's from Sent (on the monotonic clock, not later than
-	// the engine's own instant of granting) for Lease. A Lease shorter than asked is renewed soon, so a push that must
-	// be claimed grants a short one. On Sessions engines Lease is the session's timeout and Session counts instead of
-	// Sent. On Process engines both are zero: the hold lasts as long as the process.
+	// Sent and Lease are the trust window: the hold is the caller's from Sent for Lease. Sent is on the monotonic
+	// clock, and not later than the engine's own instant of granting. A Lease shorter than asked is renewed soon, so a
+	// push that must be claimed grants a short one. On Sessions engines Lease is the session's timeout and Session
+	// counts instead of Sent. On Process engines both are zero: the hold lasts as long as the process.
 	Sent    time.Time     // never the zero time on Leases engines
 	Lease   time.Duration // see Sent
-	Session Session       // nil but on Sessions engines
+	Session Session       // only on Sessions engines
 }
 
-// Session is what keeps the holds of a Sessions engine alive. A lost session is told by Request.Lost of each hold.
+// Session is what keeps the holds of a Sessions engine alive. When it is lost, Request.Lost of each hold is called.
 type Session interface {
 	// Confirmed returns the instant, on the monotonic clock, at which the last answered sign of life was sent. The
 	// session's holds are trusted from then for the timeout. It costs nothing and never goes back.
@@ -179,7 +184,7 @@ type Release struct {
 	Key
 	ID string // of the hold
 
-	// Undo says that the outcome of the Acquire of this ID is unknown. Whatever it left is taken away, a place in the
+	// Undo says that the outcome of the Acquire of this ID is unknown. Whatever that left is taken away, a place in the
 	// queue included, and a copy of the request that arrives within Horizon is refused. Undo returns nil as soon as
 	// nothing is left, also when there was nothing.
 	Undo    bool

@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+// The classes of errors. refused.go has the fourth, and the functions that tell what an error says about the outcome.
+
 // What can go wrong, as sentinels for errors.Is. Held, lost and unavailable are three different things: somebody else
 // has it, you had it, nobody knows. ErrRefused is the fourth: the engine said no.
 var (
@@ -23,8 +25,8 @@ var (
 	ErrNotHeld     = errors.New("not held")
 )
 
-// HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld; when a wait was ended
-// by its context it also unwraps to the context's error. Fields that the engine does not tell are zero.
+// HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld. When its context ended
+// a wait, it also unwraps to the context's error. Fields that the engine does not tell are zero.
 type HeldError struct {
 	Kind   Kind      // of the lock
 	Name   string    // of the lock
@@ -36,7 +38,7 @@ type HeldError struct {
 	Cause  error     // the context's error, or nil
 
 	// Retains says that the holder's client keeps the lock for a while after its owners have ended their holds; see
-	// [Request].Retains. It has been told that another wants the lock, and gives it back if nobody holds it.
+	// [Request].Retains. That client has been told that another wants the lock, and gives it back if nobody holds it.
 	Retains bool
 }
 
@@ -65,7 +67,7 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// inOneLine quotes what another process has chosen if it would break a line, or hide in it.
+// inOneLine quotes a text that another process has chosen if it would break a line, or hide in it.
 func inOneLine(s string) string {
 	if q := strconv.Quote(s); q != `"`+s+`"` {
 		return q
@@ -94,7 +96,7 @@ const (
 	LostAdopted     LostReason = "adopted"     // another client has adopted it, by a Handle
 )
 
-// sentence says the reason in words, for Error.
+// sentence returns the reason in words, for Error. An unknown reason is shown as it is.
 func (r LostReason) sentence() string {
 	switch r {
 	case LostUnconfirmed:
@@ -143,16 +145,16 @@ func (e *LostError) Is(t error) bool { return t == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// UnavailableError says that the engine did not do what was asked, as far as is known: it did not answer, and whether
-// the operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It matches
-// ErrUnavailable and unwraps to what went wrong. An engine that says no is a RefusedError.
+// UnavailableError says that the engine did not do what was asked, as far as is known. Either it did not answer, and
+// whether the operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It
+// matches ErrUnavailable and unwraps to what went wrong. An engine that says no is a RefusedError.
 type UnavailableError struct {
 	Op   string // what was asked for: "acquire", "release" and so on
 	Name string // of the lock; empty if the operation is about none
 	Err  error  // what went wrong
 
-	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread, and
-	// so nothing has happened. The portable layer undoes it all the same.
+	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread. So
+	// nothing has happened. The portable layer undoes it all the same.
 	NotSent bool
 }
 

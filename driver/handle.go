@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
+// Handles: a hold as a text, by which another process goes on with it (Adopter).
+
 // Handle is a hold as it is given to another process: all that is needed to adopt, renew or release it. Whoever has it
 // can do so, so it is a secret; it has no password of the store in it.
 type Handle struct {
 	Version int           `json:"v"`           // see Encode, which sets it
 	Engine  string        `json:"e,omitempty"` // Traits.Engine; empty from versions that did not say it
-	Store   string        `json:"s,omitempty"`
+	Store   string        `json:"s,omitempty"` // a hash that tells stores apart; empty if it is not known
 	Kind    Kind          `json:"k"`
 	Name    string        `json:"n"`
 	Mode    Mode          `json:"m,omitempty"`
@@ -27,7 +29,7 @@ type Handle struct {
 	Label   string        `json:"b,omitempty"`
 }
 
-// handleVersion is that of what Encode writes.
+// handleVersion is the version that Encode writes. ParseHandle refuses every other.
 const handleVersion = 1
 
 var errNoHandle = errors.New("this is not a handle, or not all of it")
@@ -39,8 +41,8 @@ func (h Handle) Encode() string {
 	return base64.RawURLEncoding.EncodeToString(plain)
 }
 
-// ParseHandle reads what Encode has written. What is no handle gets an error; the handle of another version one that
-// matches [ErrUnsupported].
+// ParseHandle reads what Encode has written. A text that is no handle is an error; the error of a handle of another
+// version matches [ErrUnsupported].
 func ParseHandle(s string) (Handle, error) {
 	var h Handle
 	plain, err := base64.RawURLEncoding.DecodeString(s)

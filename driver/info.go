@@ -2,6 +2,9 @@ package driver
 
 import "time"
 
+// What an engine tells about its locks. Everything is the engine's view: its clock, and only those waiters that it
+// knows.
+
 // Kind is a sort of lock. Each kind has a name space of its own.
 type Kind string
 
@@ -15,11 +18,11 @@ const (
 	KindElection  Kind = "election"
 )
 
-// Holder is an entry of a lock's holders, as the engine sees it.
+// Holder is one hold of a lock, as the engine sees it.
 type Holder struct {
 	Owner  string    // id of the owner
 	Client string    // the client's name, for instance "host:pid"
-	Label  string    // what the owner wants operators to see
+	Label  string    // what the owner shows to operators
 	Token  uint64    // first token of its block
 	Weight int       // permits that it holds; 1 for other kinds than semaphores
 	Shared bool      // others may hold the lock beside it
@@ -28,20 +31,20 @@ type Holder struct {
 	Named  bool      // Owner is a named owner's; see [Request]
 
 	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only
-	// keeps others out until Until. Engines that hold nothing like that leave it false.
+	// keeps others out until Until. It is false on engines that keep no such holds.
 	Resting bool
 
 	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it
-	// back when another wants it; see [Request].Retains. Owner is empty then.
+	// back when another wants it. See [Request].Retains. Owner is empty then.
 	Retained bool
 }
 
-// Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own
-// process are not known to the engine.
+// Waiter is one request in a lock's queue, as the engine sees it. The engine does not know goroutines that wait behind
+// another one of their own process.
 type Waiter struct {
 	Owner    string    // id of the owner
 	Client   string    // the client's name, for instance "host:pid"
-	Label    string    // what the owner wants operators to see
+	Label    string    // what the owner shows to operators
 	Weight   int       // permits that it asks for; 1 for other kinds than semaphores
 	Shared   bool      // it asks to hold the lock beside others
 	Since    time.Time // when it began to wait, by the engine's clock; zero if the engine does not tell
@@ -57,8 +60,8 @@ type LockInfo struct {
 	Holders []Holder // in no promised order; empty if the lock is free
 	Waiters []Waiter // in the order of the queue, if the engine has one
 
-	// Unreadable says why no more than kind and name is known: another program has stored something else
-	// there, the lock is of a later version, or a right is missing. It is empty if the lock was read. It
-	// never shows what is stored.
+	// Unreadable says why no more than kind and name is known. Another program has stored something else there, the
+	// lock is of a later version, or a right is missing. It is empty if the lock was read. It never shows what is
+	// stored.
 	Unreadable string
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Latcher is implemented by engines that keep latches, which its Traits say by KindLatch: counts that go down to zero,
-// once for each time that they are set. Who waits for zero does so with a [Watcher], or by asking again.
+// Latcher is implemented by engines that keep latches, which their Traits say by KindLatch. A latch is a count that
+// goes down to zero, once for each time that it is set. Waits for zero use a [Watcher], or ask again.
 //
-// A latch belongs to nobody: it stays when who has set it is gone, until its count is zero. One that was never set, and
-// one that was forgotten after it had reached zero, are the same: their count is zero.
+// A latch belongs to nobody: it stays when the client that has set it is gone, until its count is zero. A latch that
+// was never set, and one that was forgotten after it had reached zero, are the same: their count is zero.
 type Latcher interface {
-	// SetLatch sets the count of a latch whose count is zero, and reports whether it did; a latch
-	// that counts is left alone.
+	// SetLatch sets the count of a latch whose count is zero, and reports whether it did. A latch that counts is left
+	// alone.
 	SetLatch(ctx context.Context, c *LatchCall) (set bool, err error)
 
 	// CountDown takes one from the count and returns what is left. At zero it does nothing and returns 0.
@@ -22,10 +22,10 @@ type Latcher interface {
 	LatchCount(ctx context.Context, key Key) (int64, error)
 }
 
-// LatchCall is one change of a latch. What a call with some ID has done and answered is remembered: a
-// CountDown's for as long as the latch counts, and everything for Horizon after the call or its last repetition.
-// The same ID asked again is told the same and does nothing. So after an error that leaves the outcome open the
-// caller asks again with the same ID.
+// LatchCall is one change of a latch. The engine remembers what a call with some ID has done and answered, for Horizon
+// after the call or its last repetition. It remembers a CountDown for as long as the latch counts. The same ID asked
+// again gets the same answer and does nothing. So after an error that leaves the outcome open the caller asks again
+// with the same ID.
 type LatchCall struct {
 	Key
 	ID      string        // of this change, never used again

@@ -7,15 +7,15 @@ import (
 
 // Looker is implemented by engines that can tell about one lock without going through all of them.
 type Looker interface {
-	// Look tells who holds key and who waits for it, as Locks would. Of a lock that nobody holds or waits for it tells
-	// kind and name and nothing else; that is no error. A kind that the engine does not know is refused with
-	// ErrUnsupported. It costs one round trip where the engine keeps a lock in one place, and never depends on how
-	// many other locks there are.
+	// Look tells who holds key and who waits for it, as Locks would. For a lock that nobody holds or waits for it
+	// returns kind and name and nothing else; that is no error. A kind that the engine does not know is refused with
+	// ErrUnsupported. It costs one round trip where the engine keeps a lock in one place, and never depends on how many
+	// other locks there are.
 	Look(ctx context.Context, key Key) (LockInfo, error)
 }
 
-// Look asks d about one lock: by Look if it is a [Looker], and otherwise by going through all locks whose names begin
-// alike. An engine that can do neither yields ErrUnsupported.
+// Look asks d about one lock. It calls Look if d is a [Looker], and otherwise walks all locks whose names begin with
+// the same text. An engine that can do neither yields ErrUnsupported.
 func Look(ctx context.Context, d Driver, key Key) (LockInfo, error) {
 	if looker, can := d.(Looker); can {
 		return looker.Look(ctx, key)

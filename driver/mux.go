@@ -11,7 +11,9 @@ import (
 	"time"
 )
 
-// Config is what the portable layer tells an engine when it opens one by URL.
+// Which engine a URL opens. url.go reads the URL, params.go its query.
+
+// Config is what the portable layer tells an engine that it opens by URL.
 type Config struct {
 	Lease  time.Duration // what a Sessions engine asks for as its session's timeout
 	Client string        // the client's name as operators see it
@@ -19,8 +21,8 @@ type Config struct {
 	_      struct{}
 }
 
-// Opener opens the engine at u. It must refuse query keys that it does not know (see [Params]) and must not leak u's
-// password into an error.
+// Opener opens the engine at u. It must refuse query keys that it does not know (see [Params]), and its errors must not
+// show u's password.
 type Opener func(ctx context.Context, u *URL, c Config) (Driver, error)
 
 // Mux finds the engine for a URL by its scheme. The zero value is empty and ready for use; it must not be copied.
@@ -29,11 +31,11 @@ type Mux struct {
 	schemes map[string]Opener
 }
 
-// DefaultMux is where engines register themselves when their package is imported. It is
-// interlock's only global variable.
+// DefaultMux is where engines register themselves when their package is imported. It is interlock's only global
+// variable (docs/adr/0007).
 var DefaultMux = new(Mux)
 
-// Register makes open answer for scheme. It panics if the scheme is taken: two packages claim one engine.
+// Register makes open answer for scheme. It panics if the scheme is taken: then two packages claim one engine.
 func (m *Mux) Register(scheme string, open Opener) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +55,8 @@ func (m *Mux) Schemes() []string {
 	return slices.Sorted(maps.Keys(m.schemes))
 }
 
-// Open opens the engine that raw names.
+// Open opens the engine that raw names. If no engine is registered for the scheme, the error names the package to
+// import. ctx bounds the opening, as the engine's Opener says.
 func (m *Mux) Open(ctx context.Context, raw string, c Config) (Driver, error) {
 	u, err := ParseURL(raw)
 	if err != nil {
@@ -71,13 +74,14 @@ func (m *Mux) Open(ctx context.Context, raw string, c Config) (Driver, error) {
 	return open(ctx, u, c)
 }
 
-// packages are the import paths behind interlock's own schemes, for the error that a missing blank import causes.
+// packages are the import paths behind interlock's own schemes, for the error after a missing blank import.
 var packages = map[string]string{
 	"mem": "memlock", "file": "filelock",
 	"redis": "redislock", "rediss": "redislock", "redis+sentinel": "redislock", "redis+cluster": "redislock",
 	"redlock": "redislock/redlock", "zk": "zklock", "etcd": "etcdlock", "mysql": "mysqllock", "postgres": "pglock",
 }
 
+// unknown says what to import for scheme, or which schemes there are.
 func (m *Mux) unknown(scheme string) error {
 	if pkg, ours := packages[scheme]; ours {
 		return fmt.Errorf(

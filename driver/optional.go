@@ -6,17 +6,20 @@ import (
 	"time"
 )
 
-// Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter
-// is asked only about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the
-// session, whatever Lease says.
+// Optional abilities, the small ones. Without one of them the portable layer refuses what needs it, or does it in more
+// steps.
+
+// Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter is
+// asked only about holds that are retained or were (see Renewal.Retained). There a hold lasts as long as the session,
+// whatever Lease says.
 type Renewer interface {
-	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens
-	// one, but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each
-	// index, as the answers come in and from any goroutine, so that a slow shard does not delay the others, and returns
-	// after the last. nil means renewed; an error matching ErrLost means that the hold is gone (a *LostError says why);
-	// any other means unknown, and the caller asks again for as long as it trusts the hold.
+	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did. It never shortens
+	// one, except as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each
+	// index, as the answers come in and from any goroutine, and returns after the last. So a slow shard does not delay
+	// the others. nil means renewed. An error matching ErrLost means that the hold is gone (a *LostError says why). Any
+	// other means unknown, and the caller asks again for as long as it trusts the hold.
 	//
-	// One batch costs one round trip a shard.
+	// One batch costs one round trip for each shard.
 	Renew(ctx context.Context, batch []Renewal, done func(i int, err error))
 }
 
@@ -32,21 +35,22 @@ type Renewal struct {
 	Label string // what the owner wants operators to see
 	Pass  int    // how often the hold has passed: the token now in use is the first of the block plus Pass
 
-	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a
-	// renewal of a later Pass comes. It lasts for Lease from now, also if that is less than before, unless the engine
-	// has heard of a later Pass, because then the renewal is a late one: somebody holds the lock again. So an engine
-	// never forgets a later Pass for an earlier one. And until one comes the lease stays short: late renewals without
-	// Retained, and late copies of the request, are answered as ever and lengthen nothing.
+	// Retained says that nobody holds the lock any more; see Request.Retains. Operators see that, and no owner, until a
+	// renewal of a later Pass comes. The hold lasts for Lease from now, also if that is less than before. It does not
+	// get shorter if the engine has heard of a later Pass, because then the renewal is a late one. Somebody holds the
+	// lock again. So an engine never forgets a later Pass for an earlier one. Until a later Pass comes the lease stays
+	// short. Late renewals without Retained, and late copies of the request, are answered as usual and lengthen
+	// nothing.
 	//
-	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later
-	// Pass that somebody does. It comes at least each third of the session's timeout while the lock is retained, and
-	// calls Wanted if others wait.
+	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later Pass
+	// that somebody does. It comes at least each third of the session's timeout while the lock is retained, and calls
+	// Wanted if others wait.
 	Retained bool
 }
 
-// Requeuer is implemented by engines that can give a lock back and queue for it again in one step, which saves a round
-// trip when a hold has been passed on locally as often as allowed. Without it the portable layer
-// releases, then acquires.
+// Requeuer is implemented by engines that can release a lock and queue for it again in one step. That saves a round
+// trip when a hold has been passed on locally as often as allowed. Without it the portable layer releases, then
+// acquires.
 type Requeuer interface {
 	// Requeue releases give and acquires r atomically: r is queued behind everybody who waits. If there is no hold
 	// that give could end (it ended earlier, or was never granted), r takes nothing, and the error matches
@@ -67,7 +71,7 @@ type Inspector interface {
 // Breaker is implemented by engines on which a hold can be ended from outside.
 type Breaker interface {
 	// Break ends all holds of the owner whose token block contains token and tells them through Request.Lost
-	// ([LostBroken]); it returns only after a renewal or release of those holds can no longer succeed. On a free lock
+	// ([LostBroken]). It returns only after a renewal or release of those holds can no longer succeed. On a free lock
 	// it returns ErrNotHeld, and if token is not a current one a *HeldError that names a current one.
 	Break(ctx context.Context, key Key, token uint64) error
 }

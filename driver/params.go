@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// Params reads a URL's query strictly: every key must be one that the engine asks for, given once and well formed. Ask
-// for all keys, then call Err.
+// The query of a URL, read strictly: a mistyped option must not be ignored.
+
+// Params reads a URL's query. Every key must be one that the engine asks for, given once and well formed. Ask for all
+// keys, then call Err.
 type Params struct {
 	url   *URL
 	asked []string
@@ -99,6 +101,7 @@ func (p *Params) Err() error {
 		p.url.Scheme, unknown[0], strings.Join(p.asked, ", "))
 }
 
+// fail keeps the first fault.
 func (p *Params) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)

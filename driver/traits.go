@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// What an engine is and what it cannot do, with reasons. docs/evidence/engines.md is generated from this and from what
+// drivertest measures.
+
 // Lifetime says what ends a hold whose client has vanished.
 type Lifetime uint8
 
@@ -47,18 +50,18 @@ const (
 	Waiters Ability = "waiters"
 	// Expiry: a client that stands still longer than its lease or session loses its holds.
 	Expiry Ability = "expiry"
-	// Conversion: a holder of a read/write lock takes another mode beside what it has; see [Converter]. It means
-	// something only of engines with locks of [KindRWMutex].
+	// Conversion: a holder of a read/write lock takes another mode beside what it has; see [Converter]. It only matters
+	// on engines with locks of [KindRWMutex].
 	Conversion Ability = "conversion"
 	// LockDelays: a lock can be kept from everybody for a while after a loss; see Request.LockDelay. Only engines with
-	// leases can have it, because after a crash nobody but the engine is there to do it.
+	// leases can have it: after a crash nobody but the engine is left to do it.
 	LockDelays Ability = "lock delay"
-	// Recalls: who holds a lock is told that another wants it; see Request.Wanted and Request.Retains.
+	// Recalls: a holder is told that another wants the lock; see Request.Wanted and Request.Retains.
 	Recalls Ability = "recall"
-	// Adoption: a hold goes on to another client; see [Adopter]. It means something only of engines with leases.
+	// Adoption: a hold goes on to another client; see [Adopter]. It only matters on engines with leases.
 	Adoption Ability = "adoption"
-	// Resizing: the limit of a semaphore is changed while it is in use; see [Resizer]. It means something only of
-	// engines with locks of [KindSemaphore].
+	// Resizing: the limit of a semaphore is changed while it is in use; see [Resizer]. It only matters on engines with
+	// locks of [KindSemaphore].
 	Resizing Ability = "resize"
 )
 
@@ -68,7 +71,7 @@ type Unsupported struct {
 	Reason  string  // one clause, without a full stop
 }
 
-// Traits describes an engine to the portable layer, to the conformance suite and to docs/engines.md.
+// Traits describes an engine to the portable layer, to the conformance suite and to docs/evidence/engines.md.
 type Traits struct {
 	Engine   string   // "memory", "file", "redis": shown in errors and tables
 	Lifetime Lifetime // what ends the holds of a client that has vanished
@@ -76,20 +79,20 @@ type Traits struct {
 	// Timeout is the session's timeout on Sessions engines, as negotiated. Otherwise zero.
 	Timeout time.Duration
 
-	// QueueTimeout is, on Leases engines, for how long at most a request that waits, and is not asked again, keeps its
-	// place in the queue and what is granted to it there. Zero means until it is undone, so the portable layer repeats
-	// the undo until it succeeds: what an outage costs grows with its length then.
+	// QueueTimeout is, on Leases engines, how long a waiting request that is not asked again keeps its place in the
+	// queue, and whatever it is granted there. Zero means until it is undone. Then the portable layer repeats the undo
+	// until it succeeds, so what an outage costs grows with its length.
 	QueueTimeout time.Duration
 
-	// Local says that a Try, a Renew and a Release never wait for a network or another process, so the portable layer
+	// Local says that a Try, a Renew and a Release never wait for a network or another process. So the portable layer
 	// may call them in the caller's goroutine.
 	Local bool
 
-	// Resumes says that a wait can be left and taken up again: an Acquire whose context has ended keeps its place, and
+	// Resumes says that a wait can be left and taken up again. An Acquire whose context has ended keeps its place, and
 	// what it is granted meanwhile, until the same ID is asked again or undone. The portable layer then asks, and
-	// waits, in the caller's own goroutine; when the caller's context ends another goroutine goes on with the wait
-	// for who stands behind. An engine whose requests travel should have it, because each change of goroutines
-	// costs as much as the engine.
+	// waits, in the caller's own goroutine. When the caller's context ends, another goroutine goes on with the wait for
+	// those who stand behind. An engine whose requests travel should have it, because each change of goroutines costs
+	// as much as the engine.
 	Resumes bool
 
 	Kinds []Kind // the kinds that the engine knows: KindLatch by Latcher, KindCond by Conder, the others by Acquire

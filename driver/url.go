@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// The URL of an engine. net/url is not enough: it knows one host, and its errors show the password.
+
 // URL is an engine's address. Unlike net/url it takes several hosts, and neither its errors nor [URL.String] ever show
 // the password.
 type URL struct {
@@ -17,7 +19,7 @@ type URL struct {
 	Query    url.Values // decoded; see [Params] for how engines read it
 }
 
-// ParseURL splits raw into its parts.
+// ParseURL splits raw into its parts. Its errors show nothing of raw but the scheme.
 func ParseURL(raw string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !validScheme(scheme) {
@@ -48,7 +50,7 @@ func ParseURL(raw string) (*URL, error) {
 	return u, nil
 }
 
-// parseAuthority reads user:password@host,host. A password may hold an @, so the last one counts.
+// parseAuthority reads user:password@host,host. A password may contain an @, so the last one counts.
 func (u *URL) parseAuthority(authority string) error {
 	hosts := authority
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
@@ -106,7 +108,7 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in
+// escape escapes what stands before the path so that ParseURL reads the same again: a host may be any name, as in
 // mem://.
 var escape = strings.NewReplacer("%", "%25", "@", "%40", ",", "%2C", "/", "%2F", "?", "%3F", "#", "%23",
 	" ", "%20", "\t", "%09", "\r", "%0D", "\n", "%0A").Replace
@@ -126,6 +128,7 @@ func redactQuery(q url.Values) url.Values {
 	return shown
 }
 
+// validScheme reports whether s is a scheme as RFC 3986 has it.
 func validScheme(s string) bool {
 	for i, r := range strings.ToLower(s) {
 		letter := r >= 'a' && r <= 'z'

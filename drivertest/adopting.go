@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
+// The promise of adopting: a hold goes on to another client in one step, and then that one alone has it.
+
 func adopting() []behaviour {
 	about := func(sentence string, run func(tr *trial), more ...driver.Ability) behaviour {
 		return behaviour{
@@ -56,6 +58,8 @@ func (c *client) adopts(h *hold, r *driver.Request, when string) *hold {
 	return next
 }
 
+// Another client waits all the time, and must not get in when the hold changes hands. The token must grow with each
+// adoption.
 func holdIsAdopted(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -75,6 +79,7 @@ func holdIsAdopted(tr *trial) {
 	w.granted("after the adopted hold").release()
 }
 
+// Whoever gave the hold away is told, and nothing that it still sends (renewal, release, undo) may touch the hold.
 func giverIsOut(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -89,6 +94,7 @@ func giverIsOut(tr *trial) {
 	a.findsFree(tr.mutex(), "in the end")
 }
 
+// The first to adopt gets the hold; the handle is used up by that.
 func adoptedOnce(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -100,6 +106,7 @@ func adoptedOnce(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// A handle of a hold that is over must not let anybody in, also beside a successor.
 func endedIsNotAdopted(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -113,6 +120,7 @@ func endedIsNotAdopted(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// From the adoption on the lease is the adopter's.
 func adoptedExpires(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -123,6 +131,7 @@ func adoptedExpires(tr *trial) {
 	last.release()
 }
 
+// The repetition is the same grant, as with any request.
 func adoptionAfterLostReply(tr *trial) {
 	a, b := tr.client(), tr.behind(faulty.Rule{Op: faulty.Adopt, Count: 1, Drop: faulty.Reply})
 	h, r := a.take(a.ask(tr.mutex())), b.ask(tr.mutex())
@@ -134,6 +143,7 @@ func adoptionAfterLostReply(tr *trial) {
 	a.findsFree(tr.mutex(), "after one release")
 }
 
+// Undone before it arrives, it must take nothing from the giver; undone after it, it ends the hold.
 func adoptionIsUndone(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h, r := a.take(a.ask(tr.mutex())), b.ask(tr.mutex())
@@ -146,6 +156,7 @@ func adoptionIsUndone(tr *trial) {
 	a.findsFree(tr.mutex(), "after an adoption that was undone")
 }
 
+// The holds of a named owner belong together, so none of them goes away alone.
 func nestedIsNotAdopted(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one := a.take(a.asOwner("order-7", tr.mutex()))
@@ -158,6 +169,7 @@ func nestedIsNotAdopted(tr *trial) {
 	one.abandon()
 }
 
+// Mode and permits stay what they were.
 func sharedIsAdopted(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.reader()), a.take(a.reader())

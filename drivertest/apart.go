@@ -14,16 +14,18 @@ import (
 	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// apartEnv names the test that a process was started for.
+// A conformance run in a process of its own, so that several run side by side.
+
+// apartEnv names, in the environment, the test for which a process was started.
 const apartEnv = "INTERLOCK_DRIVERTEST_APART"
 
-// apartMargin is how much sooner such a process ends than this one, at their time limits: what it says then would be
-// lost, and on a machine that is busy it may have begun long after its limit was reckoned.
+// apartMargin is how much sooner such a process reaches its time limit than this one. Otherwise its output would be
+// lost; and on a busy machine it may have begun long after its limit was computed.
 const apartMargin = 30 * time.Second
 
-// Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has
-// nothing left to do. [Run] waits for most of its time, and two of them cannot be in one process at once,
-// because each counts goroutines.
+// Apart has the test t run in a process of its own, beside other tests, and reports whether it has. If so, t has
+// nothing left to do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each
+// counts goroutines.
 //
 //	func TestConformance_Cluster(t *testing.T) {
 //		if drivertest.Apart(t) {
@@ -33,7 +35,7 @@ const apartMargin = 30 * time.Second
 //	}
 //
 // It marks t as parallel, and fails or skips t as the process does. The process gets the flags of this one, so it runs
-// what -run has chosen of t. How many run at once is for [AtOnce] to say.
+// what -run has chosen of t. [AtOnce] says how many run at once.
 func Apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartEnv) == t.Name() {
@@ -46,7 +48,7 @@ func Apart(t *testing.T) bool {
 	}
 	limit := time.Duration(0) // none
 	if deadline, has := t.Deadline(); has {
-		limit = max(time.Until(deadline)-apartMargin, time.Second) // it says where it stood, so it has to end first
+		limit = max(time.Until(deadline)-apartMargin, time.Second) // it reports where it stood, so it has to end first
 	}
 	cmd := exec.CommandContext(t.Context(), program, apartFlags(t.Name(), limit)...)
 	cmd.Env = append(os.Environ(), apartEnv+"="+t.Name())
@@ -69,8 +71,8 @@ func Apart(t *testing.T) bool {
 	return true
 }
 
-// apartFlags are those of this process, but for files that two would write to, and so that they
-// are about this test alone.
+// apartFlags returns the flags of this process, except for files that two processes would write to, and restricted to
+// this test.
 func apartFlags(test string, limit time.Duration) []string {
 	own := map[string]string{
 		"v": "true", "count": "1", "timeout": limit.String(), "run": "^" + regexp.QuoteMeta(test) + "$", "skip": "",
@@ -94,9 +96,8 @@ func apartFlags(test string, limit time.Duration) []string {
 	return flags
 }
 
-// AtOnce lets so many tests that are marked as parallel run at once, unless the flag -parallel says how many;
-// without it they are as many as there are processors, which is too few for tests that wait. It is for TestMain,
-// before it runs the tests.
+// AtOnce lets that many parallel tests run at once, unless the flag -parallel says how many. Without it there are as
+// many as processors, which is too few for tests that wait. It is for TestMain, before it runs the tests.
 func AtOnce(tests int) {
 	if !flag.Parsed() {
 		flag.Parse()

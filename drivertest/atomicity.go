@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of atomicity: an operation happens wholly or not at all, and only to its own hold.
+
 func atomicity() []behaviour {
 	return []behaviour{
 		{
@@ -20,6 +22,7 @@ func atomicity() []behaviour {
 	}
 }
 
+// A lock that is freed without looking at the ID (DEL after SET NX) is the usual mistake.
 func strangersReleaseChangesNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -31,6 +34,7 @@ func strangersReleaseChangesNothing(tr *trial) {
 	tr.mustMatch(a.end(tr.another("-free"), freshName()), driver.ErrLost, "release of a free lock")
 }
 
+// Of copies of a release one ends the hold and the others must say so: a caller reads the difference as a loss.
 func oneReleaseEndsTheHold(tr *trial) {
 	a := tr.client()
 	for range 10 {
@@ -54,6 +58,7 @@ func oneReleaseEndsTheHold(tr *trial) {
 	}
 }
 
+// Releases of earlier holds come together while a successor is inside.
 func lateReleasesNeverFreeASuccessor(tr *trial) {
 	a, b := tr.client(), tr.client()
 	var old []string
@@ -78,6 +83,8 @@ func lateReleasesNeverFreeASuccessor(tr *trial) {
 	h.release()
 }
 
+// The release and the next acquire meet in any order. A waiter that is queued after the release has looked at the queue
+// would sleep for ever.
 func releaseMeetsAcquire(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Awaited returns ctx as one that tells when somebody begins to wait for its end: then whoever was given it has done
-// what comes before that. It is for tests.
+// Awaited returns ctx as a context that tells when somebody begins to wait for its end. Everything that comes before
+// the wait has happened by then. It is for tests.
 func Awaited(ctx context.Context) (awaited context.Context, begun <-chan struct{}) {
 	a := &waitedFor{Context: ctx, begun: make(chan struct{})}
 	return a, a.begun
@@ -19,7 +19,7 @@ type waitedFor struct {
 	once  sync.Once
 }
 
-// Done is called by who begins to wait.
+// Done notes that somebody begins to wait.
 func (a *waitedFor) Done() <-chan struct{} {
 	a.once.Do(func() { close(a.begun) })
 	return a.Context.Done()

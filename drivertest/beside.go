@@ -7,6 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Requests beside a hold (driver.Converter).
+
 // beside asks for r beside h, and gives up after the harness's patience.
 func (h *hold) beside(r *driver.Request) (*hold, error) {
 	ctx, cancel := h.c.tr.bound()
@@ -18,6 +20,7 @@ func (h *hold) beside(r *driver.Request) (*hold, error) {
 	return &hold{c: h.c, r: r, g: g, back: time.Now()}, nil
 }
 
+// besideIn is beside with a context of its own.
 func (h *hold) besideIn(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return h.c.d.(driver.Converter).Convert(ctx, h.r.ID, r)
 }
@@ -50,7 +53,7 @@ func (h *hold) isDenied(r *driver.Request, target error, what string) {
 	h.c.tr.mustMatch(err, target, what)
 }
 
-// isLost fails unless w is refused because what it was beside is over.
+// isLost fails unless w is refused because the hold beside which it was asked for is over.
 func (w *wait) isLost(which string) {
 	tr := w.c.tr
 	tr.Helper()

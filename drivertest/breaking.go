@@ -7,6 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of breaking: an operator can end a hold, names it by a token, and the holder is told.
+
 func breaking() []behaviour {
 	able := needing(driver.Breaking)
 	return []behaviour{
@@ -41,14 +43,14 @@ func (c *client) breaks(key driver.Key, token uint64) error {
 	return b.Break(ctx, key, token)
 }
 
-// losses makes r report what it is told through Lost.
+// losses makes r report the reasons with which Lost is called.
 func losses(r *driver.Request) <-chan driver.LostReason {
-	told := make(chan driver.LostReason, 4) // Lost must not block, and comes at most once
+	told := make(chan driver.LostReason, 4) // Lost must not block, and should be called at most once
 	r.Lost = func(reason driver.LostReason, _ error) { told <- reason }
 	return told
 }
 
-// isTold fails unless the reason comes.
+// isTold fails unless Lost is called with the reason, and once.
 func (tr *trial) isTold(told <-chan driver.LostReason, want driver.LostReason) {
 	tr.Helper()
 	timeout := time.NewTimer(tr.h.Patience)
@@ -64,6 +66,7 @@ func (tr *trial) isTold(told <-chan driver.LostReason, want driver.LostReason) {
 	tr.isNotTold(told, "a second time")
 }
 
+// isNotTold fails if Lost is called within settle.
 func (tr *trial) isNotTold(told <-chan driver.LostReason, when string) {
 	tr.Helper()
 	tr.pass(settle)
@@ -74,6 +77,7 @@ func (tr *trial) isNotTold(told <-chan driver.LostReason, when string) {
 	}
 }
 
+// The next waiter is in by the time that the holder is told, so the holder's release must not touch it.
 func brokenHoldIsLost(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -88,6 +92,7 @@ func brokenHoldIsLost(tr *trial) {
 	next.release()
 }
 
+// After local passes the operator may see any token of the block.
 func anyTokenOfTheBlockBreaks(tr *trial) {
 	a, b := tr.client(), tr.client()
 	for _, last := range []bool{false, true} {
@@ -104,6 +109,8 @@ func anyTokenOfTheBlockBreaks(tr *trial) {
 	}
 }
 
+// The operator has looked a moment ago. A token of an earlier hold, one of no hold and zero must break nothing, and the
+// error must name the current one.
 func staleTokenBreaksNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	old := a.take(a.ask(tr.mutex()))
@@ -124,6 +131,7 @@ func staleTokenBreaksNothing(tr *trial) {
 	h.release()
 }
 
+// A free lock has no holder to break, whether it was held before or not.
 func freeLockCannotBeBroken(tr *trial) {
 	a := tr.client()
 	tr.mustMatch(a.breaks(tr.mutex(), 1), driver.ErrNotHeld, "break of a lock that was never held")
@@ -132,6 +140,7 @@ func freeLockCannotBeBroken(tr *trial) {
 	tr.mustMatch(a.breaks(tr.mutex(), h.g.Token), driver.ErrNotHeld, "break of a lock that was released")
 }
 
+// The successor is broken. A loss that is told by lock, and not by hold, would reach the one before.
 func releasedHoldIsNotToldLost(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -142,6 +151,7 @@ func releasedHoldIsNotToldLost(tr *trial) {
 	tr.isNotTold(told, "after the release, when the successor was broken")
 }
 
+// The holds of one named owner share a token, so a break by it ends all of them.
 func allHoldsOfAnOwnerAreBroken(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	ra, rb := a.asOwner("order-7", tr.mutex()), b.asOwner("order-7", tr.mutex())
@@ -155,6 +165,7 @@ func allHoldsOfAnOwnerAreBroken(tr *trial) {
 	c.findsFree(tr.mutex(), "after the break")
 }
 
+// Locks taken in one step are holds of their own: a break of one leaves the others alone.
 func oneOfSeveralIsBroken(tr *trial) {
 	a, b := tr.client(), tr.client()
 	rs := a.askAll(tr.several())

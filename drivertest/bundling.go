@@ -11,6 +11,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
+// The promise of bundling: several locks in one step, all or none, and nobody ever sees a part. several.go has the
+// tools.
+
 func bundling() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, wants: bundles}
@@ -30,6 +33,7 @@ func bundling() []behaviour {
 	}
 }
 
+// Each grant must be whole, and each hold must end by itself.
 func severalAreGranted(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
@@ -53,6 +57,7 @@ func severalAreGranted(tr *trial) {
 	}
 }
 
+// The held lock is each of them in turn: an engine that takes one after the other keeps those before it.
 func noneIsTakenIfOneIsHeld(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	keys := tr.several()
@@ -70,6 +75,7 @@ func noneIsTakenIfOneIsHeld(tr *trial) {
 	}
 }
 
+// A waiter at one of the locks is in front, although the lock will be free at once.
 func severalOvertakeNobody(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	keys := tr.several()
@@ -82,8 +88,8 @@ func severalOvertakeNobody(tr *trial) {
 	a.findsAllFree(keys, "in the end")
 }
 
-// oneOfManyGetsAll has nobody release before everybody has been answered: then all who were refused were so because one
-// had all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
+// oneOfManyGetsAll has nobody release before everybody has been answered. So all who were refused were refused because
+// one had all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
 func oneOfManyGetsAll(tr *trial) {
 	clients := []*client{tr.client(), tr.client(), tr.client()}
 	keys := tr.several()
@@ -122,12 +128,13 @@ func oneOfManyGetsAll(tr *trial) {
 	clients[0].findsAllFree(keys, "in the end")
 }
 
+// A retry after a lost reply gets the same grants.
 func severalAskedAgain(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
 	rs := a.askAll(keys)
 	holds := a.takeAll(rs, "at first")
-	w := b.start(b.ask(keys[1])) // a lock that somebody waits for may be stored in another way
+	w := b.start(b.ask(keys[1])) // a lock for which somebody waits may be stored in another way
 	_ = w.isWaiting()
 	for i, again := range a.takeAll(copiesOf(rs), "asked again") {
 		holds[i].isSame(again)
@@ -137,13 +144,14 @@ func severalAskedAgain(tr *trial) {
 	b.findsAllFree(keys, "after one release")
 }
 
+// A copy of the step must not take again what was released meanwhile.
 func severalOfWhichOneIsOver(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
 	rs := a.askAll(keys)
 	holds := a.takeAll(rs, "at first")
 	holds[1].release()
-	_, err := b.acquireAll(copiesOf(rs)) // by another client, so that it is the engine who knows
+	_, err := b.acquireAll(copiesOf(rs)) // by another client, so that it is the engine that knows
 	tr.mustMatch(err, driver.ErrLost, "several requests of which one is released, asked again")
 	b.findsFree(keys[1], "after it was asked for again with others")
 	b.findsHeld(keys[0], "while it is held still")
@@ -153,6 +161,7 @@ func severalOfWhichOneIsOver(tr *trial) {
 	b.findsAllFree(keys, "in the end")
 }
 
+// Each request is undone by its own ID, and together they free everything.
 func severalAfterLostReply(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.AcquireAll, Count: 1, Drop: faulty.Reply}), tr.client()
 	keys := tr.several()
@@ -169,14 +178,15 @@ func severalAfterLostReply(tr *trial) {
 	b.findsAllFree(keys, "in the end")
 }
 
-// lateCopyOfSeveral undoes what never arrived: all of it, or one.
+// lateCopyOfSeveral undoes what never arrived: all of it, or one. Either must refuse the whole step, because the
+// portable layer may have reached the engine with one undo only.
 func lateCopyOfSeveral(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
 	for n := 1; n <= len(keys); n += len(keys) - 1 {
 		rs := a.askAll(keys)
 		for _, r := range rs[len(keys)-n:] {
-			b.undo(r) // by another client, so that it is the engine who remembers
+			b.undo(r) // by another client, so that it is the engine that remembers
 		}
 		_, err := a.acquireAll(rs)
 		tr.mustMatch(err, driver.ErrLost, fmt.Sprintf("several requests of which %d were undone before they came", n))
@@ -184,6 +194,7 @@ func lateCopyOfSeveral(tr *trial) {
 	}
 }
 
+// The outcome is open, so undoing each must leave everything free.
 func severalWithEndedContext(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
@@ -204,6 +215,7 @@ func severalWithEndedContext(tr *trial) {
 	b.findsAllFree(keys, "after requests whose context had ended were undone")
 }
 
+// What cannot be served in one step must be refused as unsupported: then the portable layer takes them one by one.
 func listsThatAreNone(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()

@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of cancellation: a wait can be given up at any moment, and leaves nothing once it is undone. It is the
+// portable layer's part to undo (package driver).
+
 // prompt bounds how long a call may go on after its context has ended. The contract says 50 ms; a loaded machine needs
 // more, and may stand still for a second or two.
 const prompt = 5 * time.Second
@@ -31,6 +34,7 @@ func cancellation() []behaviour {
 	}
 }
 
+// A wait that ended only with the lock would keep its caller, so the time is bounded as well as the error.
 func cancelledWaitReturns(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -44,6 +48,7 @@ func cancelledWaitReturns(tr *trial) {
 	h.release()
 }
 
+// The same for a deadline, which some client libraries handle by themselves.
 func expiredWaitReturns(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -58,6 +63,7 @@ func expiredWaitReturns(tr *trial) {
 	h.release()
 }
 
+// An engine may notice late that the context has ended, but then it must not have taken the lock.
 func endedContextTakesNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	ctx, cancel := context.WithCancel(tr.Context())
@@ -72,6 +78,7 @@ func endedContextTakesNothing(tr *trial) {
 	}
 }
 
+// A place that stays in the queue would be granted later, to nobody.
 func undoneWaitLeavesNothing(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -79,7 +86,7 @@ func undoneWaitLeavesNothing(tr *trial) {
 	second := c.queue(c.ask(tr.mutex()))
 	first.stop()
 	b.undo(first.r)
-	b.undo(first.r) // there is nothing left, and that is fine
+	b.undo(first.r) // nothing is left, and that is no error
 	h.release()
 	second.granted("behind a wait that was undone").release()
 	a.findsFree(tr.mutex(), "in the end")
@@ -102,7 +109,8 @@ func waitBehindAnUndoneOneGoesOn(tr *trial) {
 	h.release()
 }
 
-// cancelLeavesOtherHolds is about clients that can end a wait only with their connection.
+// cancelLeavesOtherHolds is about clients that can end a wait only by closing their connection: the holds on it must
+// not go with it.
 func cancelLeavesOtherHolds(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -116,6 +124,7 @@ func cancelLeavesOtherHolds(tr *trial) {
 	h.release()
 }
 
+// The undo comes while the acquire still runs: neither may be granted afterwards.
 func undoEndsARunningWait(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -124,13 +133,14 @@ func undoEndsARunningWait(tr *trial) {
 	b.undo(undone.r)
 	h.release()
 	behind.granted("behind a wait that was undone").release()
-	undone.stop() // an engine may tell the wait at once, or leave it to its context
+	undone.stop() // an engine may end the wait at once, or leave it to its context
 	if undone.err == nil {
 		tr.Errorf("a wait was granted although it had been undone")
 	}
 	a.findsFree(tr.mutex(), "in the end")
 }
 
+// The grant was never taken note of, so the undo is what frees it.
 func undoFreesAGrant(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -140,6 +150,8 @@ func undoFreesAGrant(tr *trial) {
 	tr.mustMatch(a.end(tr.mutex(), h.r.ID), driver.ErrLost, "release of what was undone")
 }
 
+// A copy of a request that arrives after its undo must take nothing: one that never arrived before, and one that has
+// waited.
 func undoRefusesALateRequest(tr *trial) {
 	a, b := tr.client(), tr.client()
 	never := a.ask(tr.mutex())
@@ -157,6 +169,8 @@ func undoRefusesALateRequest(tr *trial) {
 	}
 }
 
+// Cancel and grant meet within half a millisecond, in either order. Whatever the acquire says, nothing may be left
+// after its undo or release.
 func cancelRacesWithGrant(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	random, granted := tr.random(), 0
@@ -176,7 +190,7 @@ func cancelRacesWithGrant(tr *trial) {
 	tr.Logf("%d of %d waits were granted before their cancel", granted, rounds)
 }
 
-// cancelAround cancels the wait a moment before or after something else is done, and returns when it has ended.
+// cancelAround cancels the wait a moment before or after do, and returns when the wait has ended.
 func (w *wait) cancelAround(random *mathrand.Rand, do func()) {
 	tr := w.c.tr
 	tr.Helper()
@@ -193,6 +207,8 @@ func (w *wait) cancelAround(random *mathrand.Rand, do func()) {
 	}
 }
 
+// A release whose context has ended may or may not be carried out. Asked again, it must end in a free lock, and only
+// one of the two may say that it ended the hold.
 func releaseWithEndedContext(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

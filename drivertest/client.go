@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// What a behaviour does with one client, in the words of package driver: ask, try, release, undo, renew, each with its
+// own verdict.
+
 // client is one driver as the behaviours use it.
 type client struct {
 	tr   *trial
@@ -20,10 +23,10 @@ type hold struct {
 	c    *client
 	r    *driver.Request
 	g    driver.Grant
-	back time.Time // when Acquire returned, so not before the engine granted
+	back time.Time // when Acquire returned, so not before the engine's own instant of granting
 }
 
-// ask makes a request for the whole of a lock, by an owner that has no name, with a lease that does not run out.
+// ask returns a request for the whole of a lock, by an anonymous owner, with a lease that does not run out.
 func (c *client) ask(key driver.Key) *driver.Request {
 	return &driver.Request{
 		Key: key, ID: freshName(), Owner: "owner of " + c.name, Client: c.name,
@@ -69,12 +72,13 @@ func (c *client) take(r *driver.Request) *hold {
 // try asks for the whole of key without waiting.
 func (c *client) try(key driver.Key) (*hold, error) { return c.tryFor(c.ask(key)) }
 
+// tryFor asks for r without waiting.
 func (c *client) tryFor(r *driver.Request) (*hold, error) {
 	r.Try = true
 	return c.acquire(r)
 }
 
-// findsFree fails unless key is free, and leaves it free.
+// findsFree fails unless key is free, and leaves it free. It asks the engine and no listing, so it works everywhere.
 func (c *client) findsFree(key driver.Key, when string) {
 	c.tr.Helper()
 	h, err := c.try(key)
@@ -103,7 +107,8 @@ func (c *client) isRefused(r *driver.Request, when string) {
 	}
 }
 
-// getsIn tries until key is granted, at most for within.
+// getsIn tries until key is granted, at most for within. It tries and does not wait, so it tests the end of a lease and
+// not who is woken by it.
 func (c *client) getsIn(key driver.Key, within time.Duration, when string) *hold {
 	c.tr.Helper()
 	for end := time.Now().Add(within); ; c.tr.pass(c.tr.h.Lease / 20) {
@@ -127,7 +132,7 @@ func (c *client) end(key driver.Key, id string) error {
 	return c.d.Release(ctx, &driver.Release{Key: key, ID: id})
 }
 
-// undo takes back a request whose outcome is unknown.
+// undo takes back a request whose outcome is unknown, as the portable layer does.
 func (c *client) undo(r *driver.Request) {
 	c.tr.Helper()
 	ctx, cancel := c.tr.bound()
@@ -160,16 +165,17 @@ func (c *client) renewAs(r driver.Renewal) error {
 	return renewOne(ctx, c.renewer(), r)
 }
 
+// renewOne renews one hold and returns the answer.
 func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) error {
 	answer := errors.New("done was not called")
-	// another goroutine, but before it returns
+	// done runs in another goroutine, but before Renew returns.
 	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err })
 	return answer
 }
 
-// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then
-// the outcome is unknown and the release is asked again, as the portable layer does, and may find that the
-// first one has ended the hold.
+// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer. Then the
+// outcome is unknown and the release is asked again, as the portable layer does. It may find that the first one has
+// ended the hold.
 func (h *hold) release() {
 	h.c.tr.Helper()
 	err := h.c.end(h.r.Key, h.r.ID)
@@ -182,7 +188,7 @@ func (h *hold) release() {
 	h.c.tr.must(err, h.c.name+": release of a living hold")
 }
 
-// abandon gives back what should not have been granted, so that one fault is not reported as many.
+// abandon releases what should not have been granted, so that one fault is not reported as many.
 func (h *hold) abandon() { _ = h.c.end(h.r.Key, h.r.ID) }
 
 // isGone fails unless release and, on engines with leases, renewal say that the hold is lost.
@@ -194,10 +200,11 @@ func (h *hold) isGone(when string) {
 	h.c.tr.mustMatch(h.c.end(h.r.Key, h.r.ID), driver.ErrLost, when+": release of the ended hold")
 }
 
-// trustedUntil is the instant before which nobody else may get in.
+// trustedUntil returns the instant before which nobody else may get in.
 func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }
 
-// notBefore fails if h was granted while prev was still trusted.
+// notBefore fails if h was granted before the instant trusted, while somebody else still trusted the lock. It compares
+// instants of this machine only, and errs on the safe side: back is later than the grant.
 func (h *hold) notBefore(trusted time.Time, what string) {
 	h.c.tr.Helper()
 	if early := trusted.Sub(h.back); early > 0 {

@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of conditions: giving a lock up and waiting is one step, no signal is missed, and each signal wakes one.
+// condwait.go has the tools.
+
 func conditions() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, about: driver.Ability(driver.KindCond), wants: conds}
@@ -32,6 +35,7 @@ func conditions() []behaviour {
 	}
 }
 
+// The lock is free while its former holder waits for a signal.
 func condWaitGivesUp(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -43,6 +47,7 @@ func condWaitGivesUp(tr *trial) {
 	w.granted("after the signal").release()
 }
 
+// A woken waiter still has to wait for the lock, and the other one is not woken.
 func signalWakesOne(tr *trial) {
 	waits, b := tr.parks(2), tr.client()
 	inside := b.take(b.ask(tr.mutex()))
@@ -58,6 +63,7 @@ func signalWakesOne(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// All are woken, and get the lock one after the other.
 func broadcastWakesAll(tr *trial) {
 	waits, b := tr.parks(3), tr.client()
 	b.signal(true)
@@ -69,6 +75,7 @@ func broadcastWakesAll(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// A signal with nobody waiting is over, as with sync.Cond.
 func signalIsNotKept(tr *trial) {
 	b := tr.client()
 	b.signal(false)
@@ -79,6 +86,7 @@ func signalIsNotKept(tr *trial) {
 	w.granted("after the signal").release()
 }
 
+// A woken waiter must not overtake those who waited for the lock before the signal.
 func wokenGoBehind(tr *trial) {
 	w, a, b := tr.parks(1)[0], tr.client(), tr.client()
 	inside := a.take(a.ask(tr.mutex()))
@@ -91,6 +99,7 @@ func wokenGoBehind(tr *trial) {
 	w.granted("in its turn").release()
 }
 
+// A retry of a signal must not wake a second waiter.
 func repeatedSignal(tr *trial) {
 	waits, b := tr.parks(2), tr.client()
 	s := &driver.Signal{Key: tr.mutex(), ID: freshName(), Horizon: longLease}
@@ -103,9 +112,11 @@ func repeatedSignal(tr *trial) {
 	waits[1].granted("after another signal").release()
 }
 
+// The other hold would keep the lock, so nobody could signal under it: the wait is refused and changes nothing.
 func nestedCondWait(tr *trial) {
+	// Without named owners only the portable layer knows of nesting.
 	if _, lacks := tr.traits.Lacking(driver.NamedOwners); lacks {
-		return // then the portable layer alone knows of nesting
+		return
 	}
 	a, b := tr.client(), tr.client()
 	h, other := a.take(a.asOwner("order-7", tr.mutex())), b.take(b.asOwner("order-7", tr.mutex()))
@@ -125,6 +136,7 @@ func nestedCondWait(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The hold after the wait is a new acquisition, with another owner in between.
 func tokensGrowOverACondition(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -143,6 +155,7 @@ func tokensGrowOverACondition(tr *trial) {
 	h.release()
 }
 
+// Without a hold there is nothing to give up, and the request must not be queued either.
 func condWaitWithoutHold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -161,6 +174,7 @@ func condWaitWithoutHold(tr *trial) {
 	a.findsHeld(tr.mutex(), "after a wait without a hold")
 }
 
+// A waiter that has left must not take the signal.
 func givenUpBeforeTheSignal(tr *trial) {
 	waits, b := tr.parks(2), tr.client()
 	waits[0].givesUp()
@@ -169,6 +183,7 @@ func givenUpBeforeTheSignal(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The signal has reached the waiter that gives up, and must go on to the next.
 func givenUpAfterTheSignal(tr *trial) {
 	waits, b := tr.parks(2), tr.client()
 	inside := b.take(b.ask(tr.mutex()))
@@ -179,6 +194,7 @@ func givenUpAfterTheSignal(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The waiter had the lock already, but its answer was lost: the undo passes the signal on.
 func undoneAfterTheGrant(tr *trial) {
 	waits, b := tr.parks(2), tr.client()
 	b.signal(false)
@@ -188,6 +204,7 @@ func undoneAfterTheGrant(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The dead one cannot undo anything, so the engine must notice by itself.
 func signalOfADeadClient(tr *trial) {
 	dead, b := tr.client(), tr.client()
 	r := dead.briefly(tr.mutex())
@@ -198,6 +215,7 @@ func signalOfADeadClient(tr *trial) {
 	next.grantedWithin(tr.afterlife(), "after the signal of a dead client").release()
 }
 
+// A copy of the wait shares its place and its grant.
 func repeatedCondWait(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -214,6 +232,7 @@ func repeatedCondWait(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The undo comes first, and the wait that arrives later takes nothing.
 func undoneCondWait(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h, r := a.take(a.ask(tr.mutex())), a.ask(tr.mutex())
@@ -230,6 +249,7 @@ func undoneCondWait(tr *trial) {
 }
 
 // signalsRaceWithWaits has one of a crowd give up while the others are woken, by as many signals as there are others.
+// If a signal were lost with the one that leaves, another would sleep for ever.
 func signalsRaceWithWaits(tr *trial) {
 	const rounds, crowd = 8, 4
 	b, random := tr.client(), tr.random()

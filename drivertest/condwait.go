@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Waits for a signal, in the background (conditions.go uses them).
+
 // condWait is a wait for a signal that is under way.
 type condWait struct {
 	*wait
@@ -29,7 +31,7 @@ func (h *hold) startCondWait(r *driver.Request) *condWait {
 	return w
 }
 
-// park is startCondWait and returns when the wait has begun.
+// park is startCondWait, and returns when the wait has begun.
 func (h *hold) park(r *driver.Request) *condWait {
 	h.c.tr.Helper()
 	w := h.startCondWait(r)
@@ -37,6 +39,7 @@ func (h *hold) park(r *driver.Request) *condWait {
 	return w
 }
 
+// isParked returns when the hold has been given up.
 func (w *condWait) isParked() {
 	tr := w.c.tr
 	tr.Helper()
@@ -55,7 +58,7 @@ func (w *condWait) isParked() {
 	}
 }
 
-// givesUp ends a wait as the portable layer does.
+// givesUp ends a wait as the portable layer does: context first, then undo.
 func (w *condWait) givesUp() {
 	w.c.tr.Helper()
 	w.cancel()
@@ -76,6 +79,7 @@ func (tr *trial) parks(n int) []*condWait {
 	return waits
 }
 
+// signalAs sends s and fails if that is not confirmed.
 func (c *client) signalAs(s *driver.Signal) {
 	c.tr.Helper()
 	ctx, cancel := c.tr.bound()
@@ -83,12 +87,13 @@ func (c *client) signalAs(s *driver.Signal) {
 	c.tr.must(c.d.(driver.Conder).CondSignal(ctx, s), c.name+": a signal")
 }
 
+// signal wakes one waiter, or all.
 func (c *client) signal(all bool) {
 	c.tr.Helper()
 	c.signalAs(&driver.Signal{Key: c.tr.mutex(), ID: freshName(), All: all, Horizon: longLease})
 }
 
-// signalAtOnce sends signals in the background. What it returns waits for them.
+// signalAtOnce sends n signals in the background. The function that it returns waits for them.
 func (tr *trial) signalAtOnce(c *client, n int) (sent func() error) {
 	errs := make([]error, n)
 	var all sync.WaitGroup

@@ -5,6 +5,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
+// The promise of conversion: a holder takes another mode beside what it has, and nobody gets in between. beside.go has
+// the tools.
+
 func conversion() []behaviour {
 	able := func(sentence string, run func(*trial), needs ...driver.Ability) behaviour {
 		return behaviour{
@@ -31,6 +34,7 @@ func conversion() []behaviour {
 	}
 }
 
+// Readers that come later stand behind the upgrade, and the upgradeable read keeps other writers out to the end.
 func upgradeWaitsForReaders(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read := a.take(a.upgradeable())
@@ -50,6 +54,7 @@ func upgradeWaitsForReaders(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// A writer that came earlier waits for the upgradeable read to end, so the upgrade behind it would wait for itself.
 func upgradeGoesFirst(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read := a.take(a.upgradeable())
@@ -65,6 +70,7 @@ func upgradeGoesFirst(tr *trial) {
 	writer.granted("after both").release()
 }
 
+// A fence must see the write as newer than the read, and everything that its owner has beside it as the same.
 func upgradeIsANewGrant(tr *trial) {
 	a := tr.client()
 	read := a.take(a.upgradeable())
@@ -78,6 +84,7 @@ func upgradeIsANewGrant(tr *trial) {
 	write.isSame(write.take(a.writer(), "beside a write"))
 }
 
+// The two holds live on their own.
 func upgradeEndsInAnyOrder(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read := a.take(a.upgradeable())
@@ -98,6 +105,7 @@ func upgradeEndsInAnyOrder(tr *trial) {
 	b.fits(b.writer(), "a writer after both")
 }
 
+// What was read may be out of date once the read is over.
 func upgradeOutlivesNoRead(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.upgradeable()), b.take(b.reader())
@@ -108,6 +116,7 @@ func upgradeOutlivesNoRead(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// The same if an operator has ended the read.
 func upgradeOutlivesNoBreak(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.upgradeable()), b.take(b.reader())
@@ -118,6 +127,7 @@ func upgradeOutlivesNoBreak(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// The upgrade kept new readers out; given up, it must let them in again.
 func abandonedUpgrade(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.upgradeable()), b.take(b.reader())
@@ -137,6 +147,7 @@ func abandonedUpgrade(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// A refused try of an upgrade must not close the door for readers.
 func triedUpgrade(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.upgradeable()), b.take(b.reader())
@@ -151,6 +162,7 @@ func triedUpgrade(tr *trial) {
 	read.release()
 }
 
+// It would wait for its own read, for ever.
 func readerDoesNotUpgrade(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.reader()), b.take(b.reader())
@@ -162,6 +174,7 @@ func readerDoesNotUpgrade(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// The holder of the upgradeable read may upgrade at any moment, and then waits for this reader.
 func readerDoesNotWaitForUpgradeable(tr *trial) {
 	a, b := tr.client(), tr.client()
 	read, other := a.take(a.reader()), b.take(b.upgradeable())
@@ -170,6 +183,7 @@ func readerDoesNotWaitForUpgradeable(tr *trial) {
 	read.take(a.upgradeable(), "an upgradeable read beside a read").release()
 }
 
+// At each instant one of the two is held, so a writer that waits never gets in between; readers may.
 func writerDowngrades(tr *trial) {
 	a, b := tr.client(), tr.client()
 	write := a.take(a.writer())
@@ -189,6 +203,7 @@ func writerDowngrades(tr *trial) {
 	read.release()
 }
 
+// A writer waits in between: a read that queued behind it would wait for its own owner.
 func readBesideRead(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one := a.take(a.reader())
@@ -200,6 +215,7 @@ func readBesideRead(tr *trial) {
 	writer.granted("after both reads").release()
 }
 
+// Somebody else may have been inside since that hold ended.
 func besideNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.upgradeable())
@@ -213,6 +229,7 @@ func besideNothing(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// The repetition is the same grant, and one release ends it.
 func conversionAfterLostReply(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Count: 1, Drop: faulty.Reply}), tr.client()
 	read := a.take(a.upgradeable())
@@ -239,6 +256,7 @@ func lateCopyOfConversion(tr *trial) {
 	b.fits(b.writer(), "a writer in the end")
 }
 
+// Other kinds have no modes.
 func onlyRWIsConverted(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

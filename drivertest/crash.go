@@ -1,5 +1,7 @@
 package drivertest
 
+// The promise about crashes: a dead client keeps nobody out for ever, neither as a holder nor as a waiter.
+
 func crash() []behaviour {
 	return []behaviour{
 		{sentence: "who waits for a crashed holder is let in", run: waiterOutlivesTheHolder},
@@ -9,12 +11,14 @@ func crash() []behaviour {
 	}
 }
 
-// mortal asks as a client that is going to die.
+// mortal takes a lock as a client that is going to die: with the short lease.
 func (c *client) mortal(suffix string) {
 	c.tr.Helper()
 	c.take(c.briefly(c.tr.another(suffix)))
 }
 
+// The holder releases nothing, so the end of its lease or session must wake the waiters. An engine that only lets in on
+// a release would leave them asleep.
 func waiterOutlivesTheHolder(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	a.mortal("")
@@ -23,6 +27,7 @@ func waiterOutlivesTheHolder(tr *trial) {
 	tr.serveAllWithin(tr.afterlife(), "after the holder crashed", one, two)
 }
 
+// Several locks of one client, of which each must become free by itself.
 func allLocksOfTheDeadBecomeFree(tr *trial) {
 	a, b := tr.client(), tr.client()
 	suffixes := []string{"-1", "-2", "-3"}
@@ -35,6 +40,8 @@ func allLocksOfTheDeadBecomeFree(tr *trial) {
 	}
 }
 
+// The dead one stands in the queue. It may be granted the lock, and must lose it again in time for whoever stands
+// behind.
 func deadWaiterBlocksNobody(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -45,6 +52,7 @@ func deadWaiterBlocksNobody(tr *trial) {
 	behind.grantedWithin(tr.afterlife(), "behind a waiter that crashed").release()
 }
 
+// The clean-up after one client must not take locks of another.
 func crashLeavesOthersAlone(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	a.mortal("-1")

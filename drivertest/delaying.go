@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of a lock delay: after a loss nobody gets the lock for a while, and after a release everybody can.
+
 func delaying() []behaviour {
 	delayed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		return behaviour{
@@ -23,16 +25,17 @@ func delaying() []behaviour {
 	}
 }
 
-// delayed is briefly with a delay of as much again.
+// delayed is briefly with a delay of the same length.
 func (c *client) delayed(key driver.Key) *driver.Request {
 	r := c.briefly(key)
 	r.LockDelay = c.tr.h.Lease
 	return r
 }
 
-// reopens is the instant before which nobody may get in after h was left to run out.
+// reopens returns the instant before which nobody may get in after h was left to run out.
 func (h *hold) reopens() time.Time { return h.trustedUntil().Add(h.r.LockDelay) }
 
+// Within the delay the hold is over for its owner although nobody else is in.
 func expiryDelays(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.delayed(tr.mutex()))
@@ -45,6 +48,7 @@ func expiryDelays(tr *trial) {
 	next.release()
 }
 
+// A waiter may be let in on another path than a try.
 func expiryDelaysWaiters(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.delayed(tr.mutex()))
@@ -65,6 +69,7 @@ func delayAfterAWait(tr *trial) {
 	next.release()
 }
 
+// A release says that nothing is under way any more, so there is nothing to wait for.
 func releaseDoesNotDelay(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -76,6 +81,7 @@ func releaseDoesNotDelay(tr *trial) {
 	b.findsFree(tr.mutex(), "after the releases")
 }
 
+// A break is a loss and begins the delay; a second break with the same token ends it, for operators who know better.
 func breakDelays(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -88,6 +94,7 @@ func breakDelays(tr *trial) {
 	b.findsFree(tr.mutex(), "after a second break")
 }
 
+// Re-entry within the delay would let the loser go on beside what it has lost.
 func delayedOwnerDoesNotReenter(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.asOwner("order-7", tr.mutex())
@@ -99,6 +106,7 @@ func delayedOwnerDoesNotReenter(tr *trial) {
 	b.findsFree(tr.mutex(), "after the hold was undone")
 }
 
+// Operators must not see a holder that has lost the lock.
 func delayedHoldIsListedAsResting(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.briefly(tr.mutex())

@@ -16,7 +16,7 @@
 //
 // # Promises
 //
-// The suite is sorted by [Promise]; each promise is a file of this package, each behaviour a function of it and a
+// The suite is sorted by [Promise]. Each promise is a file of this package, each behaviour a function of it and a
 // subtest named by a sentence. A promise may be left out only by an Unsupported in the driver's Traits, with a reason;
 // what is missing without such a declaration fails.
 //

@@ -8,12 +8,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Harness tells the suite how to reach an engine. Only Open is needed by every engine.
+// The way in: the Harness, and the two ways to run the suite. suite.go is one run.
+
+// Harness tells the suite how to reach an engine. Every engine needs Open, and nothing else is always needed.
 type Harness struct {
 	// Open gives another client's access to the same store, as another process would have it. It fails t if it cannot.
-	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty
-	// store, as long as all calls with one t reach the same one; a store that is kept is fine too, because
-	// names are never used twice.
+	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty store, as
+	// long as all calls with one t reach the same one. A store that is kept is fine too, because names are never used
+	// twice.
 	Open func(ctx context.Context, t *testing.T) driver.Driver
 
 	// Crash makes the client behind d vanish as kill -9 would: nothing is released, and calls that are under way return
@@ -101,7 +103,7 @@ func (s *suite) runSubtest(t *testing.T, p promised, b behaviour) (ran bool) {
 }
 
 // Examine checks what Run checks, but reports what it found instead of failing t. It is for the tests of tests, and for
-// testing/synctest, which allows no subtests. Open, Crash, Pause and Hang are called with t itself.
+// testing/synctest, which allows no subtests. It calls Open, Crash, Pause and Hang with t itself.
 func Examine(t *testing.T, h Harness) *Report {
 	t.Helper()
 	s := newSuite(t, h)

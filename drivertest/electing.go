@@ -9,6 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of electing: a leader has a value, its label, that everybody can see, and changes of the leader are told
+// to those who watch.
+
 // electing is about locks whose holder has a value that everybody may read: its label.
 func electing() []behaviour {
 	election := func(sentence string, run func(*trial)) behaviour {
@@ -39,14 +42,14 @@ func electing() []behaviour {
 	}
 }
 
-// campaign asks for the election of this behaviour.
+// campaign returns a request for the election of this behaviour.
 func (c *client) campaign(value string) *driver.Request {
 	r := c.ask(c.tr.key(driver.KindElection))
 	r.Label = value
 	return r
 }
 
-// seesLeader fails unless a look tells h and its value.
+// seesLeader fails unless a look shows h and its value.
 func (c *client) seesLeader(h *hold, when string) {
 	c.tr.Helper()
 	info := c.sees(h.r.Key, when)
@@ -57,6 +60,7 @@ func (c *client) seesLeader(h *hold, when string) {
 	}
 }
 
+// A candidate that was refused must not be shown, and after the resignation nobody.
 func oneLeadsAndIsSeen(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.campaign("host-1:8080"))
@@ -67,6 +71,7 @@ func oneLeadsAndIsSeen(tr *trial) {
 	b.seesNobody(h.r.Key, "after the leader has resigned")
 }
 
+// The value must change with the leader: an engine that stores it with the lock would show the first one.
 func valueIsTheLeadersOwn(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.campaign("host-1"))
@@ -78,6 +83,7 @@ func valueIsTheLeadersOwn(tr *trial) {
 	next.release()
 }
 
+// 255 bytes, of whatever content, must arrive whole.
 func longValueIsToldWhole(tr *trial) {
 	a, b := tr.client(), tr.client()
 	for _, value := range []string{strings.Repeat("v", 255), strings.Repeat("锁", 85), `{"a": "b c\n"}`, "a\x00b \t"} {
@@ -91,7 +97,7 @@ func longValueIsToldWhole(tr *trial) {
 type watching struct {
 	c      *client
 	cancel context.CancelFunc
-	told   chan struct{} // has one place: told of at least one change
+	told   chan struct{} // has one place: at least one change was told
 	done   chan error
 }
 
@@ -154,6 +160,7 @@ func (w *watching) ends() {
 	})
 }
 
+// A leader, the next one out of the queue, and the end of the last: each may be told on another path.
 func watchTellsOfLeaders(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	w := c.watch(tr.key(driver.KindElection))
@@ -174,6 +181,7 @@ func watchTellsOfLeaders(tr *trial) {
 	w.ends()
 }
 
+// A leader that is only kept (Resting) leads no more, which is a change.
 func watchTellsOfTheRest(tr *trial) {
 	a, b := tr.client(), tr.client()
 	w := b.watch(tr.key(driver.KindElection))
@@ -189,6 +197,7 @@ func watchTellsOfTheRest(tr *trial) {
 	w.ends()
 }
 
+// Several in turn, so that a watch that is left behind would show as a goroutine.
 func watchEndsWithItsContext(tr *trial) {
 	a := tr.client()
 	for range 3 {
@@ -196,6 +205,7 @@ func watchEndsWithItsContext(tr *trial) {
 	}
 }
 
+// Neither an election with a similar name nor a mutex of the same name counts.
 func watchIsAboutOneElection(tr *trial) {
 	a, b := tr.client(), tr.client()
 	w := b.watch(tr.key(driver.KindElection))

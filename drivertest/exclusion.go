@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of exclusion: a lock has one holder, whoever asks and however many at once.
+
 func exclusion() []behaviour {
 	return []behaviour{
 		{sentence: "a held lock is refused to a try, and the refusal takes nothing", run: tryOfHeldIsRefused},
@@ -18,6 +20,8 @@ func exclusion() []behaviour {
 	}
 }
 
+// A refused try must leave nothing behind, so the lock is tried several times and must be free at once after the
+// release. The same client is refused too: holds belong to requests, not to connections.
 func tryOfHeldIsRefused(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -29,6 +33,7 @@ func tryOfHeldIsRefused(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
+// The wait is watched while the lock is held: an engine that lets in too early would otherwise pass.
 func waiterIsLetInByRelease(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -38,6 +43,7 @@ func waiterIsLetInByRelease(tr *trial) {
 	w.granted("after the release").release()
 }
 
+// Tries start together from several clients, which catches an engine that looks and then takes in two steps.
 func oneOfManyTries(tr *trial) {
 	clients := []*client{tr.client(), tr.client(), tr.client()}
 	for range 10 {
@@ -68,6 +74,7 @@ func oneOfManyTries(tr *trial) {
 	}
 }
 
+// Each worker counts itself in and out. Two at once is a fault of the lock, whatever the engine has answered.
 func crowdIsNeverInsideTogether(tr *trial) {
 	const workers, rounds = 9, 5
 	clients := []*client{tr.client(), tr.client(), tr.client()}

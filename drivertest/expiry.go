@@ -6,6 +6,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of expiry: a hold that is not renewed ends, not early, and for good. It is the one file that judges real
+// time, and only on the safe side.
+
 func expiry() []behaviour {
 	leased := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: needing(driver.Expiry)}
@@ -24,6 +27,7 @@ func expiry() []behaviour {
 	}
 }
 
+// The grant itself is checked too: Sent must be before the answer was received, or the trust window would be too long.
 func unrenewedHoldEnds(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -36,6 +40,7 @@ func unrenewedHoldEnds(tr *trial) {
 	next.release()
 }
 
+// What the ended hold still sends, a renewal and a release, must not touch whoever came after it.
 func endedHoldLeavesSuccessorAlone(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -45,6 +50,7 @@ func endedHoldLeavesSuccessorAlone(tr *trial) {
 	next.release()
 }
 
+// Nobody else takes the lock, so only the engine's own clock can end the hold. A late renewal must not revive it.
 func endedHoldDoesNotComeBack(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -54,6 +60,7 @@ func endedHoldDoesNotComeBack(tr *trial) {
 	b.findsFree(tr.mutex(), "after the ended hold was renewed and released")
 }
 
+// Several holds follow each other, each by a try as soon as the one before may be over.
 func nobodyGetsInEarly(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -70,6 +77,7 @@ func nobodyGetsInEarly(tr *trial) {
 	h.abandon()
 }
 
+// The same for a waiter, which an engine may let in on another path.
 func nobodyWhoWaitsGetsInEarly(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -87,6 +95,7 @@ func nobodyWhoWaitsGetsInEarly(tr *trial) {
 	next.release()
 }
 
+// MinHold and LockDelay rest on this: the hold is over for its owner at once, and the lock stays closed for Keep.
 func releaseThatKeeps(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -100,6 +109,7 @@ func releaseThatKeeps(tr *trial) {
 	next.release()
 }
 
+// Engines with sessions: the client stands still and cannot renew, so the engine must end its session by itself.
 func pausedClientLosesItsHolds(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

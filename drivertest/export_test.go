@@ -7,14 +7,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// PromiseRow is a promise as docs/writing-an-engine.md has it.
+// PromiseRow is a row of the table of promises in docs/writing-an-engine.md.
 type PromiseRow struct {
 	Promise         Promise
 	Means, Contract string
 	Needs           string // what it or a part of it is asked only with
 }
 
-// PromiseRows are all promises.
+// PromiseRows returns the rows of all promises, in order.
 func PromiseRows() (rows []PromiseRow) {
 	for _, p := range promises() {
 		rows = append(rows, PromiseRow{p.promise, p.means, p.contract, p.needed()})
@@ -22,7 +22,8 @@ func PromiseRows() (rows []PromiseRow) {
 	return rows
 }
 
-// needed names what p is asked only with: first what all of it needs, then what a part does.
+// needed names the features without which p is not examined: first those that all of it needs, then those that a part
+// needs.
 func (p promised) needed() string {
 	var whole, part []string
 	add := func(what string, needs func(behaviour) bool) {

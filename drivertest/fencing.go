@@ -7,6 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of fencing: tokens grow with every grant of a lock, and nonces are unique, whatever happened in between.
+
 func fencing() []behaviour {
 	return []behaviour{
 		{sentence: "tokens grow and nonces differ from grant to grant", run: tokensGrow},
@@ -34,12 +36,13 @@ func fencing() []behaviour {
 // tokenOrder checks that each grant that it is shown is newer than all before.
 type tokenOrder struct {
 	tr     *trial
-	last   uint64 // last token of the newest block
+	last   uint64 // the last token of the newest block
 	nonces map[string]bool
 }
 
 func (tr *trial) tokenOrder() *tokenOrder { return &tokenOrder{tr: tr, nonces: make(map[string]bool)} }
 
+// add checks one grant, and returns it for the caller to go on with.
 func (l *tokenOrder) add(h *hold, when string) *hold {
 	l.tr.Helper()
 	g := h.g
@@ -59,6 +62,7 @@ func (l *tokenOrder) add(h *hold, when string) *hold {
 	return h
 }
 
+// Two clients take turns, so a counter of each client's own is found out.
 func tokensGrow(tr *trial) {
 	l, clients := tr.tokenOrder(), []*client{tr.client(), tr.client()}
 	for i := range 20 {
@@ -67,10 +71,11 @@ func tokensGrow(tr *trial) {
 	}
 }
 
+// The grants are noted inside the lock, so their order is that of the lock.
 func tokensGrowInACrowd(tr *trial) {
 	clients := []*client{tr.client(), tr.client(), tr.client()}
 	var grants []*hold // appended to only while holding the lock, so in the order of the grants
-	var mu sync.Mutex  // for the race detector, which does not know of the lock under test
+	var mu sync.Mutex  // for the race detector, which does not know the lock under test
 	var all sync.WaitGroup
 	for i := range 3 {
 		c := clients[i]
@@ -97,6 +102,7 @@ func tokensGrowInACrowd(tr *trial) {
 	}
 }
 
+// A hand-off may mint on another path than a free lock.
 func tokensGrowOnHandOff(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	h := l.add(a.take(a.ask(tr.mutex())), "first")
@@ -105,6 +111,7 @@ func tokensGrowOnHandOff(tr *trial) {
 	l.add(w.granted("after the release"), "handed over").release()
 }
 
+// The whole block counts: a later grant must be larger than its last token, also if only one of it was used.
 func tokensGrowPastABlock(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for _, n := range []int{16, 1, 1 << 14, 1, 1 << 14, 3, 1} {
@@ -122,6 +129,7 @@ func tokensGrowPastABlock(tr *trial) {
 	}
 }
 
+// The lock ends by its lease, and what it remembers must not end with it.
 func tokensGrowOverExpiry(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	r := a.briefly(tr.mutex())
@@ -130,6 +138,7 @@ func tokensGrowOverExpiry(tr *trial) {
 	l.add(b.getsIn(tr.mutex(), tr.afterlife(), "after the lease"), "after the lease").release()
 }
 
+// A break must not reset the counter.
 func tokensGrowOverBreak(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -139,6 +148,7 @@ func tokensGrowOverBreak(tr *trial) {
 	l.add(b.take(b.ask(tr.mutex())), "after a break").release()
 }
 
+// Every client is closed in between. A counter that dies with the last client starts again.
 func tokensGrowWhileNobodyIsThere(tr *trial) {
 	l := tr.tokenOrder()
 	for range 3 {
@@ -150,6 +160,7 @@ func tokensGrowWhileNobodyIsThere(tr *trial) {
 	}
 }
 
+// The last hold of a named owner may end on another path than an anonymous one's.
 func tokensGrowOverANamedOwner(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for range 3 {
@@ -158,6 +169,7 @@ func tokensGrowOverANamedOwner(tr *trial) {
 	}
 }
 
+// Readers and writers share one order, because a fence compares them.
 func tokensGrowOverReaders(tr *trial) {
 	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for range 3 {
@@ -166,6 +178,7 @@ func tokensGrowOverReaders(tr *trial) {
 	}
 }
 
+// A requeue is a new acquisition although its owner is the same.
 func tokensGrowOverRequeue(tr *trial) {
 	l, a := tr.tokenOrder(), tr.client()
 	r := a.ask(tr.mutex())

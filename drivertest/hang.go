@@ -10,6 +10,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise about hanging servers: a server that answers nothing keeps nobody longer than the context, and no call
+// claims to know what it cannot. Afterwards everything goes on.
+
 // hungFor is the time limit of a call to a server that hangs.
 const hungFor = 200 * time.Millisecond
 
@@ -38,11 +41,11 @@ type hungCall struct {
 	call func(ctx context.Context) error
 }
 
-// hungPlace is what the calls are about: locks of their own, so that none hides what becomes of another.
+// hungPlace is what the calls are about. Each has a lock of its own, so that no call hides what becomes of another.
 type hungPlace struct {
 	c                      *client
 	renewed, ended, passed *hold
-	asked                  []*driver.Request // by calls that may be granted late
+	asked                  []*driver.Request // requests that may be granted late
 }
 
 // hungPlace takes what the calls need, before the server hangs.
@@ -56,14 +59,14 @@ func (tr *trial) hungPlace(c *client) *hungPlace {
 	}
 }
 
-// asks notes a request.
+// asks returns a request, and notes it for putAway.
 func (p *hungPlace) asks(suffix string) *driver.Request {
 	r := p.c.ask(p.c.tr.another(suffix))
 	p.asked = append(p.asked, r)
 	return r
 }
 
-// calls are all that the driver can be asked.
+// calls returns a call for each thing that the driver can be asked.
 func (p *hungPlace) calls() []hungCall {
 	d, tr := p.c.d, p.c.tr
 	fresh, tried, again := p.asks("-acquired"), p.asks("-tried"), p.c.ask(p.passed.r.Key)
@@ -105,7 +108,7 @@ func (p *hungPlace) calls() []hungCall {
 	_, lacksBreak := tr.traits.Lacking(driver.Breaking)
 	if breaker, has := d.(driver.Breaker); has && !lacksBreak {
 		calls = append(calls, hungCall{"break", func(ctx context.Context) error {
-			return breaker.Break(ctx, tr.another("-free"), 1) // of a lock that is free, so it does nothing later either
+			return breaker.Break(ctx, tr.another("-free"), 1) // a free lock: it does nothing if it arrives late
 		}})
 	}
 	return calls
@@ -138,7 +141,7 @@ func (tr *trial) callAll(calls []hungCall) {
 	all.Wait()
 }
 
-// isUnknown fails unless err says that there was no answer, and no more than that.
+// isUnknown fails unless err says that there was no answer, and no more. A definite error, or a loss, would be a guess.
 func (tr *trial) isUnknown(what string, err error) {
 	tr.Helper()
 	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -151,6 +154,7 @@ func (tr *trial) isUnknown(what string, err error) {
 	}
 }
 
+// Every call of the driver is made while the server hangs.
 func hungCallsReturn(tr *trial) {
 	a := tr.client()
 	p := tr.hungPlace(a)
@@ -161,6 +165,7 @@ func hungCallsReturn(tr *trial) {
 	p.putAway()
 }
 
+// The wait had begun before the server hung, so its request cannot be taken back.
 func hungWaitReturns(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -179,7 +184,8 @@ func hungWaitReturns(tr *trial) {
 	c.findsFreeAfterwards(tr.mutex())
 }
 
-// allGoesOnAfterwards looks at the hold that was there before, and at what others find.
+// allGoesOnAfterwards looks at the hold that was there before, and at what others find. A connection that has missed an
+// answer must not be used as if it had not.
 func allGoesOnAfterwards(tr *trial) {
 	a, b := tr.client(), tr.client()
 	p := tr.hungPlace(a)
@@ -207,7 +213,7 @@ func allGoesOnAfterwards(tr *trial) {
 	}
 }
 
-// putAway gives back what there is, and undoes what may be.
+// putAway releases what is held, and undoes what may be.
 func (p *hungPlace) putAway() {
 	p.c.tr.Helper()
 	for _, h := range []*hold{p.renewed, p.ended, p.passed} {
@@ -218,8 +224,8 @@ func (p *hungPlace) putAway() {
 	}
 }
 
-// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and
-// a session may have ended.
+// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and a
+// session may have ended.
 func (h *hold) releaseAfterwards() {
 	tr := h.c.tr
 	tr.Helper()
@@ -232,7 +238,7 @@ func (h *hold) releaseAfterwards() {
 	})
 }
 
-// undoAfterwards is undo, as often as it takes.
+// undoAfterwards is undo, repeated until it succeeds.
 func (c *client) undoAfterwards(r *driver.Request) {
 	c.tr.Helper()
 	c.tr.until("undo after the server has hung", func() error {
@@ -242,7 +248,7 @@ func (c *client) undoAfterwards(r *driver.Request) {
 	})
 }
 
-// findsFreeAfterwards is findsFree, for a client that may have to connect again before.
+// findsFreeAfterwards is findsFree, for a client that may have to connect again first.
 func (c *client) findsFreeAfterwards(key driver.Key) {
 	c.tr.Helper()
 	var last error

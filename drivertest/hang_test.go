@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// pausing returns a Harness of which Hang pauses all that open has opened.
+// pausing returns a Harness whose Hang pauses all drivers that open has opened.
 func pausing(open func() driver.Driver) drivertest.Harness {
 	var controls []*faulty.Control
 	return drivertest.Harness{

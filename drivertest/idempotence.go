@@ -5,6 +5,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
+// The promise of idempotence: a repeated request takes and frees once. Package faulty loses replies, loses requests and
+// sends copies late.
+
 func idempotence() []behaviour {
 	return []behaviour{
 		{sentence: "an acquire asked twice is granted once", run: acquireAskedTwice},
@@ -27,7 +30,7 @@ func idempotence() []behaviour {
 	}
 }
 
-// behind is another client, whose requests and replies suffer what the rules say.
+// behind returns another client, whose requests and replies suffer what the rules say.
 func (tr *trial) behind(rules ...faulty.Rule) *client {
 	tr.Helper()
 	tr.made++
@@ -47,12 +50,13 @@ func (h *hold) isSame(other *hold) {
 	}
 }
 
-// copyOf is r once more, as a retry sends it.
+// copyOf returns r once more, as a retry sends it: the same ID.
 func copyOf(r *driver.Request) *driver.Request {
 	again := *r
 	return &again
 }
 
+// A retry of a Try is granted too: the ID says that the hold is its own.
 func acquireAskedTwice(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -68,7 +72,8 @@ func acquireAfterLostReply(tr *trial) { tr.acquireAfterLost(faulty.Reply, (*clie
 
 func acquireAfterLostRequest(tr *trial) { tr.acquireAfterLost(faulty.Request, (*client).findsFree) }
 
-// acquireAfterLost loses a part of the first acquire, after which the lock is found as it must be.
+// acquireAfterLost loses a part of the first acquire. Whether the lock is taken depends on which part; the repetition
+// must be granted either way.
 func (tr *trial) acquireAfterLost(part faulty.Part, finds func(by *client, key driver.Key, when string)) {
 	tr.Helper()
 	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: part}), tr.client()
@@ -80,6 +85,7 @@ func (tr *trial) acquireAfterLost(part faulty.Part, finds func(by *client, key d
 	b.findsFree(tr.mutex(), "after one release")
 }
 
+// A request that waits behind its own copy would never be served.
 func waitAskedAgain(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -92,6 +98,7 @@ func waitAskedAgain(tr *trial) {
 	a.findsFree(tr.mutex(), "in the end")
 }
 
+// The repetition must not end the hold that another has got meanwhile.
 func releaseAfterLostReply(tr *trial) {
 	a, b, c := tr.behind(faulty.Rule{Op: faulty.Release, Count: 1, Drop: faulty.Reply}), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -102,6 +109,7 @@ func releaseAfterLostReply(tr *trial) {
 	next.release()
 }
 
+// The caller must learn that the first one ended it.
 func secondReleaseSaysLost(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -110,18 +118,20 @@ func secondReleaseSaysLost(tr *trial) {
 	b.findsFree(tr.mutex(), "after two releases")
 }
 
+// The network delivers a copy after the release: the ID is used up by then.
 func lateCopyOfAcquire(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Copy: settle}), tr.client()
 	r := a.ask(tr.mutex())
 	a.take(r).release()
 	tr.pass(2 * settle)
 	b.findsFree(tr.mutex(), "after a late copy of the acquire")
-	// A copy that the caller sends is told so as well.
+	// A copy that the caller itself sends is refused in the same way.
 	_, err := a.acquire(copyOf(r))
 	tr.mustMatch(err, driver.ErrLost, "an acquire whose hold was released")
 	b.findsFree(tr.mutex(), "after the acquire was asked again")
 }
 
+// The copy must end nothing, although the same client may have the lock again.
 func lateCopyOfRelease(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Release, Copy: settle}), tr.client()
 	a.take(a.ask(tr.mutex())).release()
@@ -131,6 +141,7 @@ func lateCopyOfRelease(tr *trial) {
 	next.release()
 }
 
+// Both halves must have happened once: the old hold is over, and the new one is the answer to every copy.
 func requeueAfterLostReply(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Requeue, Count: 1, Drop: faulty.Reply}), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -148,6 +159,7 @@ func requeueAfterLostReply(tr *trial) {
 	b.findsFree(tr.mutex(), "after one release")
 }
 
+// The copy comes when the second hold is over too.
 func lateCopyOfRequeue(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Requeue, Copy: settle}), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -158,6 +170,7 @@ func lateCopyOfRequeue(tr *trial) {
 	b.findsFree(tr.mutex(), "after a late copy of the requeue")
 }
 
+// Copies must not add up: the second one would keep permits that nobody gives back.
 func permitsAskedTwice(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.permits(3, 2))

@@ -9,6 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of inspection: operators see who holds and who waits, and refusals name the holder. looking.go is about
+// one lock.
+
 func inspection() []behaviour {
 	holders, waiters := needing(driver.Holders), needing(driver.Waiters)
 	return append([]behaviour{
@@ -91,10 +94,11 @@ func (c *client) showsHolders(key driver.Key, n int) []driver.Holder {
 	return info.Holders
 }
 
-// wholeLabel is as long as a label may be that every engine tells whole: with a trace at its end, as
-// packages for traces write it.
+// wholeLabel is as long as a label may be that every engine shows whole, with a trace at its end, as packages for
+// traces write it.
 var wholeLabel = strings.Repeat("n", 187) + " traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
+// Everything that operators see of a holder is compared with the request and the grant.
 func heldLockIsListed(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
@@ -116,6 +120,7 @@ func heldLockIsListed(tr *trial) {
 	h.release()
 }
 
+// A HeldError is what a caller sees of the lock.
 func refusalNamesTheHolder(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -130,6 +135,7 @@ func refusalNamesTheHolder(tr *trial) {
 	h.release()
 }
 
+// Engines without an order may list them in any.
 func waitersAreListed(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -162,6 +168,7 @@ func waitersAreListed(tr *trial) {
 	tr.serveAll("after the release", first, second)
 }
 
+// A free lock costs nothing and shows nothing.
 func freeLockIsNotListed(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -172,6 +179,7 @@ func freeLockIsNotListed(tr *trial) {
 	}
 }
 
+// The names contain what a store may take for a pattern or a path.
 func prefixIsObeyed(tr *trial) {
 	a, b := tr.client(), tr.client()
 	other := a.take(a.ask(driver.Key{Kind: driver.KindMutex, Name: "other-" + tr.name}))
@@ -196,6 +204,7 @@ func prefixIsObeyed(tr *trial) {
 	other.release()
 }
 
+// The caller's loop ends after the first lock; nothing may be left running.
 func listingCanBeLeftEarly(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two := a.take(a.ask(tr.another("-1"))), a.take(a.ask(tr.another("-2")))
@@ -230,6 +239,7 @@ func ownerInsideTwiceIsListed(tr *trial) {
 	}
 }
 
+// After a local pass only a renewal can tell the engine who holds the lock.
 func renewalRefreshesWhatIsShown(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -265,7 +275,7 @@ func namedOwnersAreMarked(tr *trial) {
 	}
 }
 
-// rests fails unless the mutex is listed with one holder, which rests or does not.
+// rests fails unless the mutex is listed with one holder, which is resting or is not.
 func (c *client) rests(want bool, when string) {
 	c.tr.Helper()
 	if h := c.showsHolders(c.tr.mutex(), 1)[0]; h.Resting != want {
@@ -273,6 +283,7 @@ func (c *client) rests(want bool, when string) {
 	}
 }
 
+// The hold is over, and only keeps others out.
 func keptHoldIsListedAsResting(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

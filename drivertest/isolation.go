@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of isolation: locks do not touch each other, whatever their names and kinds.
+
 func isolation() []behaviour {
 	return []behaviour{
 		{sentence: "names are compared byte by byte", run: namesAreComparedByteByByte},
@@ -20,6 +22,8 @@ func isolation() []behaviour {
 	}
 }
 
+// The names are pairs that some store takes for one: by folding case, composing Unicode, trimming space, cleaning a
+// path, or expanding a pattern.
 func namesAreComparedByteByByte(tr *trial) {
 	a, b := tr.client(), tr.client()
 	var holds []*hold
@@ -42,6 +46,7 @@ func namesAreComparedByteByByte(tr *trial) {
 	}
 }
 
+// The names differ in the last of 512 bytes, where a store with shorter names would cut.
 func longNamesDiffer(tr *trial) {
 	a, b := tr.client(), tr.client()
 	long := strings.Repeat("n", 511-len(tr.name))
@@ -52,6 +57,7 @@ func longNamesDiffer(tr *trial) {
 	second.release()
 }
 
+// Each kind is a name space: a mutex and a semaphore of one name are two locks.
 func kindsDoNotMeet(tr *trial) {
 	a, b := tr.client(), tr.client()
 	var holds []*hold
@@ -77,6 +83,7 @@ func kindsDoNotMeet(tr *trial) {
 	}
 }
 
+// One client holds both locks, so a release that frees whatever the client has would free the other one.
 func releaseLeavesOthersHeld(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two := a.take(a.ask(tr.another("-1"))), a.take(a.ask(tr.another("-2")))
@@ -86,6 +93,7 @@ func releaseLeavesOthersHeld(tr *trial) {
 	two.release()
 }
 
+// An ID names a hold only together with its lock.
 func idMeansNothingElsewhere(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two := a.take(a.ask(tr.another("-1"))), b.take(b.ask(tr.another("-2")))
@@ -96,6 +104,7 @@ func idMeansNothingElsewhere(tr *trial) {
 	two.release()
 }
 
+// The waiter stands at a lock of the same client as the one that is released.
 func waiterIsNotServedByAnotherLock(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two := a.take(a.ask(tr.another("-1"))), a.take(a.ask(tr.another("-2")))

@@ -10,6 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of latching: a latch counts each call once, however often it is repeated, and comes to zero once a round.
+
 func latching() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, about: driver.Ability(driver.KindLatch), wants: latches}
@@ -38,6 +40,7 @@ type latch struct {
 	key driver.Key
 }
 
+// latch returns the behaviour's latch for c.
 func (c *client) latch() latch {
 	c.tr.Helper()
 	if _, can := c.d.(driver.Latcher); !can {
@@ -47,10 +50,12 @@ func (c *client) latch() latch {
 	return latch{c, c.tr.key(driver.KindLatch)}
 }
 
+// call returns a change with an ID of its own.
 func (l latch) call(n int64) *driver.LatchCall {
 	return &driver.LatchCall{Key: l.key, ID: freshName(), Count: n, Horizon: longLease}
 }
 
+// set fails unless setting the latch says want.
 func (l latch) set(c *driver.LatchCall, want bool, when string) {
 	l.tr.Helper()
 	says(l, want, when+": a set", func(ctx context.Context, d driver.Latcher) (bool, error) {
@@ -58,6 +63,7 @@ func (l latch) set(c *driver.LatchCall, want bool, when string) {
 	})
 }
 
+// down fails unless counting down leaves want.
 func (l latch) down(c *driver.LatchCall, want int64, when string) {
 	l.tr.Helper()
 	says(l, want, when+": a count-down", func(ctx context.Context, d driver.Latcher) (int64, error) {
@@ -65,6 +71,7 @@ func (l latch) down(c *driver.LatchCall, want int64, when string) {
 	})
 }
 
+// counts fails unless the count is want.
 func (l latch) counts(want int64, when string) {
 	l.tr.Helper()
 	says(l, want, when+": the count", func(ctx context.Context, d driver.Latcher) (int64, error) {
@@ -72,7 +79,7 @@ func (l latch) counts(want int64, when string) {
 	})
 }
 
-// says makes a call and fails unless it says what is wanted.
+// says makes a call and fails unless its answer is want.
 func says[T comparable](l latch, want T, what string, call func(ctx context.Context, d driver.Latcher) (T, error)) {
 	l.tr.Helper()
 	ctx, cancel := l.tr.bound()
@@ -84,6 +91,7 @@ func says[T comparable](l latch, want T, what string, call func(ctx context.Cont
 	}
 }
 
+// Below zero it must not go.
 func latchCountsDown(tr *trial) {
 	a, b := tr.client().latch(), tr.client().latch()
 	a.set(a.call(3), true, "at first")
@@ -96,6 +104,7 @@ func latchCountsDown(tr *trial) {
 	b.counts(0, "at zero")
 }
 
+// Of two sets in one round the second is refused and changes nothing.
 func latchIsSetOnceARound(tr *trial) {
 	a, b := tr.client().latch(), tr.client().latch()
 	for round := range int64(3) {
@@ -108,6 +117,7 @@ func latchIsSetOnceARound(tr *trial) {
 	}
 }
 
+// A latch that was never set, and one that was forgotten at zero, are the same to a caller.
 func latchThatNobodyHasSet(tr *trial) {
 	a := tr.client().latch()
 	a.counts(0, "before it was set")
@@ -117,7 +127,7 @@ func latchThatNobodyHasSet(tr *trial) {
 	a.counts(1, "after it was set")
 }
 
-// together calls f for n clients at once and returns what they say.
+// together calls f for n clients at once and returns their answers.
 func together[T any](tr *trial, n int, f func(l latch) (T, error)) []T {
 	tr.Helper()
 	said, errs := make([]T, n), make([]error, n)
@@ -131,6 +141,7 @@ func together[T any](tr *trial, n int, f func(l latch) (T, error)) []T {
 	return said
 }
 
+// One of them has set it, and the others must know that they have not.
 func manySetALatch(tr *trial) {
 	sets := 0
 	for _, set := range together(tr, 8, func(l latch) (bool, error) {
@@ -148,6 +159,7 @@ func manySetALatch(tr *trial) {
 	tr.client().latch().counts(5, "after all have set it")
 }
 
+// Each count-down must have an answer of its own, or one of them was lost.
 func manyCountDown(tr *trial) {
 	a := tr.client().latch()
 	a.set(a.call(9), true, "at first")
@@ -167,6 +179,7 @@ func manyCountDown(tr *trial) {
 	a.counts(1, "after 8 of 9 count-downs")
 }
 
+// Every kind of call is repeated, also after the count has come to zero.
 func repeatedLatchCalls(tr *trial) {
 	a, b := tr.client().latch(), tr.client().latch()
 	set, refused, first, last := a.call(2), b.call(2), a.call(0), b.call(0)
@@ -186,6 +199,7 @@ func repeatedLatchCalls(tr *trial) {
 	b.counts(0, "in the end")
 }
 
+// A late copy of an earlier round must not count in the next one.
 func countDownOfAnEarlierRound(tr *trial) {
 	a, b := tr.client().latch(), tr.client().latch()
 	set, down, idle := a.call(1), b.call(0), b.call(0)
@@ -199,6 +213,7 @@ func countDownOfAnEarlierRound(tr *trial) {
 	a.counts(5, "after what came late")
 }
 
+// A latch is not a hold: it does not go with the client that has set it.
 func latchOutlivesItsSetter(tr *trial) {
 	setter := tr.h.Open(tr.Context(), tr.t)
 	l := tr.over(setter, "the setter").latch()
@@ -210,6 +225,7 @@ func latchOutlivesItsSetter(tr *trial) {
 	b.down(b.call(0), 1, "after its setter is gone")
 }
 
+// Neither another latch, nor an ID that was used on another latch, nor a lock of the same name counts.
 func latchesDoNotTouchEachOther(tr *trial) {
 	c := tr.client()
 	a, b := c.latch(), c.latch()
@@ -225,6 +241,7 @@ func latchesDoNotTouchEachOther(tr *trial) {
 	c.findsFree(tr.mutex(), "while a latch of its name counts")
 }
 
+// The outcome is open, and the repetition must count once.
 func latchCallWithEndedContext(tr *trial) {
 	a, b := tr.client().latch(), tr.client().latch()
 	a.set(a.call(3), true, "at first")
@@ -240,6 +257,7 @@ func latchCallWithEndedContext(tr *trial) {
 	b.counts(2, "after that")
 }
 
+// Only zero must be told, once for each round.
 func watchTellsOfZero(tr *trial) {
 	a, b := tr.client().latch(), tr.client()
 	for round := range 3 {

@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after everything was closed, on a machine that
-// may stand still meanwhile.
+// Goroutines that a driver leaves behind count as failures, so they are compared before and after each behaviour.
+
+// leakPatience is how long goroutines may take to end after everything was closed, on a machine that may stand still
+// meanwhile.
 const leakPatience = 15 * time.Second
 
-// checkLeaks fails tb at its end if goroutines run that did not run now. Those whose stack has one of keeps are let be.
+// checkLeaks fails tb at its end if goroutines run that did not run at the call. Goroutines whose stack contains one of
+// keeps do not count.
 func checkLeaks(tb tester, keeps []string) {
 	before := goroutines()
 	tb.Cleanup(func() {
@@ -37,6 +40,7 @@ func started(before map[string]string, keeps []string) []string {
 	return left
 }
 
+// kept reports whether stack contains one of keeps.
 func kept(stack string, keeps []string) bool {
 	for _, k := range keeps {
 		if strings.Contains(stack, k) {

@@ -53,6 +53,8 @@ func (c *client) seesNobody(key driver.Key, when string) {
 	}
 }
 
+// The two may read different parts of the store. Both are asked again until they agree, because something may change in
+// between.
 func lookTellsWhatTheListingTells(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -75,6 +77,7 @@ func lookTellsWhatTheListingTells(tr *trial) {
 	b.seesNobody(tr.mutex(), "in the end")
 }
 
+// A lock that nobody uses is no error.
 func lookAtAFreeLock(tr *trial) {
 	a, b := tr.client(), tr.client()
 	b.seesNobody(tr.mutex(), "before anybody has used the lock")
@@ -83,6 +86,7 @@ func lookAtAFreeLock(tr *trial) {
 	b.seesNobody(tr.mutex(), "after the release")
 }
 
+// The other names begin alike, as they would for an engine that looks by prefix.
 func lookIsAboutOneLock(tr *trial) {
 	a, b := tr.client(), tr.client()
 	longer, short := tr.another("-longer"), tr.mutex()

@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of order: waiters are told, served, and in turn.
+
 func order() []behaviour {
 	inOrder := needing(driver.Order)
 	return []behaviour{
@@ -19,6 +21,8 @@ func order() []behaviour {
 	}
 }
 
+// Waiting is how a wait that its context ends knows "held by another" from "no answer". So it must be called for a held
+// lock, and only for one.
 func waiterIsTold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -30,7 +34,7 @@ func waiterIsTold(tr *trial) {
 	h.release()
 	w.granted("after the release").release()
 
-	// Whom nobody is in the way of does not wait.
+	// A request that finds nobody in the way does not wait.
 	free := b.start(b.ask(tr.another("-free")))
 	free.granted("of a free lock").release()
 	select {
@@ -52,6 +56,7 @@ func (tr *trial) fourWait() (h *hold, waits []*wait) {
 	return h, waits
 }
 
+// The waiters release as they are served, so that one lost wake-up leaves the rest asleep.
 func everyWaiterIsServed(tr *trial) {
 	h, waits := tr.fourWait()
 	h.release()
@@ -70,6 +75,7 @@ func everyWaiterIsServed(tr *trial) {
 	all.Wait()
 }
 
+// One waiter after the other is let in, and the order is noted.
 func waitersAreServedInOrder(tr *trial) {
 	h, waits := tr.fourWait()
 	var got []int
@@ -91,8 +97,8 @@ func waitersAreServedInOrder(tr *trial) {
 	}
 }
 
-// seesWaiting returns when the engine lists n or more who wait for the mutex, if it can list them. Some say that a wait
-// begins just before it does, and on a busy machine that is well before.
+// seesWaiting returns when the engine lists n or more waiters for the mutex, if it can list them. Some engines say that
+// a wait begins just before it does, and on a busy machine that is well before.
 func (c *client) seesWaiting(n int) {
 	tr := c.tr
 	tr.Helper()
@@ -107,7 +113,8 @@ func (c *client) seesWaiting(n int) {
 	})
 }
 
-// tryNeverOvertakes hands the lock along a queue while a client without a place in it tries all the time.
+// The lock is handed along a queue while a client without a place in it tries all the time. A try could get in at each
+// moment between a release and the next grant.
 func tryNeverOvertakes(tr *trial) {
 	a, b, hasty := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

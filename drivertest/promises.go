@@ -1,5 +1,8 @@
 package drivertest
 
+// The list of promises: what each means, where the contract says so, and its behaviours. suite.go decides which of them
+// are run on an engine.
+
 // Promise is one of the things that an engine keeps.
 type Promise string
 
@@ -32,15 +35,16 @@ const (
 	Adopting     Promise = "adopting"
 )
 
-// promised is a promise and what it consists of.
+// promised is a promise and the behaviours that it consists of.
 type promised struct {
 	promise    Promise
 	means      string // one clause
-	contract   string // where package driver says so
+	contract   string // where package driver states it
 	behaviours []behaviour
 }
 
-// promises are all of them, in the order of the tables. docs/writing-an-engine.md says the same, and a test compares.
+// promises returns all of them, in the order of the tables. docs/writing-an-engine.md has the same list, and a test
+// compares.
 func promises() []promised {
 	return []promised{
 		{Exclusion, "a lock has one holder", "Driver.Acquire", exclusion()},

@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of recalls: a holder is told that another wants its lock, and one that keeps a lock without an owner
+// gives way. retaining.go has the part about renewals.
+
 func recalling() []behaviour {
 	told := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, needs: needing(driver.Recalls)}
@@ -64,7 +67,7 @@ func (l *listener) isTold(before int64, when string) {
 	})
 }
 
-// isToldNothing fails if the holder is or was told within a moment.
+// isToldNothing fails if the holder was told, or is told within settle.
 func (l *listener) isToldNothing(when string) {
 	l.tr.Helper()
 	l.tr.pass(settle)
@@ -73,7 +76,7 @@ func (l *listener) isToldNothing(when string) {
 	}
 }
 
-// refusedBy returns what a try of key is refused with.
+// refusedBy returns the error with which a try of key is refused.
 func (c *client) refusedBy(key driver.Key, when string) *driver.HeldError {
 	c.tr.Helper()
 	h, err := c.try(key)
@@ -88,8 +91,10 @@ func (c *client) refusedBy(key driver.Key, when string) *driver.HeldError {
 	return held
 }
 
+// The waiter is told as well that the holder may give way.
 func toldOfAWait(tr *trial) { tr.isToldOfAWait(driver.KindMutex) }
 
+// isToldOfAWait is toldOfAWait for a lock of that kind.
 func (tr *trial) isToldOfAWait(kind driver.Kind) {
 	tr.Helper()
 	a, b := tr.client(), tr.client()
@@ -105,7 +110,7 @@ func (tr *trial) isToldOfAWait(kind driver.Kind) {
 	w.granted("after the release").release()
 }
 
-// writerIsTold is about those who share what they wait for, which engines may keep elsewhere.
+// writerIsTold is about waits for a shared mode, which engines may store elsewhere.
 func writerIsTold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, l := a.retaining(tr.key(driver.KindRWMutex))
@@ -116,6 +121,7 @@ func writerIsTold(tr *trial) {
 	w.granted("after the release").release()
 }
 
+// A try queues nothing, so the message must come with its refusal.
 func toldOfATry(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, l := a.retaining(tr.mutex())
@@ -128,7 +134,8 @@ func toldOfATry(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
-// refusalByAPlainHold is what a try goes by that waits for a lock to come back: it would wait in vain.
+// refusalByAPlainHold is about what a try goes by that waits for a lock to come back: without retention it would wait
+// in vain.
 func refusalByAPlainHold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.listening(tr.mutex())
@@ -144,7 +151,7 @@ func refusalByAPlainHold(tr *trial) {
 	w.granted("after the release").release()
 }
 
-// toldAfterAWait is about engines that let in who waits in another way than who finds the lock free.
+// toldAfterAWait is about engines that grant to a waiter in another way than to a request that finds the lock free.
 func toldAfterAWait(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))
@@ -173,6 +180,7 @@ func notToldAfterTheRelease(tr *trial) {
 	w.granted("after the release").release()
 }
 
+// A step that asks for several locks is refused because of one, whose holder must be told.
 func toldOfSeveral(tr *trial) {
 	a, b := tr.client(), tr.client()
 	keys := tr.several()
@@ -184,6 +192,7 @@ func toldOfSeveral(tr *trial) {
 	h.release()
 }
 
+// The hold that a requeue was granted has a Wanted of its own.
 func toldAfterARequeue(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))

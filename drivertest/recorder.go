@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// tester is the part of *testing.T that the promises are written against, so that a driver which must fail can be
-// examined without failing the test that examines it.
+// A stand-in for *testing.T, so that a driver which must fail can be examined.
+
+// tester is the part of *testing.T that the behaviours use.
 type tester interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -41,6 +42,7 @@ func recordFailures(f func(tester)) string {
 	return strings.Join(r.failures, "\n")
 }
 
+// inGoroutine runs f in a goroutine and waits for it.
 func inGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() { // ends with f, and is waited for
@@ -50,6 +52,7 @@ func inGoroutine(f func()) {
 	<-done
 }
 
+// pop removes and returns the cleanup that was registered last, or nil.
 func (r *recorder) pop() func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

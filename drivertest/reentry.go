@@ -2,6 +2,8 @@ package drivertest
 
 import "github.com/interlock-go/interlock/driver"
 
+// The promise of re-entry: a named owner gets in again, and nobody else does.
+
 func reentry() []behaviour {
 	named := needing(driver.NamedOwners)
 	return []behaviour{
@@ -34,6 +36,8 @@ func reentry() []behaviour {
 	}
 }
 
+// The owner string is the holder's own. If that were enough, a delayed request of an earlier owner would get in beside
+// the present one (docs/adr/0009).
 func anonymousOwnerNeverReenters(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -45,6 +49,7 @@ func anonymousOwnerNeverReenters(tr *trial) {
 	h.release()
 }
 
+// Re-entry is one acquisition to a fence, so token and nonce are those that the lock has.
 func namedOwnerReenters(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.asOwner("order-7", tr.mutex()))
@@ -58,6 +63,7 @@ func namedOwnerReenters(tr *trial) {
 	second.release()
 }
 
+// Named and anonymous owners are two name spaces.
 func namedAndUnnamedAreStrangers(tr *trial) {
 	a, b := tr.client(), tr.client()
 	unnamed := func(c *client) *driver.Request {
@@ -73,6 +79,7 @@ func namedAndUnnamedAreStrangers(tr *trial) {
 	h.release()
 }
 
+// The holds end in several orders, and the lock is free after the last of them only.
 func lastHoldFrees(tr *trial) {
 	a, b := tr.client(), tr.client()
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -90,6 +97,7 @@ func lastHoldFrees(tr *trial) {
 	}
 }
 
+// A waiter that stands in front must not be in the way: it waits for the owner that re-enters.
 func reentryBypassesTheQueue(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.asOwner("order-7", tr.mutex()))
@@ -102,6 +110,7 @@ func reentryBypassesTheQueue(tr *trial) {
 	w.granted("after the last release").release()
 }
 
+// Otherwise the owner's second request would wait for its own first one.
 func grantAdmitsTheOwnersWaiters(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -117,6 +126,7 @@ func grantAdmitsTheOwnersWaiters(tr *trial) {
 	stranger.granted("after the last release").release()
 }
 
+// A second hold must not lengthen the first: each crashed holder would keep the lock for its neighbour's lease.
 func holdsHaveLeasesOfTheirOwn(tr *trial) {
 	a, b := tr.client(), tr.client()
 	brief := a.asOwner("order-7", tr.mutex())
@@ -131,6 +141,7 @@ func holdsHaveLeasesOfTheirOwn(tr *trial) {
 	b.findsFree(tr.mutex(), "after the last release")
 }
 
+// Taking it as anonymous would make an owner wait for itself, in silence.
 func namedRequestIsRefused(tr *trial) {
 	a := tr.client()
 	_, err := a.acquire(a.asOwner("order-7", tr.mutex()))

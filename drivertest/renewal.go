@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of renewal: a hold lasts for as long as its client keeps it.
+
 func renewal() []behaviour {
 	leases := on(driver.Leases)
 	return []behaviour{
@@ -33,6 +35,7 @@ func renewedHoldOutlivesItsLease(tr *trial) {
 	tr.Fatalf("this machine stands still for longer than %v again and again: choose a longer Harness.Lease", tr.h.Lease)
 }
 
+// outlivesItsLease is one attempt. It returns false if the machine stood still, so that the hold ended rightly.
 func outlivesItsLease(tr *trial) (seen bool) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -59,6 +62,7 @@ func outlivesItsLease(tr *trial) (seen bool) {
 	return true
 }
 
+// The renewal asks for a longer lease than the acquisition: an engine that keeps the first one ends the hold too early.
 func renewalLastsForItsLease(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
@@ -73,6 +77,7 @@ func renewalLastsForItsLease(tr *trial) {
 	h.release()
 }
 
+// An answer may be overtaken by a later one, so a shorter lease must not end a longer one.
 func renewalNeverShortens(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -82,6 +87,8 @@ func renewalNeverShortens(tr *trial) {
 	h.release()
 }
 
+// A batch with living, ended and unknown holds: each must be answered once, and by its own outcome. An empty batch
+// answers nothing.
 func batchAnswersForEachHold(tr *trial) {
 	a := tr.client()
 	one, two := a.take(a.ask(tr.another("-1"))), a.take(a.ask(tr.another("-2")))
@@ -120,6 +127,8 @@ func batchAnswersForEachHold(tr *trial) {
 	two.release()
 }
 
+// Engines without leases: nothing is renewed, and the hold stays for as long as the client lives. Its session must be
+// confirmed meanwhile, or the portable layer would take the hold for lost.
 func livingClientKeepsItsHold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

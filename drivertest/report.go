@@ -11,6 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// What a run has found, for docs/evidence/engines.md: results, and the verdicts that are derived from them.
+
 // Status is what became of a behaviour or a promise.
 type Status string
 
@@ -24,7 +26,7 @@ const (
 	Failed        Status = "failed"         // broken
 )
 
-// Report is what a run found out about one engine.
+// Report is what a run has found out about one engine.
 type Report struct {
 	Engine      string        `json:"engine"`      // as in its Traits
 	Lifetime    string        `json:"lifetime"`    // what ends the holds of a client that has vanished
@@ -55,6 +57,7 @@ type Result struct {
 	Reason    string  `json:"reason,omitempty"` // why it is not kept
 }
 
+// newReport returns a report without results.
 func newReport(tr driver.Traits, kinds []driver.Kind) *Report {
 	r := &Report{Engine: tr.Engine, Lifetime: tr.Lifetime.String(), Kinds: []string{}, Unsupported: []Unsupported{}}
 	for _, k := range kinds {
@@ -85,6 +88,8 @@ func (r *Report) summarize() {
 	}
 }
 
+// verdict is one promise's: a failure counts before everything else, and a declared lack makes a kept promise kept in
+// part.
 func (r *Report) verdict(p Promise) Verdict {
 	found := make(map[Status]int)
 	var lacking, absent []string
@@ -136,7 +141,7 @@ func (r *Report) write(t *testing.T) {
 	}
 }
 
-// fileName makes the engine's name fit for a file.
+// fileName returns the file for an engine's report, with its name made fit for one.
 func fileName(engine string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '/' || c == '\\' || c == ' ' {

@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of requeueing: a hold is released and asked for again in one step, so that nobody loses the place behind
+// those who wait.
+
 func requeueing() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, wants: requeues}
@@ -28,7 +31,7 @@ func requeueing() []behaviour {
 	}
 }
 
-// requeue gives h back and asks for r in one step, and gives up after the harness's patience.
+// requeue releases h and asks for r in one step, and gives up after the harness's patience.
 func (h *hold) requeue(r *driver.Request) (*hold, error) {
 	ctx, cancel := h.c.tr.bound()
 	defer cancel()
@@ -39,6 +42,7 @@ func (h *hold) requeue(r *driver.Request) (*hold, error) {
 	return &hold{c: h.c, r: r, g: g, back: time.Now()}, nil
 }
 
+// requeueIn is requeue with a context of its own.
 func (h *hold) requeueIn(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return h.c.d.(driver.Requeuer).Requeue(ctx, h.give(), r)
 }
@@ -48,7 +52,7 @@ func (h *hold) startRequeue(r *driver.Request) *wait {
 	return h.c.startBy(h.c.tr.Context(), r, h.requeueIn)
 }
 
-// give is what gives h back.
+// give returns the release of h.
 func (h *hold) give() *driver.Release {
 	return &driver.Release{Key: h.r.Key, ID: h.r.ID, Horizon: longLease}
 }
@@ -63,7 +67,7 @@ func (h *hold) mustRequeue(r *driver.Request, when string) *hold {
 	return next
 }
 
-// settle ends both parts of a requeue whose outcome is unknown, as the core does.
+// settle ends both parts of a requeue whose outcome is unknown, as the portable layer does.
 func (h *hold) settle(r *driver.Request) {
 	h.c.tr.Helper()
 	if err := h.c.end(h.r.Key, h.r.ID); err != nil && !errors.Is(err, driver.ErrLost) {
@@ -72,6 +76,7 @@ func (h *hold) settle(r *driver.Request) {
 	h.c.undo(r)
 }
 
+// The release half must wake the waiter, and the acquire half must not get in before it.
 func requeueLetsInWhoWaits(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -85,7 +90,7 @@ func requeueLetsInWhoWaits(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
-// requeueGoesBehindEverybody does not care in which order the others are served, which is another promise.
+// requeueGoesBehindEverybody does not look at the order in which the others are served, which is another promise.
 func requeueGoesBehindEverybody(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -96,6 +101,7 @@ func requeueGoesBehindEverybody(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The lock must not be free in between: another client would see it.
 func requeueWithNobodyWaiting(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -107,6 +113,7 @@ func requeueWithNobodyWaiting(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
+// The old ID is over as after any release, also while the new request waits.
 func requeueEndsTheOldHold(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -127,8 +134,8 @@ func requeueEndsTheOldHold(tr *trial) {
 	third.release()
 }
 
-// isOver is isGone while h's client has another hold of the lock. The late release comes from somebody else, so that it
-// is about the ID and nothing more.
+// isOver is isGone while h's client has another hold of the lock. The late release comes from another client, so that
+// it is about the ID and nothing else.
 func (h *hold) isOver(when string, by *client) {
 	tr := h.c.tr
 	tr.Helper()
@@ -142,10 +149,11 @@ func (h *hold) isOver(when string, by *client) {
 // twist makes a requeue one that an engine may not support.
 type twist struct {
 	name  string
-	never bool // no engine does
+	never bool // no engine supports it
 	turn  func(give *driver.Release, r *driver.Request)
 }
 
+// twists returns the requests that may be refused.
 func twists() []twist {
 	return []twist{
 		{"a try, which never queues", true, func(_ *driver.Release, r *driver.Request) { r.Try = true }},
@@ -158,6 +166,7 @@ func twists() []twist {
 	}
 }
 
+// A refusal must come before the release: otherwise the hold is gone and nothing was asked for.
 func unsupportedRequeueChangesNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	for i, t := range twists() {
@@ -169,7 +178,7 @@ func unsupportedRequeueChangesNothing(tr *trial) {
 		cancel()
 		switch {
 		case err == nil && !t.never:
-			a.undo(r) // it is supported
+			a.undo(r) // it is supported, so what it was granted goes back
 			continue
 		case !errors.Is(err, driver.ErrUnsupported) || !driver.IsDefinite(err):
 			tr.Fatalf("a requeue with %s says %q, want a definite ErrUnsupported", t.name, text(err))
@@ -183,6 +192,7 @@ func unsupportedRequeueChangesNothing(tr *trial) {
 	}
 }
 
+// Whoever had lost the hold must not get another one by the same step.
 func requeueOfAnEndedHold(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -200,6 +210,7 @@ func requeueOfAnEndedHold(tr *trial) {
 	c.findsFree(tr.mutex(), "after the successor")
 }
 
+// The release half has happened by then: the cancel must not bring the old hold back.
 func cancelledRequeue(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -219,6 +230,7 @@ func cancelledRequeue(tr *trial) {
 	c.findsFree(tr.mutex(), "in the end")
 }
 
+// The outcome of both halves is open, and settling both must free the lock.
 func requeueWithEndedContext(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
@@ -238,6 +250,7 @@ func requeueWithEndedContext(tr *trial) {
 	b.findsFree(tr.mutex(), "in the end")
 }
 
+// The cancel comes at any moment of the step, between the halves included.
 func cancelRacesWithRequeue(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	random := tr.random()

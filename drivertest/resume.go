@@ -2,6 +2,9 @@ package drivertest
 
 import "github.com/interlock-go/interlock/driver"
 
+// The promise of resuming: a wait can be left and taken up again at the same place (Traits.Resumes). The portable layer
+// leaves one whenever the caller in whose goroutine it runs gives up.
+
 func resuming() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, wants: resumes}
@@ -19,7 +22,7 @@ func resuming() []behaviour {
 	}
 }
 
-// leave queues r, ends its context, and returns when the acquire has.
+// leave queues r, ends its context, and returns when the acquire has returned.
 func (c *client) leave(r *driver.Request) {
 	c.tr.Helper()
 	c.queue(copyOf(r)).stop()
@@ -33,9 +36,11 @@ func leftBehind(a, b *client) (h *hold, r *driver.Request) {
 	return h, r
 }
 
-// resume takes up a wait that was left. It need not be told again who is in the way, so nothing says when it waits.
+// resume takes up a wait that was left. The engine need not say again who is in the way, so nothing tells when it
+// waits.
 func (c *client) resume(r *driver.Request) *wait { return c.start(copyOf(r)) }
 
+// Another waiter comes while nobody acquires. An engine that queues anew would serve it first.
 func resumedWaitIsInItsPlace(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h, r := leftBehind(a, b)
@@ -66,6 +71,7 @@ func leftWaitKeepsItsPlace(tr *trial) {
 	c.findsFree(tr.mutex(), "in the end")
 }
 
+// The grant comes while nobody acquires, and must still be there for the next acquire.
 func grantWaitsForTheAcquire(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h, r := leftBehind(a, b)
@@ -75,7 +81,8 @@ func grantWaitsForTheAcquire(tr *trial) {
 	a.findsFree(tr.mutex(), "in the end")
 }
 
-// cancelRacesWithResume is what happens to those who stand behind one whose time is over at the moment of the release.
+// cancelRacesWithResume is what happens to those who stand behind a waiter whose time is over at the moment of the
+// release.
 func cancelRacesWithResume(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	random, granted := tr.random(), 0
@@ -98,6 +105,7 @@ func cancelRacesWithResume(tr *trial) {
 	tr.Logf("%d of %d waits were granted before their cancel", granted, rounds)
 }
 
+// An undo must find the place although the wait was left and resumed.
 func resumedWaitIsUndone(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h, r := leftBehind(a, b)
@@ -111,6 +119,7 @@ func resumedWaitIsUndone(tr *trial) {
 	a.findsFree(tr.mutex(), "in the end")
 }
 
+// A grant that nobody has heard of keeps the lock until it is undone.
 func unheardGrantIsUndone(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h, r := leftBehind(a, b)

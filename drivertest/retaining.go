@@ -7,8 +7,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have
-// told, and those that say that nobody holds the lock any more.
+// The part of recalls that is about renewals. Their answers repeat what a message may not have told, and a renewal says
+// that nobody holds the lock any more (docs/adr/0045).
+
+// retaining is the part of recalling that is about renewals. Some of their answers tell what a message may not have
+// told; others say that nobody holds the lock any more.
 func retaining() []behaviour {
 	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		return behaviour{
@@ -42,7 +45,7 @@ func retaining() []behaviour {
 	}
 }
 
-// passing is retaining by a client in which the lock passes on. It needs tokens for that.
+// passing is retaining by a client inside which the lock passes on. It needs tokens for that.
 func (c *client) passing() (*driver.Request, *listener) {
 	r, e := c.retaining(c.tr.mutex())
 	r.Tokens = 4
@@ -59,7 +62,7 @@ func (h *hold) passes(n int) bool {
 	return false
 }
 
-// renew asks for more time for what is held after so many passes.
+// renew asks for more time for a hold that has passed on that often.
 func (h *hold) renew(pass int, lease time.Duration) error {
 	h.c.tr.Helper()
 	return h.c.renewAs(driver.Renewal{
@@ -67,7 +70,7 @@ func (h *hold) renew(pass int, lease time.Duration) error {
 	})
 }
 
-// retain says that nobody holds the lock any more after so many passes, and for how long it is to last.
+// retain says that nobody holds the lock any more after so many passes, and how long it is to last.
 func (h *hold) retain(pass int, lease time.Duration) (sent time.Time) {
 	h.c.tr.Helper()
 	sent = time.Now()
@@ -97,7 +100,7 @@ func answerTellsAgain(tr *trial) {
 	h := a.take(r)
 	w := b.queue(b.ask(tr.mutex()))
 	l.isTold(0, "while another waits")
-	tr.pass(settle) // what is told twice is told by now
+	tr.pass(settle) // what is told twice has been told by now
 	before := l.told.Load()
 	tr.must(h.renew(0, longLease), "renewal while another waits")
 	l.isTold(before, "after a renewal while another waits")
@@ -108,7 +111,7 @@ func answerTellsAgain(tr *trial) {
 	w.granted("after the release").release()
 }
 
-// answerTellsOfThoseBehind is about waits that began when the holder was none yet.
+// answerTellsOfThoseBehind is about waits that began when this holder did not hold yet.
 func answerTellsOfThoseBehind(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.ask(tr.mutex()))
@@ -124,6 +127,7 @@ func answerTellsOfThoseBehind(tr *trial) {
 	behind.granted("after the second release").release()
 }
 
+// Holds taken in one step are told each for itself.
 func answerTellsOfOneOfSeveral(tr *trial) {
 	a, b := tr.client(), tr.client()
 	var rs []*driver.Request
@@ -149,6 +153,7 @@ func answerTellsOfOneOfSeveral(tr *trial) {
 	w.granted("after the release").release()
 }
 
+// A client that dies while it retains must not keep others out for the whole lease.
 func retainedIsFreeSoon(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.retaining(tr.mutex())
@@ -160,8 +165,8 @@ func retainedIsFreeSoon(tr *trial) {
 	next.release()
 }
 
-// retainedLetsInWhoWaits has the lease shortened under who waits, so that an alarm for its end comes too late. It also
-// has the engine hear of a pass by nothing but the end of its owner's hold.
+// retainedLetsInWhoWaits has the lease shortened while another waits, so an alarm that was set for its former end comes
+// too late. The engine hears of the pass by nothing but this renewal.
 func retainedLetsInWhoWaits(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.passing()
@@ -176,6 +181,7 @@ func retainedLetsInWhoWaits(tr *trial) {
 	next.release()
 }
 
+// The lock was taken over, so the short lease must not end it.
 func laterPassEndsTheRetention(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.passing()
@@ -197,8 +203,8 @@ func laterPassEndsTheRetention(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
-// lateRetentionDoesNotShorten also has an ordinary renewal come late: an engine that takes its word for it would take
-// the other one for news.
+// lateRetentionDoesNotShorten also has an ordinary renewal come late. An engine that forgets a later pass for an
+// earlier one would take the next retention for news.
 func lateRetentionDoesNotShorten(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.passing()
@@ -216,12 +222,14 @@ func lateRetentionDoesNotShorten(tr *trial) {
 	b.findsFree(tr.mutex(), "after the release")
 }
 
+// Renewals of the time before the retention arrive late, of the same pass and of an earlier one.
 func lateRenewalsDoNotLengthen(tr *trial) {
 	tr.endsSoonAlthough(func(h *hold) error {
 		return h.renew(1, longLease)
 	}, func(h *hold) error { return h.renew(0, longLease) })
 }
 
+// A late copy of the acquire asks for the whole lease.
 func lateCopyDoesNotLengthen(tr *trial) {
 	tr.endsSoonAlthough(func(h *hold) error {
 		_, err := h.c.acquire(copyOf(h.r))
@@ -229,8 +237,8 @@ func lateCopyDoesNotLengthen(tr *trial) {
 	})
 }
 
-// endsSoonAlthough fails unless what is retained after a pass ends with its short lease, whatever comes late. What does
-// is answered as ever.
+// endsSoonAlthough fails unless what is retained after a pass ends with its short lease, whatever comes late. What
+// comes late is answered as usual.
 func (tr *trial) endsSoonAlthough(late ...func(h *hold) error) {
 	tr.Helper()
 	a, b := tr.client(), tr.client()
@@ -274,7 +282,7 @@ func retainedIsListed(tr *trial) {
 	h.release()
 }
 
-// seesRetained fails unless the listing, and a look, show that h is retained by its client, or held by its owner.
+// seesRetained fails unless the listing, and a look, show h as retained by its client, or as held by its owner.
 func (c *client) seesRetained(want bool, h *hold, when string) {
 	c.tr.Helper()
 	owner := h.r.Owner

@@ -208,7 +208,7 @@ func TestMissingInterface_FailsUnlessItIsDeclared(t *testing.T) {
 	}
 }
 
-// leaky leaves a goroutine behind when it is closed.
+// leaky is a driver that leaves a goroutine behind when it is closed.
 type leaky struct {
 	plain
 	end chan struct{}

@@ -28,7 +28,7 @@ type session struct {
 	beating sync.WaitGroup
 }
 
-// memory hides that the engine below has leases.
+// memory is the memory engine reduced to these interfaces, so that it seems to have no leases.
 type memory struct {
 	driver.Driver
 	driver.Inspector
@@ -124,7 +124,7 @@ func (s *session) Release(ctx context.Context, r *driver.Release) error {
 	return s.memory.Release(ctx, r)
 }
 
-// Renew shows what is retained.
+// Renew only serves to show that a hold is retained.
 func (s *session) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
 	batch = slices.Clone(batch)
 	for i := range batch {
@@ -166,7 +166,7 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 			t.Errorf("%s: %s:\n\t%s", b.Promise, b.Behaviour, b.Reason)
 		}
 	}
-	// This engine has none of these.
+	// This engine has none of these optional interfaces.
 	optional := []drivertest.Promise{
 		drivertest.Requeueing, drivertest.Resuming, drivertest.Bundling,
 		drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying, drivertest.Adopting,

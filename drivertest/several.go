@@ -8,7 +8,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// several are mutexes of this behaviour that engines with shards keep in one, if their users know how to ask for that.
+// Several locks in one step (driver.MultiAcquirer).
+
+// several returns mutexes of this behaviour that engines with shards keep in one shard, as users ask for that: by a
+// {tag} in the name.
 func (tr *trial) several() (keys []driver.Key) {
 	for _, suffix := range []string{"a", "b", "c", "d"} {
 		keys = append(keys, driver.Key{Kind: driver.KindMutex, Name: "{" + tr.name + "}:" + suffix})
@@ -16,6 +19,7 @@ func (tr *trial) several() (keys []driver.Key) {
 	return keys
 }
 
+// askAll returns a request for each key.
 func (c *client) askAll(keys []driver.Key) (rs []*driver.Request) {
 	for _, key := range keys {
 		rs = append(rs, c.ask(key))
@@ -41,6 +45,7 @@ func (c *client) acquireAll(rs []*driver.Request) ([]*hold, error) {
 	return holds, nil
 }
 
+// takeAll is acquireAll, and fails if it is refused.
 func (c *client) takeAll(rs []*driver.Request, when string) []*hold {
 	c.tr.Helper()
 	holds, err := c.acquireAll(rs)
@@ -50,12 +55,14 @@ func (c *client) takeAll(rs []*driver.Request, when string) []*hold {
 	return holds
 }
 
+// releaseAll releases each hold.
 func releaseAll(holds []*hold) {
 	for _, h := range holds {
 		h.release()
 	}
 }
 
+// findsAllFree fails unless each key is free.
 func (c *client) findsAllFree(keys []driver.Key, when string) {
 	c.tr.Helper()
 	for _, key := range keys {
@@ -63,6 +70,7 @@ func (c *client) findsAllFree(keys []driver.Key, when string) {
 	}
 }
 
+// copiesOf returns the requests once more, as a retry sends them.
 func copiesOf(rs []*driver.Request) (again []*driver.Request) {
 	for _, r := range rs {
 		again = append(again, copyOf(r))

@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The promise of sharing: readers, writers and permits share one fair queue, and what fits is let in together.
+
 func sharing() []behaviour {
 	rw, sem := []driver.Kind{driver.KindRWMutex}, []driver.Kind{driver.KindSemaphore}
 	inOrder := needing(driver.Order)
@@ -48,27 +50,31 @@ func sharing() []behaviour {
 	}
 }
 
+// writer returns a request to write.
 func (c *client) writer() *driver.Request { return c.ask(c.tr.key(driver.KindRWMutex)) }
 
+// reader returns a request to read.
 func (c *client) reader() *driver.Request {
 	r := c.writer()
 	r.Mode = driver.Shared
 	return r
 }
 
+// upgradeable returns a request for the upgradeable read.
 func (c *client) upgradeable() *driver.Request {
 	r := c.writer()
 	r.Mode = driver.Upgradeable
 	return r
 }
 
+// permits returns a request for weight permits out of limit.
 func (c *client) permits(limit, weight int) *driver.Request {
 	r := c.ask(c.tr.key(driver.KindSemaphore))
 	r.Mode, r.Limit, r.Weight = driver.Shared, limit, weight
 	return r
 }
 
-// fits fails unless a try of r is granted, and gives it back.
+// fits fails unless a try of r is granted, and releases it.
 func (c *client) fits(r *driver.Request, when string) {
 	c.tr.Helper()
 	h, err := c.tryFor(r)
@@ -76,6 +82,7 @@ func (c *client) fits(r *driver.Request, when string) {
 	h.release()
 }
 
+// A writer is refused until the last reader has left, also one of the readers' own client.
 func readersShare(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two, three := a.take(a.reader()), a.take(a.reader()), b.take(b.reader())
@@ -88,6 +95,7 @@ func readersShare(tr *trial) {
 	b.fits(b.writer(), "a writer after the last reader")
 }
 
+// Every mode is refused beside a writer.
 func writerExcludes(tr *trial) {
 	a, b := tr.client(), tr.client()
 	w := a.take(a.writer())
@@ -100,6 +108,7 @@ func writerExcludes(tr *trial) {
 	b.fits(b.reader(), "a reader after the writer")
 }
 
+// Otherwise readers that keep coming would keep a writer out for ever.
 func readersDoNotOvertakeAWriter(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	inside := a.take(a.reader())
@@ -115,6 +124,7 @@ func readersDoNotOvertakeAWriter(tr *trial) {
 	reader.granted("after the writer").release()
 }
 
+// None of them releases before all are in: an engine that lets in one at a time would hang.
 func waitingReadersEnterTogether(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	w := a.take(a.writer())
@@ -128,7 +138,7 @@ func waitingReadersEnterTogether(tr *trial) {
 	}
 }
 
-// lacksUpgradeable reports whether the engine, which then lacks conversion, refuses the upgradeable read for good.
+// lacksUpgradeable reports whether the engine lacks conversion and refuses the upgradeable read for good.
 func (c *client) lacksUpgradeable() bool {
 	c.tr.Helper()
 	if _, lacks := c.tr.traits.Lacking(driver.Conversion); !lacks {
@@ -141,6 +151,7 @@ func (c *client) lacksUpgradeable() bool {
 	return errors.Is(err, driver.ErrUnsupported) && driver.IsDefinite(err)
 }
 
+// Two upgradeable readers that both upgrade would wait for each other.
 func oneUpgradeableBesideReaders(tr *trial) {
 	a, b := tr.client(), tr.client()
 	if a.lacksUpgradeable() {
@@ -171,6 +182,7 @@ func permitsUpToTheLimit(tr *trial) {
 	four.release()
 }
 
+// A request that kept one of its permits while it was refused would take it from others.
 func allPermitsOrNone(tr *trial) {
 	a, b := tr.client(), tr.client()
 	two := a.take(a.permits(3, 2))
@@ -183,6 +195,7 @@ func allPermitsOrNone(tr *trial) {
 	a.fits(a.permits(3, 3), "all permits in the end")
 }
 
+// Otherwise small requests that keep coming would starve a big one.
 func smallDoesNotOvertakeBig(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	one, two := a.take(a.permits(3, 1)), a.take(a.permits(3, 1))
@@ -198,6 +211,7 @@ func smallDoesNotOvertakeBig(tr *trial) {
 	small.granted("after the big request").release()
 }
 
+// With two limits in force nobody could say how many permits there are.
 func otherLimitIsAConflict(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.permits(3, 1))
@@ -211,6 +225,7 @@ func otherLimitIsAConflict(tr *trial) {
 	b.fits(b.permits(4, 4), "another limit when the semaphore is free")
 }
 
+// Such a request could never be granted, so it must not wait.
 func moreThanTheLimitIsRefused(tr *trial) {
 	a := tr.client()
 	w := a.start(a.permits(3, 4))
@@ -220,6 +235,7 @@ func moreThanTheLimitIsRefused(tr *trial) {
 	a.fits(a.permits(3, 3), "all permits after the refusal")
 }
 
+// Permits are counted, so the same owner takes more of them each time.
 func permitsAreNotReentrant(tr *trial) {
 	a, b := tr.client(), tr.client()
 	named := func(c *client) *driver.Request {
@@ -245,11 +261,12 @@ func (c *client) resize(limit int) error {
 	return d.Resize(ctx, c.tr.key(driver.KindSemaphore), limit)
 }
 
+// A larger limit must wake waiters, and a smaller one must not grant until enough has come back.
 func limitIsChanged(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	one, two := a.take(a.permits(2, 1)), b.take(b.permits(2, 1))
 	third, fourth, fifth := b.queue(b.permits(2, 1)), c.queue(c.permits(2, 1)), b.queue(b.permits(2, 1))
-	for range 2 { // repeated it changes nothing more
+	for range 2 { // a repetition changes nothing more
 		tr.must(c.resize(4), "a larger limit")
 	}
 	three, four := third.granted("under the larger limit"), fourth.granted("under the larger limit")
@@ -267,6 +284,7 @@ func limitIsChanged(tr *trial) {
 	a.fits(a.permits(3, 3), "another limit when the semaphore is free")
 }
 
+// Under the smaller limit the request that waits could never be granted.
 func limitStaysForWhoWaits(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one := a.take(a.permits(3, 1))
@@ -278,6 +296,7 @@ func limitStaysForWhoWaits(tr *trial) {
 	big.granted("with all permits free").release()
 }
 
+// The limit belongs to the lock while it is in use, and to nobody else.
 func unusedIsNotResized(tr *trial) {
 	a := tr.client()
 	tr.must(a.resize(2), "a semaphore that was never used")

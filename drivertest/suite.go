@@ -12,21 +12,25 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// behaviour is one thing that a promise means.
+// One run over one engine: what it is told about itself, and which behaviours apply to it. drivertest.go starts it;
+// trial.go is one behaviour at work.
+
+// behaviour is one thing that a promise means: a sentence, and a function that fails if the engine does not behave so.
 type behaviour struct {
 	sentence string
 	run      func(tr *trial)
 
 	// A behaviour is skipped where it means nothing, and where the engine has declared that it lacks what is needed.
-	ends  []driver.Lifetime // engines it is about; all if empty
+	// Either way the report says why.
+	ends  []driver.Lifetime // the engines that it is about; all if empty
 	kinds []driver.Kind     // kinds it needs
 	needs []driver.Ability  // abilities it needs
-	lacks driver.Ability    // it is about engines that lack this
-	about driver.Ability    // all of it is about this; who lacks it is shown with the reason
-	wants offer             // what else it is about
+	lacks driver.Ability    // it is about engines that lack this ability
+	about driver.Ability    // it is about nothing but this ability: an engine that lacks it is shown with the reason
+	wants offer             // what the driver or the harness must offer
 }
 
-// offer is what an engine may have or not, without having to give a reason. Its text says that it is missing.
+// offer is something that an engine may have or not, without giving a reason. Its text says that it is missing.
 type offer string
 
 const (
@@ -49,7 +53,7 @@ func on(ends ...driver.Lifetime) []driver.Lifetime { return ends }
 // needing names the abilities without which a behaviour cannot be asked for.
 func needing(a ...driver.Ability) []driver.Ability { return a }
 
-// suite is one run over one engine.
+// suite is one run over one engine. It is constant once made, except for the report.
 type suite struct {
 	h      Harness
 	traits driver.Traits
@@ -57,6 +61,8 @@ type suite struct {
 	report *Report
 }
 
+// newSuite fills in the defaults of h and asks the engine what it is. It ends t if the engine does not even take and
+// release a free mutex, or describes itself wrongly.
 func newSuite(t *testing.T, h Harness) *suite {
 	t.Helper()
 	if h.Open == nil {
@@ -101,7 +107,7 @@ func (s *suite) warmUp(t *testing.T) {
 	}
 }
 
-// offersOf returns what d and its harness have.
+// offersOf returns what d and its harness offer.
 func offersOf(ctx context.Context, d driver.Driver, h Harness) (offers []offer) {
 	if _, has := d.(driver.Requeuer); has {
 		offers = append(offers, requeues)
@@ -122,7 +128,7 @@ func offersOf(ctx context.Context, d driver.Driver, h Harness) (offers []offer) 
 	if watched {
 		offers = append(offers, watches)
 	}
-	if d.Traits().Supports(driver.KindLatch) { // a wrapper has the methods in any case
+	if d.Traits().Supports(driver.KindLatch) { // a wrapper has the methods in any case, so the traits count
 		offers = append(offers, latches)
 		if watched {
 			offers = append(offers, watchesLatches)
@@ -137,7 +143,8 @@ func offersOf(ctx context.Context, d driver.Driver, h Harness) (offers []offer) 
 	return offers
 }
 
-// acquiresAll reports whether d can take locks in one step. A wrapper has the method in any case, so it is asked.
+// acquiresAll reports whether d can take several locks in one step. A wrapper has the method in any case, so it is
+// tried. The names share a {tag}, because a Cluster needs that.
 func acquiresAll(ctx context.Context, d driver.Driver) bool {
 	all, has := d.(driver.MultiAcquirer)
 	if !has {
@@ -153,13 +160,13 @@ func acquiresAll(ctx context.Context, d driver.Driver) bool {
 		return false
 	}
 	for _, r := range rs {
-		// or else the lease ends it
+		// If this fails, the lease ends what was taken.
 		_ = d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second})
 	}
 	return true
 }
 
-// checkTraits refuses a driver that does not describe itself, because nothing could then be left out with a reason.
+// checkTraits refuses a driver that does not describe itself: then nothing could be left out with a reason.
 func (s *suite) checkTraits(t *testing.T) {
 	t.Helper()
 	known := []driver.Ability{
@@ -250,7 +257,7 @@ func (s *suite) applies(b behaviour) (Status, string) {
 
 // try runs b on fresh clients and a fresh lock.
 func (s *suite) try(tb tester, t *testing.T, b behaviour) {
-	checkLeaks(tb, s.h.Keeps) // registered first, so that it looks last, when all is closed
+	checkLeaks(tb, s.h.Keeps) // registered first, so that it looks last, when everything is closed
 	tr := &trial{tester: tb, suite: s, t: t, name: freshName()}
 	b.run(tr)
 }

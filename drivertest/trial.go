@@ -12,37 +12,40 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// longLease is for holds that must not run out during a behaviour, however slow the machine.
+// One behaviour at work: its lock, its clients, its clock and its verdicts. client.go and wait.go have what it does
+// with them.
+
+// longLease is for holds that must not run out during a behaviour, however slow the machine is.
 const longLease = 5 * time.Minute
 
-// settle is how long the suite watches that something does not happen, and what it gives an engine that cannot tell
-// when a wait has reached its queue. Too short can only hide a fault, never invent one.
+// settle is how long the suite watches that something does not happen, and how long it gives an engine that cannot tell
+// when a wait has reached its queue. Too short a time can hide a fault, but never invent one.
 const settle = 50 * time.Millisecond
 
 // trial is one behaviour at work: its lock, its clients, and how to say what went wrong.
 type trial struct {
 	tester
 	*suite
-	t    *testing.T // for the harness
+	t    *testing.T // for the harness, also when a recorder stands in its place
 	name string     // of the lock, new for each behaviour
-	made int        // clients
+	made int        // how many clients were made, for their names
 }
 
 // freshName returns a name that no lock, hold or client had before.
 func freshName() string { return "drivertest-" + rand.Text()[:16] }
 
-// mutex is the behaviour's lock.
+// mutex returns the behaviour's lock.
 func (tr *trial) mutex() driver.Key { return driver.Key{Kind: driver.KindMutex, Name: tr.name} }
 
-// key is a lock of the behaviour's name and another kind.
+// key returns the lock of the behaviour's name and another kind.
 func (tr *trial) key(k driver.Kind) driver.Key { return driver.Key{Kind: k, Name: tr.name} }
 
-// another is a further mutex of this behaviour.
+// another returns a further mutex of this behaviour.
 func (tr *trial) another(suffix string) driver.Key {
 	return driver.Key{Kind: driver.KindMutex, Name: tr.name + suffix}
 }
 
-// bound is the context of a call that must succeed in time.
+// bound returns the context of a call that must succeed in time.
 func (tr *trial) bound() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(tr.Context(), tr.h.Patience)
 }
@@ -60,11 +63,11 @@ func (tr *trial) open() driver.Driver {
 	return tr.openThrough(func(d driver.Driver) driver.Driver { return d })
 }
 
-// openThrough opens a driver and wraps it. The wrapper is closed at the end of the behaviour, and
-// has to close the driver.
+// openThrough opens a driver and wraps it. At the end of the behaviour the wrapper is closed, which must close the
+// driver.
 func (tr *trial) openThrough(wrap func(driver.Driver) driver.Driver) driver.Driver {
 	tr.Helper()
-	// The harness may tie what it opens to the context, so that one lasts for the whole behaviour.
+	// The harness may tie what it opens to the context, so the context lasts for the whole behaviour.
 	ctx, cancel := context.WithCancel(context.Background())
 	d := wrap(tr.h.Open(ctx, tr.t))
 	tr.Cleanup(func() {
@@ -76,7 +79,7 @@ func (tr *trial) openThrough(wrap func(driver.Driver) driver.Driver) driver.Driv
 	return d
 }
 
-// over is a client whose calls go through d.
+// over returns a client whose calls go through d.
 func (tr *trial) over(d driver.Driver, name string) *client { return &client{tr: tr, d: d, name: name} }
 
 // random returns a source whose seed is in the log.
@@ -86,7 +89,8 @@ func (tr *trial) random() *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(seed, 0))
 }
 
-// pass lets d go by: a lease must run out, or something must not happen in the meantime.
+// pass lets d go by: a lease must run out, or something must not happen meanwhile. In a testing/synctest bubble it
+// costs no time.
 func (tr *trial) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -96,12 +100,14 @@ func (tr *trial) pass(d time.Duration) {
 	}
 }
 
-// until asks missing again and again until there is no error, and fails if that takes too long.
+// until repeats missing until there is no error, and fails if that takes longer than the harness's patience. It polls:
+// an engine need not tell when something has come true.
 func (tr *trial) until(what string, missing func() error) {
 	tr.Helper()
 	tr.untilWithin(tr.h.Patience, what, missing)
 }
 
+// untilWithin is until with another time limit.
 func (tr *trial) untilWithin(d time.Duration, what string, missing func() error) {
 	tr.Helper()
 	for end := time.Now().Add(d); ; tr.pass(5 * time.Millisecond) {
@@ -134,6 +140,7 @@ func (tr *trial) must(err error, what string) {
 	}
 }
 
+// text returns err in words, also if it is nil.
 func text(err error) string {
 	if err == nil {
 		return "no error"
@@ -141,7 +148,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// crash makes c vanish. On Leases engines its waits end without being undone, which is all that the engine can see.
+// crash makes c vanish. On Leases engines its waits end without being undone, which is all that the engine can see of a
+// crash.
 func (tr *trial) crash(c *client, waits ...*wait) {
 	tr.Helper()
 	switch {
@@ -156,8 +164,8 @@ func (tr *trial) crash(c *client, waits ...*wait) {
 	}
 }
 
-// afterlife bounds how long what a dead client has left may keep others out: its lease or session, and some more for
-// engines that first grant to a dead waiter and wait that out as well.
+// afterlife bounds how long the remains of a dead client may keep others out. That is its lease or session, and some
+// more for engines that first grant to a dead waiter and have to wait that out too.
 func (tr *trial) afterlife() time.Duration {
 	return tr.h.Patience + 4*max(tr.h.Lease, tr.traits.Timeout)
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// wait is an Acquire that is under way.
+// Waits in the background: how a behaviour knows that one has begun, still goes on, or was granted.
+
+// wait is an Acquire that is under way, in a goroutine of its own.
 type wait struct {
 	c      *client
 	r      *driver.Request
 	cancel context.CancelFunc
-	told   chan *driver.HeldError // what Waiting was called with; the first few
-	done   chan struct{}          // closed when Acquire has returned; then h and err are set
+	told   chan *driver.HeldError // what Waiting was called with: the first few
+	done   chan struct{}          // closed when Acquire has returned; h and err are set before that
 	h      *hold
 	err    error
 }
@@ -25,6 +27,7 @@ func (c *client) start(r *driver.Request) *wait {
 	return c.startWith(c.tr.Context(), r)
 }
 
+// startWith is start with a context of its own.
 func (c *client) startWith(parent context.Context, r *driver.Request) *wait {
 	return c.startBy(parent, r, c.d.Acquire)
 }
@@ -54,11 +57,11 @@ func (c *client) startBy(
 func (c *client) queue(r *driver.Request) *wait {
 	c.tr.Helper()
 	w := c.start(r)
-	_ = w.isWaiting() // by whom it is held is told by other behaviours
+	_ = w.isWaiting() // other behaviours are about who holds it
 	return w
 }
 
-// isWaiting returns when the engine has told that the lock is held.
+// isWaiting returns when the engine has said that the lock is held.
 func (w *wait) isWaiting() *driver.HeldError {
 	tr := w.c.tr
 	tr.Helper()
@@ -66,7 +69,7 @@ func (w *wait) isWaiting() *driver.HeldError {
 	defer timeout.Stop()
 	select {
 	case held := <-w.told:
-		// Some engines, such as the kernel's file locks, can only say so just before they wait.
+		// Some engines, such as the kernel's file locks, can say so only just before they wait.
 		tr.pass(settle)
 		return held
 	case <-w.done:
@@ -77,7 +80,7 @@ func (w *wait) isWaiting() *driver.HeldError {
 	return nil
 }
 
-// stillWaits fails if the wait ends within a moment.
+// stillWaits fails if the wait ends within settle.
 func (w *wait) stillWaits(when string) {
 	w.c.tr.Helper()
 	w.c.tr.pass(settle)
@@ -94,6 +97,7 @@ func (w *wait) granted(when string) *hold {
 	return w.grantedWithin(w.c.tr.h.Patience, when)
 }
 
+// grantedWithin is granted with another time limit.
 func (w *wait) grantedWithin(d time.Duration, when string) *hold {
 	w.c.tr.Helper()
 	if !w.ends(d) {
@@ -111,6 +115,7 @@ func (tr *trial) serveAll(when string, waits ...*wait) {
 	tr.serveAllWithin(tr.h.Patience, when, waits...)
 }
 
+// serveAllWithin is serveAll with a time limit for each.
 func (tr *trial) serveAllWithin(d time.Duration, when string, waits ...*wait) {
 	tr.Helper()
 	for len(waits) > 0 {
@@ -126,7 +131,7 @@ func (tr *trial) serveAllWithin(d time.Duration, when string, waits ...*wait) {
 	}
 }
 
-// missing returns an error for as long as the wait goes on.
+// missing returns an error for as long as the wait goes on; see trial.until.
 func (w *wait) missing() error {
 	if w.ends(0) {
 		return nil
@@ -151,7 +156,7 @@ func (w *wait) ends(d time.Duration) bool {
 	}
 }
 
-// stop ends the wait without undoing it.
+// stop ends the wait without undoing it, as a crash or a lost connection does.
 func (w *wait) stop() {
 	w.cancel()
 	if !w.ends(w.c.tr.h.Patience) {

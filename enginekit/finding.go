@@ -1,3 +1,6 @@
+// Findings of a diagnosis: how an engine's checks make them and in which order they are shown. policy.go decides what
+// the start-up check does with them.
+
 package enginekit
 
 import (
@@ -12,7 +15,7 @@ func Fine(check, detail string, args ...any) driver.Finding {
 	return driver.Finding{Check: check, Level: driver.LevelOK, Detail: fmt.Sprintf(detail, args...)}
 }
 
-// Warn is the finding of something that locks can live with, and should not have to. advice says what to do about it;
+// Warn is the finding of something that locks can live with but should not have to. advice says what to do about it;
 // detail and args are as of [fmt.Sprintf].
 func Warn(check, advice, detail string, args ...any) driver.Finding {
 	return driver.Finding{Check: check, Level: driver.LevelWarn, Detail: fmt.Sprintf(detail, args...), Advice: advice}
@@ -24,8 +27,8 @@ func Fail(check, advice, detail string, args ...any) driver.Finding {
 	return driver.Finding{Check: check, Level: driver.LevelFail, Detail: fmt.Sprintf(detail, args...), Advice: advice}
 }
 
-// Explained is what Diagnose returns of findings: page becomes the [driver.Finding.Page] of those that have none, and
-// the most serious come first. The findings are changed in place.
+// Explained returns the findings in the form that Diagnose promises: page becomes the [driver.Finding.Page] of those
+// that have none, and the most serious come first. It changes the slice and its elements in place.
 func Explained(page string, findings []driver.Finding) []driver.Finding {
 	for i := range findings {
 		if findings[i].Page == "" {
@@ -36,13 +39,14 @@ func Explained(page string, findings []driver.Finding) []driver.Finding {
 	return findings
 }
 
-// levels, the worst last.
+// levels in the order of their weight, the worst last. A level that is not in it, which only a later driver could have,
+// counts as less than all of them.
 var levels = []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
 
 // CompareLevels is negative if a is less serious than b, positive if it is more serious, and 0 if they are the same.
 func CompareLevels(a, b driver.Level) int { return slices.Index(levels, a) - slices.Index(levels, b) }
 
-// SortFindings puts the most serious first, in place. Of those of one level the order stays, which is that of the
+// SortFindings puts the most serious first, in place. Within a level the order stays as it is, which is that of the
 // checks.
 func SortFindings(findings []driver.Finding) {
 	slices.SortStableFunc(findings, func(a, b driver.Finding) int { return CompareLevels(b.Level, a.Level) })

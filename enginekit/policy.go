@@ -1,3 +1,5 @@
+// What an engine's New does with the findings of its start-up check: log them, refuse the server, or not ask at all.
+
 package enginekit
 
 import (
@@ -10,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// CheckPolicy says what an engine's New does with a server that is not set up for locks. Engines have it as a type of
-// their own name, and say there what they refuse whatever it says.
+// CheckPolicy says what an engine's New does with a server that is not set up for locks. Engines have it under a name
+// of their own, and say there what they refuse whatever the policy is.
 type CheckPolicy uint8
 
 const (
@@ -23,10 +25,11 @@ const (
 	CheckNone
 )
 
+// policies by their names in URLs.
 var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
-// ParseCheckPolicy reads the value of the query key check of a URL: warn, refuse or none. The error for others begins
-// with engine, and says which there are.
+// ParseCheckPolicy reads the value of the query key "check" of a URL: warn, refuse or none. The error for other values
+// begins with engine, and names the three.
 func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 	p, known := policies[value]
 	if !known {
@@ -35,15 +38,16 @@ func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 	return p, nil
 }
 
-// ErrNotSetUp is the refusal of a server that is not set up for locks; see [Report].
+// ErrNotSetUp matches the error by which [Report] refuses a server that is not set up for locks.
 var ErrNotSetUp = errors.New("the server is not set up for locks")
 
-// Report does with the findings of a start-up check what the policy says. It logs those that are not fine, the most
-// serious first: what fails as an error and the others as warnings, each with attributes check, advice and page, if
-// there is one, and a message that begins with engine.
+// Report applies the policy to the findings of a start-up check. It logs those that are not fine, the most serious
+// first: failures as errors and the others as warnings. Each has the attributes check, advice and, if there is one,
+// page, and a message that begins with engine.
 //
-// Under [CheckRefuse] it returns an error if a finding fails. That error names each of these with its advice, and
-// matches [ErrNotSetUp]. Otherwise it returns nil. Under [CheckNone] it does nothing; an engine does not even ask then.
+// Under [CheckRefuse] it returns an error if a finding fails. That error names each failure with its advice, and
+// matches [ErrNotSetUp]. Otherwise it returns nil. Under [CheckNone] it does nothing; the engine should not even ask
+// then.
 //
 // The findings are sorted in place.
 func Report(ctx context.Context, log *slog.Logger, engine string, findings []driver.Finding, policy CheckPolicy) error {

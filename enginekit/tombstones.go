@@ -1,31 +1,36 @@
+// Requests that are over, so that late copies of them take nothing. Each engine keeps one table of these beside its
+// requests.
+
 package enginekit
 
 import "time"
 
+// endedKept is how many ended requests are remembered. Late copies that an engine itself may have left under way are
+// refused by its server, or cannot exist; these are for copies that a caller sends.
 const (
 	// endedKept is how many ended requests are remembered. Copies that an engine itself may have left under way are
 	// refused by its server, or cannot exist; these are for callers that send one.
 	endedKept = 1024
 
-	// sweepLeast is at how many undone requests those are looked for whose time is over.
+	// sweepLeast is the number of undone requests from which on expired ones are looked for.
 	sweepLeast = 64
 )
 
-// Tombstones remembers requests that are over, so that a copy of one that comes late is refused. ID is what names a
-// request; Epitaph is what the engine wants to know of its end, or struct{}.
+// Tombstones remembers requests that are over, so that a late copy of one is refused. ID is what names a request;
+// Epitaph is what the engine wants to know of its end, or struct{}.
 //
-// It keeps the 1,024 requests that ended last ([Tombstones.Bury]), and besides them each undone one until its time is
-// over ([Tombstones.BuryUntil]). It grows as it is used: an engine that has ended nothing pays for nothing.
+// It keeps the 1,024 requests that ended last ([Tombstones.Bury]), and each undone one until its time is over
+// ([Tombstones.BuryUntil]). It grows as it is used: an engine that has ended nothing pays for nothing.
 //
-// The zero value is empty and ready. It must not be copied after its first use, and is not safe for concurrent use: the
+// The zero value is empty and ready. It must not be copied after its first use. It is not safe for concurrent use: the
 // engine's own mutex guards it.
 type Tombstones[ID comparable, Epitaph any] struct {
 	ended map[ID]Epitaph
-	ring  []ID // the IDs in ended; the oldest is at next once there are endedKept
+	ring  []ID // the IDs in ended; once there are endedKept, the oldest is at next
 	next  int
 
 	undone map[ID]time.Time // until when, on the monotonic clock
-	sweep  int              // at this many undone IDs, those whose time is over are forgotten
+	sweep  int              // at this many undone IDs, expired ones are removed
 }
 
 // Bury remembers that the request has ended, and how. A request that is remembered already keeps its first epitaph. The
@@ -35,7 +40,7 @@ func (t *Tombstones[ID, Epitaph]) Bury(id ID, how Epitaph) {
 		return
 	}
 	if t.ended == nil {
-		t.ended = make(map[ID]Epitaph) // it grows: room for all costs more than a release
+		t.ended = make(map[ID]Epitaph) // without a size: room for all would cost more than a release
 	}
 	t.ended[id] = how
 	if len(t.ring) < endedKept {
@@ -48,8 +53,8 @@ func (t *Tombstones[ID, Epitaph]) Bury(id ID, how Epitaph) {
 }
 
 // BuryUntil remembers until that instant that the request was undone: now plus [driver.Release.Horizon], after which no
-// copy can come. A later call for the same request sets the instant anew. However many there are, none is forgotten
-// before its time. It takes constant time on average.
+// copy can come. A later call for the same request replaces the instant. None is forgotten before its time, however
+// many there are. It takes constant time on average.
 func (t *Tombstones[ID, Epitaph]) BuryUntil(id ID, until time.Time) {
 	if t.undone == nil {
 		t.undone = make(map[ID]time.Time)
@@ -61,7 +66,7 @@ func (t *Tombstones[ID, Epitaph]) BuryUntil(id ID, until time.Time) {
 				delete(t.undone, other)
 			}
 		}
-		t.sweep = 2*len(t.undone) + sweepLeast // so that a walk is paid by as many additions
+		t.sweep = 2*len(t.undone) + sweepLeast // so that as many additions pay for a walk
 	}
 	t.undone[id] = until
 }

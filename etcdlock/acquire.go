@@ -1,3 +1,6 @@
+// Acquire: one request from the first question to the grant. enqueue.go puts its key into the queue, wait.go waits
+// behind others, entry.go keeps what the driver knows of the request; hold makes it a hold.
+
 package etcdlock
 
 import (
@@ -10,26 +13,28 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// attempt is one Acquire or Requeue under way. It has the entry's turn.
+// attempt is one Acquire or Requeue under way. It has the entry's turn, so only one goroutine works on the request at a
+// time.
 type attempt struct {
 	d      *Driver
 	e      *entry
 	r      *driver.Request
-	give   *giving // a hold to be given back in the same step; nil if none
+	give   *giving // a hold that is given back in the same step; nil if there is none
 	unsure bool    // some request of this attempt was left without an answer
-	told   string  // the key of the holder that Waiting was told of
+	told   string  // the key of the holder that the caller was told of last
 }
 
-// Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
-// broken connections and changes of the leader. When the session ends, the wait does, with an error that matches
-// driver.ErrLost: its queue key is gone.
+// Acquire puts a key into the lock's queue, and blocks until no key before it is in its way. A wait survives broken
+// connections and changes of the leader. If the session ends, the wait ends too, with an error that matches
+// driver.ErrLost: its key is gone. After any error that is not definite, the caller must undo the request with Release.
 //
-// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one
-// after the wake-up, which sees whether the session still lives and the lock is ours.
+// It costs one transaction if nothing is in the way. Otherwise it costs two reads more: one when the watch has begun,
+// and one after the wake-up, which sees whether the session still lives and the lock is ours.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }
 
+// acquire acquires r, and gives back the hold give in the same step if that is not nil.
 func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (driver.Grant, error) {
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err
@@ -49,16 +54,16 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (
 	defer e.yield()
 	a := &attempt{d: d, e: e, r: r, give: give}
 	if err := a.run(bounded); err != nil {
-		d.drop(e)
+		d.drop(e) // it stays if anything may be left of it
 		return driver.Grant{}, a.explain(ctx, err)
 	}
 	return e.grant(), nil
 }
 
-// maxName is the longest name of a lock.
+// maxName is the longest name of a lock, in bytes.
 const maxName = 512
 
-// servable refuses what can never be granted.
+// servable refuses what can never be granted, before anything is sent. Each error matches driver.ErrUnsupported.
 func servable(r *driver.Request) error {
 	switch {
 	case !slices.Contains(kinds, r.Kind):
@@ -79,7 +84,8 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// run takes one step after the other until the request is granted or refused.
+// run takes one step after the other until the request is granted or refused. What the next step is depends only on the
+// entry, so an Acquire that comes back to a request goes on where the last one left it.
 func (a *attempt) run(ctx context.Context) error {
 	e := a.e
 	for {
@@ -106,13 +112,15 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 }
 
+// isGranted reports whether the request is a hold.
 func (e *entry) isGranted() bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	return e.granted
 }
 
-// grant describes the hold. The caller has the turn, and e is granted.
+// grant describes the hold. Its lease is the session's: trust counts from the last answered sign of life, whose instant
+// Session tells. The caller has the turn, and e is granted.
 func (e *entry) grant() driver.Grant {
 	return driver.Grant{
 		Token: e.token(), Tokens: recordOf(e.r).Tokens, Nonce: e.r.ID,
@@ -120,13 +128,14 @@ func (e *entry) grant() driver.Grant {
 	}
 }
 
-// hold makes the request, which nobody is in the way of any more, a hold. The session must still be trusted now: this
-// process may have stood still since the servers said so.
+// hold makes the request, which nothing is in the way of, a hold. The session must still be trusted now: this process
+// may have stood still since the servers answered.
 func (a *attempt) hold(ctx context.Context) error {
 	e, d := a.e, a.d
 	if e.revision > lastRevision {
 		return fmt.Errorf("etcd: revision %d makes no token below 2^63: %w", e.revision, driver.ErrUnavailable)
 	}
+	// A semaphore's waiter that gets in writes so into its key: the request that watches it looks then.
 	if e.r.Kind == driver.KindSemaphore && e.waited {
 		if err := a.announce(ctx); err != nil {
 			return err
@@ -141,6 +150,7 @@ func (a *attempt) hold(ctx context.Context) error {
 	case e.ended == "" && !e.released && !d.closed:
 		e.granted = true
 		s.holds[e.revision] = e
+		// The call came before the answer to the request.
 		if s.calls[e.revision] != 0 {
 			delete(s.calls, e.revision)
 			tell = e.noticeCall()
@@ -153,7 +163,7 @@ func (a *attempt) hold(ctx context.Context) error {
 	return nil // run looks at what it has become
 }
 
-// tell says who is in the way, if that has changed.
+// tell tells the caller who is in the way, if that has changed.
 func (a *attempt) tell() {
 	holder := &a.e.view.holder
 	if a.r.Waiting != nil && a.told != holder.key {
@@ -162,7 +172,8 @@ func (a *attempt) tell() {
 	}
 }
 
-// explain returns what the caller is to know of err.
+// explain returns the error that the caller gets for err. A refusal is only definite if no copy of the request is
+// without an answer.
 func (a *attempt) explain(ctx context.Context, err error) error {
 	switch {
 	case a.unsure && driver.IsDefinite(err) && !errors.Is(err, driver.ErrClosed):

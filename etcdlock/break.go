@@ -1,3 +1,6 @@
+// Break, by which an operator ends a hold, and the reading of a lock's queue, which inspect.go and release.go use too.
+// notices.go tells the holder.
+
 package etcdlock
 
 import (
@@ -7,13 +10,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Break deletes the hold's key and leaves a notice for its holder, in one transaction.
+// Break deletes the key of the hold that has the given token, and leaves a notice for its holder, in one transaction.
+// It costs two round trips. It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if the token
+// is not a current one.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	// Again if the lock has changed between the read and the transaction.
 	for {
 		again, err := d.breakHold(bounded, key, token)
 		switch {
@@ -25,7 +31,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 }
 
-// breakHold breaks what has the token. It reports that the lock has changed since it was read.
+// breakHold breaks the hold that has the token. It reports again if the lock has changed since it was read.
 func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (again bool, err error) {
 	queue, err := d.queue(ctx, key)
 	if err != nil {
@@ -40,6 +46,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 			continue
 		}
 		answer, doubtful, err := d.commit(ctx, &transaction{
+			// Only this key: a later one of the same name has another create revision.
 			when: []clientv3.Cmp{isOf(p.key, p.revision)},
 			then: []clientv3.Op{
 				clientv3.OpDelete(p.key),
@@ -53,12 +60,13 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 		case err != nil:
 			return false, err
 		}
+		// If a copy without an answer has done it, that is as good.
 		return !answer.Succeeded && !doubtful, nil
 	}
 	return false, holders[0].heldError(key)
 }
 
-// queue reads a lock.
+// queue reads a lock's queue, the first key first.
 func (d *Driver) queue(ctx context.Context, key driver.Key) ([]queueKey, error) {
 	found, err := d.get(ctx, d.names.queuePrefix(key), clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
@@ -68,7 +76,7 @@ func (d *Driver) queue(ctx context.Context, key driver.Key) ([]queueKey, error) 
 	return queueKeysOf(found.Kvs)
 }
 
-// split tells who is in from who waits.
+// split tells holders from waiters, by the same judgement with which each request judges itself.
 func split(k driver.Kind, queue []queueKey, prefix string) (holders, waiters []queueKey) {
 	for i, p := range queue {
 		if judge(k, p.record, queue[:i], prefix).granted {

@@ -1,3 +1,6 @@
+// Requests to the servers: repeated over several members, with what is known of attempts without an answer. outcome.go
+// judges errors; transactions are made so that a repetition does no harm.
+
 package etcdlock
 
 import (
@@ -9,21 +12,22 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// firstLimit is which part of its time the first attempt at a request gets if there are several members; each further
-// one gets twice as much. grpc takes members in turn and notices only after some ten seconds that one hangs, so
-// meanwhile every so many requests lose that time. Much less, and slow disks would look like it.
+// firstLimit divides RequestTimeout: that part is the limit of the first attempt at a request if there are several
+// members. Each further attempt gets twice as much. grpc takes members in turn and notices only after some ten seconds
+// that one hangs; meanwhile every so many requests lose that time. With a much smaller part, slow disks would look like
+// a hanging member.
 const firstLimit = 8
 
-// ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another member, if
-// there is one that is connected. It reports whether an attempt was left without an answer: then the request may have
-// been carried out, or may be later, whatever the answer to another attempt was.
+// ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another connected
+// member, if there is one. doubtful says that an attempt was left without an answer: the request may then have been
+// carried out, or may be later, whatever another attempt was answered.
 func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) (doubtful bool, err error) {
 	end := time.Now().Add(d.opts.RequestTimeout)
 	limit := d.opts.RequestTimeout
 	if d.several {
 		limit /= firstLimit
 	}
-	var why error // what was said before an attempt that brought nothing
+	var why error // the latest error that said more than that the time is over
 	for pause := firstPause; ; pause, limit = min(2*pause, longestPause), 2*limit {
 		once, cancel := context.WithTimeout(ctx, min(limit, time.Until(end)))
 		once, sent := watchingUnsent(once)
@@ -48,6 +52,7 @@ func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) 
 		if !late || became == notSent {
 			why = err
 		}
+		// An error that does not pass, or no time for another attempt.
 		if !isPassing(err) || !time.Now().Add(pause).Before(end) {
 			return doubtful, cmp.Or(why, err)
 		}
@@ -61,7 +66,7 @@ type transaction struct {
 	then, els []clientv3.Op
 }
 
-// commit sends t as ask does.
+// commit sends t as ask does. answer is that of the last attempt.
 func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.TxnResponse, doubtful bool, err error) {
 	doubtful, err = d.ask(ctx, func(ctx context.Context) (err error) {
 		answer, err = d.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.els...).Commit()
@@ -70,7 +75,7 @@ func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.T
 	return answer, doubtful, err
 }
 
-// get reads, as ask does.
+// get reads as ask does. Its errors leave nothing in doubt, because it changes nothing.
 func (d *Driver) get(
 	ctx context.Context, key string, opts ...clientv3.OpOption,
 ) (answer *clientv3.GetResponse, err error) {
@@ -84,7 +89,7 @@ func (d *Driver) get(
 // absent compares whether a key is not there.
 func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
 
-// isOf compares whether a key is the one that was created by a revision, and no later one of its name.
+// isOf compares whether a key is the one that was created at that revision, and not a later one of the same name.
 func isOf(key string, revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", revision)
 }

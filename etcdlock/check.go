@@ -1,3 +1,5 @@
+// Diagnose: what is asked of whom. check_rules.go and check_space.go judge the answers.
+
 package etcdlock
 
 import (
@@ -15,17 +17,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their
-// clients.
+// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: hanging servers must not make their
+// clients hang.
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-etcd"
+const checksPage = "docs/doctor.md#findings-on-etcd"
 
 // Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
 // on: who answers, version, leader, alarms, the size of the database and of its history, the number of members, the
-// session's timeout, rights, and how long a round trip takes. What fails comes first. It changes nothing, and ends
-// after 5 seconds with servers that hang.
+// session's timeout, rights, and how long a round trip takes. Failures come first. It changes nothing, and ends after 5
+// seconds if servers hang.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -37,29 +39,30 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, d.gather(bounded).judge())
 }
 
-// facts are what the servers have said. What they have not said is nil or zero, with an error that says why.
+// facts are what the servers have said. A field that they have not told is nil or zero, and an error says why.
 type facts struct {
 	endpoints []*endpointFacts
 	members   *clientv3.MemberListResponse
 	alarms    *clientv3.AlarmResponse
 	hidden    []string // what the user may not see
 	readErr   error
-	revision  int64           // 0: nobody has said it
+	revision  int64           // the cluster's revision; 0 if no server has told it
 	compacted bool            // the history does not begin with the first revision
 	trips     []time.Duration // of reads, the shortest first
-	asked     time.Duration   // the session's timeout
-	granted   time.Duration
+	asked     time.Duration   // the session's timeout as it was asked for
+	granted   time.Duration   // and as it was granted
 	prefix    string
 }
 
-// endpointFacts are what one endpoint has said.
+// endpointFacts are what one endpoint has said of itself.
 type endpointFacts struct {
 	addr   string
 	status *clientv3.StatusResponse
 	err    error
 }
 
-// ask connects to the endpoint alone, and asks for its state.
+// ask connects to the endpoint alone and asks for its state. The client library says only that the time is over when it
+// cannot connect, so the reason is looked for by hand.
 func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
 	once, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
@@ -78,7 +81,7 @@ func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
 // tripsTaken is how often the time of a round trip is taken.
 const tripsTaken = 5
 
-// gather asks everybody at once.
+// gather asks all endpoints and the cluster at once.
 func (d *Driver) gather(ctx context.Context) *facts {
 	f := &facts{asked: time.Duration(seconds(d.opts.Session)) * time.Second, granted: d.timeout, prefix: d.opts.Prefix}
 	ctx, cancel := context.WithCancel(ctx)
@@ -89,7 +92,7 @@ func (d *Driver) gather(ctx context.Context) *facts {
 		f.endpoints = append(f.endpoints, e)
 		endpoints.Go(func() { e.ask(ctx, d.client) })
 	}
-	// What cannot be asked is left out; with rights in the way, checkPermissions says so.
+	// What cannot be asked is left out; if a right is missing, checkPermissions says so.
 	var membersErr, alarmsErr error
 	all.Go(func() { f.members, membersErr = d.client.MemberList(ctx) })
 	all.Go(func() { f.alarms, alarmsErr = d.client.AlarmList(ctx) })
@@ -106,7 +109,7 @@ func (d *Driver) gather(ctx context.Context) *facts {
 		slices.Sort(f.trips)
 	})
 	endpoints.Wait()
-	if len(f.answered()) == 0 {
+	if len(f.answered()) == 0 { // no endpoint will answer the rest either
 		cancel() // nobody will answer the rest either
 	}
 	all.Wait()
@@ -119,7 +122,7 @@ func (d *Driver) gather(ctx context.Context) *facts {
 	return f
 }
 
-// askHistory reads a key as it was in the first revision, which only a cluster that was never compacted can.
+// askHistory reads a key as it was at the first revision. Only a cluster that was never compacted can answer that.
 func (f *facts) askHistory(ctx context.Context, client *clientv3.Client, prefix string) {
 	switch r, err := client.Get(ctx, prefix, clientv3.WithRev(1)); {
 	case err == nil:
@@ -129,7 +132,7 @@ func (f *facts) askHistory(ctx context.Context, client *clientv3.Client, prefix 
 	}
 }
 
-// judge runs all checks, those whose failure explains others first.
+// judge runs all checks. Those whose failure explains the failures of others come first.
 func (f *facts) judge() (findings []driver.Finding) {
 	for _, check := range []func() (driver.Finding, bool){
 		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkSpace, f.checkHistory, f.checkRights,
@@ -142,7 +145,7 @@ func (f *facts) judge() (findings []driver.Finding) {
 	return findings
 }
 
-// checkServers says who answers.
+// checkServers says which endpoints answer.
 func (f *facts) checkServers() (driver.Finding, bool) {
 	var silent, learners []string
 	for _, e := range f.endpoints {
@@ -167,7 +170,7 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	}
 }
 
-// answered are the states of those who answer.
+// answered returns the states of the endpoints that answer.
 func (f *facts) answered() (all []*clientv3.StatusResponse) {
 	for _, e := range f.endpoints {
 		if e.status != nil {

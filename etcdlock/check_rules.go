@@ -1,3 +1,6 @@
+// The checks of what a cluster is: version, leader, alarms, rights, members, session and latency. Each reports false if
+// the servers have not told enough. check.go has the list.
+
 package etcdlock
 
 import (
@@ -12,17 +15,18 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// oldestMinor is of the first version 3 that lets clients choose the numbers of watches.
+// oldestMinor is the first minor version 3.x that lets clients choose the numbers of watches, as listener.go does.
 const oldestMinor = 4
 
-// revokesLate reports whether a server of that version, if it stood still as the leader, revokes leases
-// when it is none any more.
+// revokesLate reports whether a server of that version may revoke leases after it has stood still as the leader and has
+// lost that role (etcd #15247).
 func revokesLate(version string) bool {
 	var minor, patch int
 	n, _ := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
 	return n == 2 && (minor < 4 || minor == 4 && patch < 31 || minor == 5 && patch < 13)
 }
 
+// checkVersion: waiting must be known to work with the version of each endpoint.
 func (f *facts) checkVersion() (driver.Finding, bool) {
 	var versions []string
 	old := false
@@ -51,7 +55,7 @@ func (f *facts) checkVersion() (driver.Finding, bool) {
 	return enginekit.Fine("version", "the servers are of version %s", all), true
 }
 
-// checkLeader: without a leader that most members follow nothing is granted and no session kept.
+// checkLeader: without a leader that a majority follows, nothing is granted and no session is kept.
 func (f *facts) checkLeader() (driver.Finding, bool) {
 	leaders := map[uint64]bool{}
 	for _, s := range f.answered() {
@@ -70,6 +74,7 @@ func (f *facts) checkLeader() (driver.Finding, bool) {
 	return enginekit.Fine("leader", "all who answer follow one leader"), true
 }
 
+// checkAlarms: an alarm makes the cluster refuse some requests, until an operator clears it.
 func (f *facts) checkAlarms() (driver.Finding, bool) {
 	if f.alarms == nil {
 		return driver.Finding{}, false
@@ -92,6 +97,7 @@ func (f *facts) checkAlarms() (driver.Finding, bool) {
 	return enginekit.Fine("alarms", "there is no alarm"), true
 }
 
+// checkRights judges whether the keys of the locks could be read.
 func (f *facts) checkRights() (driver.Finding, bool) {
 	switch {
 	case f.readErr == nil:
@@ -105,7 +111,7 @@ func (f *facts) checkRights() (driver.Finding, bool) {
 		f.readErr), true
 }
 
-// checkMembers says what may fail without anybody noticing.
+// checkMembers says how many members may fail, and whether the client knows all of them.
 func (f *facts) checkMembers() (driver.Finding, bool) {
 	if f.members == nil {
 		return driver.Finding{}, false
@@ -131,7 +137,7 @@ func (f *facts) checkMembers() (driver.Finding, bool) {
 	return enginekit.Fine("members", "there are %d members, of which %d may be away", voters, (voters-1)/2), true
 }
 
-// checkSession: servers have a least timeout of their own.
+// checkSession compares the session's timeout with the one that was asked for: servers have a smallest one.
 func (f *facts) checkSession() (driver.Finding, bool) {
 	if f.granted > f.asked {
 		return enginekit.Warn("session", "lower the servers' --election-timeout, or ask for no less",
@@ -140,9 +146,11 @@ func (f *facts) checkSession() (driver.Finding, bool) {
 	return enginekit.Fine("session", "sessions last %v", f.granted), true
 }
 
-// slowPart is the part of a session's timeout beyond which a round trip is slow: each sign of life has a sixth of it.
+// slowPart divides a session's timeout: a round trip beyond that part is slow. Each sign of life has a sixth of the
+// timeout.
 const slowPart = 20
 
+// checkLatency compares the round trips with what signs of life have time for.
 func (f *facts) checkLatency() (driver.Finding, bool) {
 	if len(f.trips) == 0 {
 		return driver.Finding{}, false

@@ -1,3 +1,5 @@
+// The checks of space and history, and of what the user may not see. check.go has the list.
+
 package etcdlock
 
 import (
@@ -8,18 +10,18 @@ import (
 )
 
 const (
-	// usualQuota is etcd's quota if --quota-backend-bytes says nothing. Servers before 3.6 do not tell theirs.
+	// usualQuota is etcd's quota if --quota-backend-bytes is not set, in bytes. Servers before 3.6 do not tell theirs.
 	usualQuota = 2 << 30
 
-	// fullSpace is the part of the quota, in percent, from which on a database counts as nearly full.
+	// fullSpace is the share of the quota, in percent, from which on a database counts as nearly full.
 	fullSpace = 80
 
-	// longHistory is from how many revisions on a cluster should have been compacted: with two keys for each turn of a
-	// lock, some thousand turns.
+	// longHistory is the number of revisions from which on a cluster should have been compacted: with two revisions for
+	// each turn of a lock, that is some thousand turns.
 	longHistory = 10_000
 )
 
-// checkSpace: a database that has reached its quota grants nothing.
+// checkSpace: a database that has reached its quota grants nothing. The fullest one counts.
 func (f *facts) checkSpace() (driver.Finding, bool) {
 	var size, quota int64
 	told := ""

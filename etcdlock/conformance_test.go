@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -100,6 +101,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformance_ThreeNodes(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

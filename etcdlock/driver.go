@@ -1,3 +1,6 @@
+// The Driver: construction, traits and Close. session.go has its lease, listener.go its watches; acquire.go begins the
+// walk of a request.
+
 package etcdlock
 
 import (
@@ -21,49 +24,55 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
+// kinds are those that Acquire accepts.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
-// onlyOne reports whether locks of kind k have one holder, whatever the mode.
+// onlyOne reports whether locks of kind k have one holder, whatever the mode. Their waiters watch the key right before
+// their own.
 func onlyOne(k driver.Kind) bool { return k == driver.KindMutex || k == driver.KindElection }
 
 // Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose
-// end ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be
-// copied.
+// end ends its holds; then it makes another, and can be used as before. It is safe for concurrent use and must not be
+// copied. [New] and URLs make one.
 type Driver struct {
 	client   *clientv3.Client
 	owns     bool // the client is closed with the driver
-	several  bool // servers
+	several  bool // there are several endpoints
 	leases   pb.LeaseClient
 	opts     Options
 	names    names
-	listener *listener
-	timeout  time.Duration // of the first session, as negotiated
-	born     time.Time     // from which sessions count
+	listener *listener     // has all watches on one stream
+	timeout  time.Duration // of the first session, as granted; constant once New has returned
+	born     time.Time     // monotonic; sessions count their instants from here
 
-	life       context.Context //nolint:containedctx // ends with Close
-	stop       context.CancelFunc
+	life context.Context //nolint:containedctx // ends with Close
+	stop context.CancelFunc
+	// background are goroutines that end with life, or with a bounded request. It is joined only under mu while life
+	// goes on, so that Close can wait for it.
 	background sync.WaitGroup // what ends with life, or with a request; joined only under mu while life goes on
-	calls      sync.WaitGroup // likewise, but users' calls
+	calls      sync.WaitGroup // users' calls; likewise
 
+	// mu guards what follows, and fields elsewhere whose comments say so. Nothing blocks under it, and no code of the
+	// user runs under it.
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
 	closed  bool
-	current *session // nil if there is none, or none that counts
-	making  *making  // nil if none is being made
+	current *session // nil if there is no session that counts
+	making  *making  // nil if no session is being made
 	entries map[holdID]*entry
-	gone    tombstones
-	tombs   []tomb // on the server, to be taken away
-	sweeps  bool   // somebody takes them away
+	gone    tombstones // requests that are over
+	tombs   []tomb     // keys on the servers that must be removed later
+	sweeps  bool       // a goroutine removes them
 }
 
-// New returns a driver over client, with a session of its own. ctx bounds the making of the session and nothing else.
-// Close leaves the client open. A nil opts means the defaults.
+// New returns a driver over client, with a session of its own. It blocks until there is a session or ctx ends; ctx
+// bounds nothing else. Close leaves the client open. A nil opts means the defaults.
 //
-// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests.
-// But with grpc's own backoff it may take up to two minutes to notice that a server has come back;
-// [grpc.WithConnectParams] sets that. And by default grpc measures how much may be under way by a question beside every
-// answer; with [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password
-// needs [KeepLoggedIn], or all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that
-// are opened by URL have all three.
+// The client's own settings for retries, timeouts and keepalive matter little, because the driver bounds each of its
+// requests. But with grpc's own backoff it may take up to two minutes to notice that a server has come back;
+// [grpc.WithConnectParams] sets that. By default grpc also measures how much may be under way, with a question beside
+// every answer; with [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and
+// password needs [KeepLoggedIn], or it fails for good once servers before etcd 3.5 have forgotten its token. Clients
+// that are opened by URL have all three.
 //
 // [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
 // [grpc.WithStaticConnWindowSize]: https://pkg.go.dev/google.golang.org/grpc#WithStaticConnWindowSize
@@ -74,13 +83,14 @@ func New(ctx context.Context, client *clientv3.Client, opts *Options) (*Driver, 
 	return start(ctx, client, opts, false)
 }
 
-// start makes a driver over client. If it owns the client, it closes it with itself, and also if it fails.
+// start makes a driver over client. If owns is set, the driver closes the client with itself, and also if start fails.
 func start(ctx context.Context, client *clientv3.Client, opts *Options, owns bool) (*Driver, error) {
 	d := &Driver{
 		client: client, owns: owns, several: len(client.Endpoints()) > 1,
 		leases: pb.NewLeaseClient(client.ActiveConnection()),
 		born:   time.Now(), entries: make(map[holdID]*entry),
 	}
+	// WithoutCancel, because ctx bounds the start alone.
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	if d.opts, err = opts.withDefaults(); err != nil {
@@ -128,7 +138,8 @@ func (d *Driver) Traits() driver.Traits {
 const closingTime = 500 * time.Millisecond
 
 // Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or
-// when the lease ends if the servers do not answer within half a second.
+// when the lease ends if the servers do not answer within half a second. It blocks until all goroutines of the driver
+// have ended.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	first, s := !d.closed, d.current
@@ -138,12 +149,13 @@ func (d *Driver) Close() error {
 	if !first {
 		return nil
 	}
+	// Calls and goroutines end first: none may put a key into the lease after its revocation.
 	d.stop()
 	d.calls.Wait()
 	d.background.Wait()
 	if s != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), closingTime)
-		_, _ = d.client.Revoke(ctx, s.id) // it runs out by itself
+		_, _ = d.client.Revoke(ctx, s.id) // if that fails, it runs out by itself
 		cancel()
 	}
 	return d.closeClient()
@@ -158,6 +170,7 @@ func (d *Driver) closeClient() error {
 	return nil
 }
 
+// isClosed reports whether Close was called.
 func (d *Driver) isClosed() bool { return d.life.Err() != nil }
 
 // spawn runs f in a goroutine that Close waits for, unless the driver is closed. The caller holds Driver.mu.
@@ -167,7 +180,7 @@ func (d *Driver) spawn(f func()) {
 	}
 }
 
-// enterCall returns a context that ends with ctx and with the driver, and must be left by leave.
+// enterCall returns a context for a user's call that ends with ctx and with the driver. The caller must call leave.
 func (d *Driver) enterCall(ctx context.Context) (bounded context.Context, leave func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

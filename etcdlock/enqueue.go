@@ -1,3 +1,6 @@
+// Getting into a queue: one transaction that creates the request's key and reads who is before it. acquire.go calls
+// enqueue; queue_view.go judges what was read; wait.go goes on.
+
 package etcdlock
 
 import (
@@ -10,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// enqueue puts the request's key into the queue, or refuses a try. In the same transaction it reads who is before it.
+// enqueue puts the request's key into the queue, or refuses a try. The same transaction reads who is before it.
 func (a *attempt) enqueue(ctx context.Context) error {
 	s, err := a.join(ctx)
 	if err != nil {
@@ -21,12 +24,14 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	}
 	prefix := a.d.names.queuePrefix(a.r.Key)
 	t := a.creation(s)
+	// The else branch finds a copy of this request first, and then whoever is in the way.
 	if a.r.Try { // a copy of itself is found first
 		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0))
 		t.els = append(t.els, clientv3.OpGet(prefix, clientv3.WithFirstCreate()...))
 	}
 	ahead := queueReads(a.r.Kind, prefix, 0)
-	t.then = append(ahead, t.then...) // before the key is there, so that it is not read
+	t.then = append(ahead, t.then...) // before the key is there, so that it is not among them
+	// The hold's key is compared, deleted, and replaced by the new one in one step: nobody gets in between.
 	if a.give != nil {
 		t.when = append(t.when, isOf(a.give.queueKey, a.give.revision))
 		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.queueKey)}, t.then...)
@@ -47,7 +52,8 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	return a.queued(ctx, answer.Header.Revision, reads[:len(ahead)])
 }
 
-// creation is the part of the transaction that all requests have.
+// creation is the part of the transaction that all requests have: the key must not be there, and no tomb may refuse the
+// request.
 func (a *attempt) creation(s *session) *transaction {
 	tomb := a.d.names.tomb(a.r.Key, a.r.ID)
 	return &transaction{
@@ -57,8 +63,8 @@ func (a *attempt) creation(s *session) *transaction {
 	}
 }
 
-// queueReads read who is in the queue, before the key created by the given revision if it is not 0. For a mutex the
-// last and the first are enough; the first is read to say who holds it.
+// queueReads returns the reads that tell who is in the queue; if before is not 0, only those whose keys were created
+// before that revision. For a mutex the last key and the first are enough; the first is read to say who holds the lock.
 func queueReads(k driver.Kind, prefix string, before int64) []clientv3.Op {
 	var limit []clientv3.OpOption
 	if before != 0 {
@@ -70,12 +76,12 @@ func queueReads(k driver.Kind, prefix string, before int64) []clientv3.Op {
 	}
 	last := clientv3.OpGet(prefix, append(clientv3.WithLastCreate(), limit...)...)
 	if before != 0 {
-		return []clientv3.Op{last} // mostly nobody
+		return []clientv3.Op{last} // mostly there is none
 	}
 	return []clientv3.Op{clientv3.OpGet(prefix, clientv3.WithFirstCreate()...), last}
 }
 
-// join returns the session that the request belongs to.
+// join returns the session that the request belongs to, and gives it a key in that.
 func (a *attempt) join(ctx context.Context) (*session, error) {
 	s, err := a.d.session(ctx)
 	if err != nil {
@@ -85,7 +91,7 @@ func (a *attempt) join(ctx context.Context) (*session, error) {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	if e.session != nil && e.session != s && e.open > 0 {
-		e.end(driver.LostSession) // it may have a key in the old one
+		e.end(driver.LostSession) // it may have a key in the old one, which nothing here would see
 		return nil, lost(e.r.Key, 0, driver.LostSession, nil)
 	}
 	if e.session != s || e.vacated {
@@ -95,7 +101,7 @@ func (a *attempt) join(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// given takes in that the hold to be given back has ended.
+// given records that the hold to be given back has ended.
 func (a *attempt) given() {
 	if a.give != nil {
 		id := holdID{a.give.r.Key, a.give.r.ID}
@@ -106,8 +112,8 @@ func (a *attempt) given() {
 	}
 }
 
-// create sends a transaction that may create the request's key. Without an error and an answer the session has turned
-// out to be lost, with nothing created in it.
+// create sends a transaction that may create the request's key. If it returns neither an error nor an answer, the
+// session has turned out to be lost, and nothing was created in it.
 func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clientv3.TxnResponse, error) {
 	e, d := a.e, a.d
 	d.mu.Lock()
@@ -115,9 +121,11 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 		d.mu.Unlock()
 		return nil, nil //nolint:nilnil // run looks at what it has become
 	}
+	// open stays up if the answer is lost. From now on an undo must not rely on what it sees.
 	e.open++ // from now on an undo does not rely on what it sees
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
+	// A server without room may have carried the request out all the same.
 	if isFull(err) && !d.clean(ctx, e.queueKey) {
 		doubtful = true
 	}
@@ -134,9 +142,9 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	return answer, err
 }
 
-// clean takes away what a request has made although the servers say that they have no room, and reports whether they
-// have answered. An undo that writes a tomb would find no room. The key is deleted as what it is now: a copy of this
-// may arrive when it is another one.
+// clean removes what a request has made although the servers say that they have no room, and reports whether they have
+// answered. An undo that writes a tomb would find no room either. The key is deleted as what it is now: a copy of this
+// deletion may arrive when it is another one.
 func (d *Driver) clean(ctx context.Context, key string) bool {
 	found, err := d.get(ctx, key, clientv3.WithKeysOnly())
 	if err != nil || len(found.Kvs) == 0 {
@@ -147,10 +155,11 @@ func (d *Driver) clean(ctx context.Context, key string) bool {
 	return err == nil
 }
 
-// refused says why the transaction has not created the key.
+// refused finds out why the transaction has not created the key: an earlier copy has, the request is over, or something
+// is in the way.
 func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnResponse) error {
 	e := a.e
-	if kvs := kvsOf(answer.Responses[0]); len(kvs) > 0 { // an earlier copy has
+	if kvs := kvsOf(answer.Responses[0]); len(kvs) > 0 { // an earlier copy has created it
 		p, err := queueKeyOf(kvs[0])
 		switch {
 		case err != nil:
@@ -158,7 +167,7 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 		case p.session != s.id: // of an earlier session, with which it ends
 			return lost(e.r.Key, p.token(), driver.LostSession, nil)
 		}
-		a.given() // in the same step
+		a.given() // in the same step as that copy
 		a.own(p.revision, queueView{})
 		return nil
 	}
@@ -180,28 +189,29 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 	return errors.New("etcd: a transaction failed although all its conditions hold")
 }
 
+// errNothingToGive is the cause of the loss when a requeue finds no hold.
 var errNothingToGive = errors.New("etcd: the hold to be given back is over")
 
-// queued takes in that the key was created, and what was read of the queue.
+// queued records that the key was created, and what was read of the queue.
 func (a *attempt) queued(ctx context.Context, revision int64, reads []*pb.ResponseOp) error {
 	a.own(revision, queueView{})
 	return a.judge(ctx, reads, revision)
 }
 
-// own takes in that the request has a key.
+// own records the request's key and what the queue means for it.
 func (a *attempt) own(revision int64, view queueView) {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	a.e.revision, a.e.view = revision, view
 }
 
-// judge takes in what was read of the queue.
+// judge records what was read of the queue, as of the revision asOf.
 func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64) error {
 	var ahead []queueKey
 	for _, read := range reads {
 		keys, err := queueKeysOf(kvsOf(read))
 		if err != nil {
-			return err // the caller undoes it
+			return err // the caller undoes the request
 		}
 		for _, p := range keys {
 			if len(ahead) == 0 || ahead[len(ahead)-1].key != p.key { // the first may be the last
@@ -220,7 +230,7 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	return nil
 }
 
-// conflict takes the key away, and says that the semaphore has another limit.
+// conflict removes the key, and says that the semaphore has another limit.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
 	t := &transaction{

@@ -1,3 +1,6 @@
+// Entries: what the driver knows of each request. acquire.go works on them in turn, release.go ends them, session.go
+// and notices.go end those of a session.
+
 package etcdlock
 
 import (
@@ -7,43 +10,43 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// holdID names a request.
+// holdID names a request: the same ID on two locks is two requests.
 type holdID struct {
 	driver.Key
 	id string
 }
 
-// entry is a request that this driver has been asked for and not yet been told to give back.
+// entry is a request that this driver was asked for and has not been told to give back.
 type entry struct {
 	d    *Driver
-	r    *driver.Request // as asked first
-	turn chan struct{}   // has one place, which who acquires takes: one at a time
-	over chan struct{}   // closed when ended or released
+	r    *driver.Request // as it was asked first; constant
+	turn chan struct{}   // buffer of one, taken by an Acquire while it works: one at a time
+	over chan struct{}   // closed when it has ended or was released
 
-	// Written by who has the turn, under Driver.mu, which others need for reading.
+	// Written by the owner of the turn, under Driver.mu, which all others need for reading.
 	session  *session  // nil before the first
-	slot     int       // of its key, among those of the session for this lock
-	queueKey string    // its key
-	revision int64     // that created its key; 0 if that is not known to exist
-	view     queueView // as of the latest look
-	waited   bool      // somebody was in the way
+	slot     int       // the number in its key, among the keys of the session for this lock
+	queueKey string    // its key; it keeps the name when the key was given up
+	revision int64     // at which its key was created; 0 if none is known to exist
+	view     queueView // what the queue meant at the latest look
+	waited   bool      // something was in the way
 	asked    int64     // the revision of the hold whose client was called last
 
-	// Guarded by Driver.mu.
-	open     int               // how many requests to create its key are under way, or may be since nobody has answered
+	// Driver.mu guards these.
+	open     int               // how many creations of its key are under way, or may be, since nobody has answered
 	granted  bool              // it is in session.holds
-	ended    driver.LostReason // why it is over, if it is not by release
-	released bool
-	vacated  bool              // its key is not its own any more
+	ended    driver.LostReason // why it is over, if not by release
+	released bool              // a release was asked for
+	vacated  bool              // another request may use its key
 	called   bool              // it was told that another wants the lock, so there is a key that says so
-	wanting  showing           // what its key is to show; see Driver.Renew
-	shown    showing           // what it shows, as far as is known
-	written  int64             // the revision at which that was written; 0 if not since the key was created
+	wanting  showing           // what its key must show; see Driver.Renew
+	shown    showing           // what its key shows, as far as is known
+	written  int64             // the revision at which that was written; 0 if not since its creation
 	noticed  driver.LostReason // why it is over, as it turned out while it was being released
 	informed bool              // the caller's Lost was called
 }
 
-// enter returns the entry of r, which is new if r is.
+// enter returns the entry of r, which is new if r is. A copy of a request shares its entry and waits for its turn.
 func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	id := holdID{r.Key, r.ID}
 	d.mu.Lock()
@@ -62,7 +65,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// take waits for the turn.
+// take blocks until the turn is free, the request is over, or ctx ends.
 func (e *entry) take(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -74,10 +77,10 @@ func (e *entry) take(ctx context.Context) error {
 	}
 }
 
-// yield gives the turn to who waits for it.
+// yield gives up the turn.
 func (e *entry) yield() { <-e.turn }
 
-// whyOver says how it came to its end, or returns nil.
+// whyOver says how the request came to its end, or returns nil.
 func (e *entry) whyOver() error {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
@@ -92,10 +95,10 @@ func (e *entry) whyOver() error {
 	return nil
 }
 
-// token is the first of its block, or 0. The caller holds Driver.mu.
+// token is the first token of its block, or 0. The caller holds Driver.mu.
 func (e *entry) token() uint64 { return uint64(e.revision) * blockSize }
 
-// end ends it for another reason than its release. The caller holds Driver.mu.
+// end ends the request for another reason than its release. The first reason counts. The caller holds Driver.mu.
 func (e *entry) end(reason driver.LostReason) {
 	if e.ended == "" && !e.released {
 		e.ended = reason
@@ -104,14 +107,14 @@ func (e *entry) end(reason driver.LostReason) {
 	e.loosen()
 }
 
-// loosen takes it out of what its session holds. The caller holds Driver.mu.
+// loosen takes the request out of what its session holds. The caller holds Driver.mu.
 func (e *entry) loosen() {
 	if e.granted {
 		delete(e.session.holds, e.revision)
 	}
 }
 
-// leave notes that a request is to be given back, so that nobody is told of a loss any more. It returns its entry, or
+// leave records that a request must be given back, so that nobody is told of a loss any more. It returns its entry, or
 // nil.
 func (d *Driver) leave(id holdID) *entry {
 	d.mu.Lock()
@@ -130,7 +133,7 @@ func (d *Driver) leave(id holdID) *entry {
 	return e
 }
 
-// forget ends the memory of a request that is known to be over, but for its ID.
+// forget ends the memory of a request that is known to be over, except for its ID, which is refused from now on.
 func (d *Driver) forget(id holdID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,7 +144,7 @@ func (d *Driver) forget(id holdID) {
 	}
 }
 
-// drop forgets an entry that was refused before it took anything.
+// drop forgets an entry that was refused before it took anything. The same request may be asked again.
 func (d *Driver) drop(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,6 +154,6 @@ func (d *Driver) drop(e *entry) {
 	}
 }
 
-// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers.
+// tombstones remember the latest requests that are over, to refuse late copies of them without asking the servers.
 // Copies that this driver itself may have left under way are refused by the servers; see tomb.
 type tombstones = enginekit.Tombstones[holdID, struct{}]

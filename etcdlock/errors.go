@@ -1,3 +1,6 @@
+// What errors of etcd and grpc mean, and the errors that callers get. outcome.go says whether a request was carried
+// out; refusal.go makes the classes of package driver.
+
 package etcdlock
 
 import (
@@ -12,10 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errUnanswered says that a session was given up because the servers were silent.
+// errUnanswered is the cause of a session that was given up because the servers were silent.
 var errUnanswered = errors.New("etcd: no answer to the session's signs of life within its timeout")
 
-// codeOf returns what kind of failure err is. The client library wraps what the servers say.
+// codeOf returns the grpc code of err. The client library wraps what the servers say.
 func codeOf(err error) codes.Code {
 	var said rpctypes.EtcdError
 	if errors.As(err, &said) {
@@ -24,22 +27,22 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// isGone reports that the session is not known to the servers.
+// isGone reports whether the session is not known to the servers.
 func isGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }
 
-// isFull reports that a server has no room. It says so too of the request that took the last of it, and was carried
-// out.
+// isFull reports whether a server has no room. It says so too about the request that took the last of it, and that was
+// carried out.
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
-// isPassing reports that the same request may well succeed if it is sent again: a connection was cut, a member was
+// isPassing reports whether the same request may well succeed if it is sent again: a connection was cut, a member was
 // silent for too long, or there is no leader.
 func isPassing(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
 		return true
-	case codes.ResourceExhausted: // unless it is for good
+	case codes.ResourceExhausted: // only if the server has not looked at it
 		return isUnsent(err)
 	case codes.Unknown: // what raft says without a leader
 		return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "proposal dropped")
@@ -48,7 +51,7 @@ func isPassing(err error) bool {
 	}
 }
 
-// failure is what a call returns after err: the context's error if that has ended.
+// failure returns the error of a call that has failed with err: that of the driver or of ctx if they have ended.
 func (d *Driver) failure(ctx context.Context, err error) error {
 	switch {
 	case d.isClosed():
@@ -69,7 +72,7 @@ func (d *Driver) unavailable(ctx context.Context, op, name string, err error) er
 	return classed(op, name, err, false)
 }
 
-// sorted is unavailable for calls that also have answers of their own.
+// sorted is unavailable for calls that also have answers of their own, which it keeps.
 func (d *Driver) sorted(ctx context.Context, op, name string, err error) error {
 	for _, known := range []error{driver.ErrHeld, driver.ErrNotHeld, driver.ErrConflict, driver.ErrClosed} {
 		if errors.Is(err, known) {

@@ -77,8 +77,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	watch := newWaits()
-	asks := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
+	watch := newNews()
+	asks := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.Observer()})
 	others := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm})
 	var free []time.Duration
 	for i := range 80 {
@@ -99,7 +99,7 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 			returned <- err
 		}()
 		if contended {
-			receive(t, "the wait to be queued", watch.queued)
+			receive(t, "the wait to be queued", watch.Queued)
 			time.AfterFunc(moment, cancel)
 			<-time.After(time.Duration(random.Int64N(int64(3 * time.Millisecond))))
 			mustUnlock(t, held)
@@ -128,9 +128,9 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 func TestClose_WithWaiters_TellsThemAndFreesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)
-	watch := newWaits()
-	a := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
-	b := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
+	watch := newNews()
+	a := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.Observer()})
+	b := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.Observer()})
 	held := mustLock(t, a, "of a")
 	mustLock(t, b, "of b")
 	in := locking(t, a, "of b")
@@ -139,8 +139,8 @@ func TestClose_WithWaiters_TellsThemAndFreesWhatIsHeld(t *testing.T) {
 		_, err := b.Lock(context.Background(), "of a")
 		waiting <- err
 	}()
-	receive(t, "one to be queued", watch.queued)
-	receive(t, "the other to be queued", watch.queued)
+	receive(t, "one to be queued", watch.Queued)
+	receive(t, "the other to be queued", watch.Queued)
 	begin := time.Now()
 	if err := b.Close(); err != nil {
 		t.Errorf("Close: %v", err)

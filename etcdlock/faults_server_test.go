@@ -17,12 +17,12 @@ const slowElection = "?request-timeout=8s"
 // survives has a lock held and waited for while a fault happens, and looks that neither is lost.
 func survives(t *testing.T, url string, fault func()) {
 	t.Helper()
-	watch := newWaits()
-	o := &interlock.Options{Lease: calm, Observer: watch.observer()}
+	watch := newNews()
+	o := &interlock.Options{Lease: calm, Observer: watch.Observer()}
 	a, b := openLocks(t, url, o), openLocks(t, url, o)
 	held := mustLock(t, a, "lock")
 	in := locking(t, b, "lock")
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	fault()
 	select {
 	case <-held.Lost():

@@ -33,15 +33,15 @@ func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 // blackHole returns what the holder had not been told when the next was in.
 func blackHole(t *testing.T, s *servers.EtcdNode, direction servers.Direction, name string) (late string) {
 	proxy := servers.NewProxy(t, s.Addr())
-	watch := newWaits()
+	watch := newNews()
 	holder := openLocks(t, etcdURL(proxy.Addr()), &interlock.Options{Lease: brief, CloseTimeout: time.Millisecond})
 	defer holder.Close()
-	next := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
+	next := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.Observer()})
 	defer next.Close()
 	held := mustLock(t, holder, name)
 	lateness := locktest.WatchEnd(t, held)
 	in := locking(t, next, name)
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	proxy.BlackHole(direction)
 
 	l := receive(t, "the next to get in", in)
@@ -61,11 +61,11 @@ func TestServerStopped_ForLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *tes
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)
 	a := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: brief})
-	watch := newWaits()
-	b := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: brief, Observer: watch.observer()})
+	watch := newNews()
+	b := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: brief, Observer: watch.Observer()})
 	held := mustLock(t, a, "lock")
 	in := locking(t, b, "lock")
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	over := alarm(brief)
 	s.Stop()
 	receive(t, "the holder to be told", held.Lost())
@@ -88,12 +88,12 @@ func TestServerStopped_ForLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *tes
 func TestLeaseRevoked_IsToldAtOnce_AndClientsGoOn(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)
-	watch := newWaits()
-	o := &interlock.Options{Lease: calm, Observer: watch.observer()}
+	watch := newNews()
+	o := &interlock.Options{Lease: calm, Observer: watch.Observer()}
 	a, b := openLocks(t, etcdURL(s.Addr()), o), openLocks(t, etcdURL(s.Addr()), o)
 	held := mustLock(t, a, "lock")
 	in := locking(t, b, "lock")
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	places := sessions(t, s, "interlock/mutex/lock/")
 	do(t, s, "lease/revoke", map[string]any{"ID": places[1]}) // of the waiter, whose queue key is gone then
 	if !within(faultsPatience, func() bool {

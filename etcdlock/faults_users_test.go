@@ -75,12 +75,12 @@ func TestUsers_OutageLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *testing.
 	t.Parallel()
 	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: password})
 	p := servers.NewProxy(t, s.Addr())
-	watch := newWaits()
+	watch := newNews()
 	a := openLocks(t, userURL(p.Addr()), &interlock.Options{Lease: brief})
-	b := openLocks(t, userURL(s.Addr()), &interlock.Options{Lease: brief, Observer: watch.observer()})
+	b := openLocks(t, userURL(s.Addr()), &interlock.Options{Lease: brief, Observer: watch.Observer()})
 	held := mustLock(t, a, "lock")
 	in := locking(t, b, "lock")
-	receive(t, "the waiter to be queued", watch.queued)
+	receive(t, "the waiter to be queued", watch.Queued)
 	settles(t, s)
 	over := alarm(brief)
 	s.Kill()
@@ -113,8 +113,8 @@ func TestUsers_OutageLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *testing.
 func TestUsers_TokenThatRanOut_IsReplaced(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: password, Args: []string{"--auth-token-ttl", "2"}})
-	watch := newWaits()
-	o := &interlock.Options{Lease: time.Hour, Observer: watch.observer()}
+	watch := newNews()
+	o := &interlock.Options{Lease: time.Hour, Observer: watch.Observer()}
 	// a token may run out before it is shown, if the machine stands still
 	url := userURL(s.Addr()) + "?request-timeout=15s"
 	a, b := openLocks(t, url, o), openLocks(t, url, o)
@@ -124,7 +124,7 @@ func TestUsers_TokenThatRanOut_IsReplaced(t *testing.T) {
 		// real: tokens live for two seconds after their last use, and are looked for each second
 		<-time.After(4 * time.Second)
 		in := locking(t, b, "lock")
-		receive(t, "the waiter to be queued", watch.queued)
+		receive(t, "the waiter to be queued", watch.Queued)
 		<-time.After(4 * time.Second) // real: as above, so that the token with which it watches is gone as well
 		mustUnlock(t, held)
 		mustUnlock(t, receive(t, "the waiter to get in", in))

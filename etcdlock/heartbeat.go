@@ -1,3 +1,6 @@
+// Signs of life of a session, in a goroutine of its own. session.go starts it; notices.go looks at the holds after
+// each.
+
 package etcdlock
 
 import (
@@ -9,22 +12,23 @@ import (
 )
 
 const (
-	// heartbeats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and
-	// the next goes to another member if there is one; see pacemaker.limit.
+	// heartbeats is how many signs of life are sent within a timeout. tries divides the timeout: the first limit of
+	// each. A sign of life without an answer by then is given up, and the next goes to another member if there is one;
+	// see pacemaker.limit.
 	heartbeats = 3
 	tries      = 6
 )
 
-// pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client
-// library's KeepAlive, which does not say when the request was sent that was answered: only from then on may a session
-// be trusted.
+// pacemaker sends the signs of life of one session. Each has a request of its own, unlike the client library's
+// KeepAlive, which does not tell when the request was sent that was answered: only from then on may a session be
+// trusted. Only the heartbeat's goroutine uses it.
 type pacemaker struct {
 	s      *session
 	stream pb.Lease_LeaseKeepAliveClient // nil if there is none
-	cut    context.CancelFunc            // of the stream
-	// limit is how long an answer is waited for. It is twice as long after one that did not come: either the member
-	// hangs, and another answers in time, or all are far away, and none would ever be in time. Then it is twice what an
-	// answer takes.
+	cut    context.CancelFunc            // ends the stream
+	// limit is how long an answer is waited for. After one that did not come it doubles: either the member hangs, and
+	// another answers in time, or all are far away and none would ever be in time. After one that came it is twice what
+	// that took.
 	limit time.Duration
 }
 
@@ -35,7 +39,7 @@ func (s *session) heartbeat(ctx context.Context) {
 	next := s.Confirmed().Add(s.timeout / heartbeats)
 	for p.pause(ctx, time.Until(next)) {
 		sent := time.Now()
-		if !sent.Before(s.end()) { // this process stood still, or nobody has answered
+		if !sent.Before(s.end()) { // this process stood still, or no member has answered
 			s.lose(errUnanswered)
 			return
 		}
@@ -43,7 +47,7 @@ func (s *session) heartbeat(ctx context.Context) {
 		pause := p.learn(err, time.Since(sent))
 		switch {
 		case err == nil:
-			s.confirm(sent)
+			s.confirm(sent) // counted from before it was sent
 			s.check()
 			next = sent.Add(s.timeout / heartbeats)
 		case isGone(err):
@@ -51,16 +55,16 @@ func (s *session) heartbeat(ctx context.Context) {
 			return
 		default:
 			next = time.Now().Add(pause)
-			if end := s.end(); next.After(end) {
+			if end := s.end(); next.After(end) { // to notice the end of the session in time
 				next = end
 			}
 		}
 	}
 }
 
-// learn takes in how long an answer took, or that it did not come. It returns how long to wait after one that is none:
-// a server that refuses at once is not asked without a pause, but one that did not answer has had its time, and with a
-// pause as well hardly any of the timeout would be left for a third try.
+// learn records how long an answer took, or that it did not come. It returns how long to pause after a failure. A
+// server that refuses at once is not asked again without a pause. One that did not answer has had its time: with a
+// pause as well, hardly any of the timeout would be left for a third try.
 func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
 	switch {
 	case err == nil:
@@ -74,7 +78,7 @@ func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
 	return pause
 }
 
-// pause lets d go by, unless ctx or the session ends before.
+// pause waits for d, and reports false if ctx or the session ends before.
 func (p *pacemaker) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -87,8 +91,9 @@ func (p *pacemaker) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// ping asks once for the lease to go on. The stream is kept: with users and passwords each new one costs the server the
-// check of a password. One that has failed is dropped, so no late answer is ever taken for that of a later request.
+// ping asks once for the lease to go on. The stream is kept: with users and passwords, each new one costs the server
+// the check of a password. A stream that has failed is dropped, so that a late answer is never taken for that of a
+// later request.
 func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
 	if p.stream == nil {
 		ctx, p.cut = context.WithCancel(ctx)
@@ -111,7 +116,7 @@ func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	if answer.TTL <= 0 { // how the servers say that they do not know it
+	if answer.TTL <= 0 { // the servers' way to say that they do not know the lease
 		return rpctypes.ErrLeaseNotFound
 	}
 	return nil
@@ -125,7 +130,7 @@ func (p *pacemaker) drop() {
 	p.stream, p.cut = nil, nil
 }
 
-// check has the holds looked at.
+// check makes the goroutine of notices.go look at the holds. It does not block.
 func (s *session) check() {
 	select {
 	case s.look <- struct{}{}:

@@ -1,3 +1,5 @@
+// Listing locks for operators. look.go lists a single one; queue_view.go judges who holds.
+
 package etcdlock
 
 import (
@@ -15,8 +17,8 @@ import (
 // pageSize is how many keys are read at once.
 const pageSize = 500
 
-// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no
-// instants, so there is no Since and no Until.
+// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision for each kind. etcd
+// keeps no instants, so there is no Since and no Until.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		bounded, leave, err := d.enterCall(ctx)
@@ -45,11 +47,12 @@ type listing struct {
 	kind  driver.Kind
 	yield func(driver.LockInfo, error) bool
 
-	name  string // of the lock whose queue keys are being gathered
-	queue []queueKey
+	name  string     // the lock whose keys are being gathered
+	queue []queueKey // its keys so far, in the order of their names
 }
 
-// run takes in all keys that begin with key, and reports whether to go on.
+// run handles all keys that begin with key, and reports whether to go on. The first page fixes the revision; the others
+// read as of it.
 func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	end := clientv3.GetPrefixRangeEnd(key)
 	for revision := int64(0); ; {
@@ -71,7 +74,7 @@ func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	}
 }
 
-// take takes in one key. Those of one lock come one after the other.
+// take handles one key. Those of one lock come one after the other, because they are read in order.
 func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
 	name, err := l.d.names.parse(l.kind, string(kv.Key))
 	if err != nil {
@@ -88,11 +91,12 @@ func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
 	return true, nil
 }
 
-// flush yields the lock that is complete, and reports whether to go on.
+// flush yields the lock whose keys are complete, and reports whether to go on.
 func (l *listing) flush() (more bool) {
 	if len(l.queue) == 0 {
 		return true
 	}
+	// Keys come in the order of their names; the queue is in that of their creation.
 	slices.SortFunc(l.queue, func(a, b queueKey) int { return cmp.Compare(a.revision, b.revision) })
 	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
 	info := driver.LockInfo{Kind: l.kind, Name: key.Name}

@@ -1,3 +1,5 @@
+// The keys that are stored; wire.md lists them. Everything that asks the servers builds its keys here.
+
 package etcdlock
 
 import (
@@ -9,20 +11,20 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// names makes the keys of one set of locks; wire.md lists them.
+// names makes the keys of one set of locks, which begin with prefix.
 type names struct{ prefix string }
 
-// queuePrefix is in front of the keys of all that hold or want the lock.
+// queuePrefix is what the keys of all requests for one lock begin with.
 func (n names) queuePrefix(key driver.Key) string {
 	return n.kind(key.Kind) + escape(key.Name) + "/"
 }
 
-// kind is in front of the keys of all locks of a kind.
+// kind is what the keys of all locks of a kind begin with.
 func (n names) kind(k driver.Kind) string { return n.prefix + string(k) + "/" }
 
 // queueKey is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
-// history is compacted, and goes through all of a prefix when it is asked for those that there are. With a key for each
-// acquisition a lock would become slower with each.
+// history is compacted, and goes through all of a prefix when it is asked for the present ones. With a new key for each
+// acquisition, a lock would become slower with each.
 func (n names) queueKey(key driver.Key, session clientv3.LeaseID, slot int) string {
 	return fmt.Sprintf("%s%x-%d", n.queuePrefix(key), int64(session), slot)
 }
@@ -32,38 +34,39 @@ func (n names) tomb(key driver.Key, id string) string {
 	return n.prefix + "gone/" + string(key.Kind) + "/" + escape(key.Name) + "/" + escape(id)
 }
 
-// presence is in front of the keys that belong to a session itself.
+// presence is what the keys begin with that belong to a session itself.
 func (n names) presence(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%ssession/%x/", n.prefix, int64(session))
 }
 
-// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes
-// it, so a watch on it tells.
+// alive is the key that lives as long as the session. The end of the session, for whatever reason, deletes it, so a
+// watch on it tells.
 func (n names) alive(session clientv3.LeaseID) string { return n.presence(session) + "alive" }
 
-// served is the key in which a session writes which hold it gave back last, of those that had waited; see
+// served is the key in which a session records which hold it gave back last, of those that had waited; see
 // [Driver.servedOps].
 func (n names) served(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%sserved/%x", n.prefix, int64(session))
 }
 
-// notice is the key that tells a session that the hold whose key was created by the given revision was broken.
+// notice is the key that tells a session that one of its holds was broken: the one whose key was created at that
+// revision.
 func (n names) notice(session clientv3.LeaseID, revision int64) string {
 	return fmt.Sprintf("%sbroken/%d", n.presence(session), revision)
 }
 
-// noticed returns the revision that a notice is about, and false if the key is no notice.
+// noticed returns the revision that a notice is about. It reports false if the key is no notice.
 func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64, is bool) {
 	return revisionAfter(n.presence(session)+"broken/", notice)
 }
 
-// call is the key that tells a session that another wants the lock of the hold whose key was created by the given
-// revision.
+// call is the key that tells a session that another client wants the lock of one of its holds: the one whose key was
+// created at that revision.
 func (n names) call(session clientv3.LeaseID, revision int64) string {
 	return fmt.Sprintf("%swanted/%d", n.presence(session), revision)
 }
 
-// called returns the revision that a call is about, and false if the key is no call.
+// called returns the revision that a call is about. It reports false if the key is no call.
 func (n names) called(session clientv3.LeaseID, call string) (revision int64, is bool) {
 	return revisionAfter(n.presence(session)+"wanted/", call)
 }
@@ -78,7 +81,7 @@ func revisionAfter(prefix, key string) (revision int64, is bool) {
 	return revision, err == nil
 }
 
-// parse returns the lock's name in a queue key.
+// parse returns the lock's name in a queue key. A key that is not ours is an error: the prefix belongs to interlock.
 func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
 	rest, ours := strings.CutPrefix(queueKey, n.kind(k))
 	name, _, both := strings.Cut(rest, "/")
@@ -93,8 +96,8 @@ func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
 
 const hex = "0123456789ABCDEF"
 
-// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset
-// a terminal. All else, also every byte of a character beyond ASCII, stands for itself.
+// mustEscape reports whether b may not stand in a key as it is: the separator, the escape character, and what would
+// upset a terminal. All other bytes stand for themselves, also those of characters beyond ASCII.
 func mustEscape(b byte) bool { return b == '/' || b == '%' || b < ' ' || b == 0x7f }
 
 // escape writes s as one part of a key, byte by byte, so that a prefix of a name becomes a prefix of its key.
@@ -112,7 +115,7 @@ func escape(s string) string {
 	return out.String()
 }
 
-// unescape is the inverse of escape. It accepts nothing else, so that two keys never mean one name.
+// unescape is the inverse of escape. It accepts nothing else, so that two keys never mean the same name.
 func unescape(s string) (string, error) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {

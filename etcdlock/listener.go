@@ -1,3 +1,6 @@
+// All watches of a driver on one stream of our own (ADR 0018). wait.go and notices.go ask for watches; watch.go has
+// what is kept of each.
+
 package etcdlock
 
 import (
@@ -14,45 +17,48 @@ import (
 )
 
 // listener has all watches of a driver on one stream. The client library's own watcher would do, but it notices a
-// server that is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each
-// watch is not needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and
-// who has it is told at which revision, and reads.
+// silent server only after its keepalive time, which cannot be less than ten seconds; and hints do not need a goroutine
+// for each watch. While the stream is down nothing is lost: on the next one every watch begins anew, and its owner is
+// told at which revision, and reads.
 type listener struct {
 	remote pb.WatchClient
 	pulse  time.Duration // between two requests for a sign of life while somebody waits
 
-	wakes atomic.Int64 // hints about changes; for tests
+	wakes atomic.Int64 // how many hints about changes there were; for tests
 
-	mu      sync.Mutex // guards what follows; nothing blocks under it
-	last    int64      // ID of a watch
-	watches map[int64]*watch
-	outbox  []*pb.WatchRequest
-	// the watches that are to be begun on this stream and are not yet, in the order in which that is answered
-	asked  []int64
-	post   chan struct{} // has one place; something is in the outbox
-	open   bool          // there is a stream: before, requests need not be written, since each watch is begun with it
-	silent int           // requests for a sign of life since the last message
-	mute   int           // streams in a row on which nothing has come
+	mu      sync.Mutex         // guards what follows; nothing blocks under it
+	last    int64              // the ID of the latest watch
+	watches map[int64]*watch   // by ID
+	outbox  []*pb.WatchRequest // requests that the writer has not taken
+	// asked are the watches that must still be begun on this stream, in the order in which the server answers.
+	asked []int64
+	post  chan struct{} // buffer of one: something is in the outbox
+	// open: there is a stream. Before that, requests need not be written, because each stream begins with all watches.
+	open   bool // there is a stream: before, requests need not be written, since each watch is begun with it
+	silent int  // requests for a sign of life since the last message
+	mute   int  // streams in a row on which nothing has come
 }
 
 const (
 	// silences is how many signs of life may be missing before a stream is dropped.
 	silences = 3
 
-	// idlePulses is how many pulses are left out while nobody waits for a lock.
+	// idlePulses: while nobody waits for a lock, only each such pulse asks for a sign of life.
 	idlePulses = 5
 )
 
+// firstPause and longestPause bound the pauses between attempts: of streams, of requests, and of connections.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
 )
 
+// newListener returns a listener without a stream. run keeps one.
 func newListener(remote pb.WatchClient, pulse time.Duration) *listener {
 	return &listener{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
 }
 
-// watch begins to watch.
+// watch begins to watch. It does not block; the hint comes when the server has begun, and after each change.
 func (e *listener) watch(o *queueView) *watch {
 	w := newWatch(o)
 	e.mu.Lock()
@@ -89,8 +95,8 @@ func (e *listener) send(r *pb.WatchRequest) {
 	}
 }
 
-// news returns and forgets what is new about w: the revisions at which the server began to watch and at which something
-// has changed since, or 0.
+// news returns what is new about w, and forgets it: the revision at which the server began to watch, and the one of the
+// latest change; 0 if that is not new.
 func (e *listener) news(w *watch) (created, changed int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +105,7 @@ func (e *listener) news(w *watch) (created, changed int64, err error) {
 	return created, changed, err
 }
 
-// happened is news with the events since the last time, of a watch that keeps them.
+// happened is news for a watch that keeps its events: it returns those since the last time.
 func (e *listener) happened(w *watch) (created int64, events []*clientv3.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,12 +114,12 @@ func (e *listener) happened(w *watch) (created int64, events []*clientv3.Event) 
 	return created, events
 }
 
-// run keeps a stream open until ctx ends.
+// run keeps a stream open until ctx ends. start runs it in a goroutine.
 func (e *listener) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		begun := time.Now()
-		_ = e.listen(ctx) // it has ended, which is all that matters
+		_ = e.listen(ctx) // why it has ended does not matter
 		if time.Since(begun) > longestPause {
 			pause = firstPause
 		}
@@ -122,9 +128,9 @@ func (e *listener) run(ctx context.Context) {
 	}
 }
 
-// listen opens a stream, begins all watches on it, and takes in what comes until it ends.
+// listen opens a stream, begins all watches on it, and handles what comes until it ends.
 func (e *listener) listen(parent context.Context) error {
-	// Without a leader a member would keep the stream open and be silent: this makes it close it.
+	// Without a leader a member would keep the stream open and be silent; this makes the member close it.
 	ctx, cut := context.WithCancel(clientv3.WithRequireLeader(parent))
 	var writer sync.WaitGroup
 	defer writer.Wait() // it ends with ctx
@@ -150,18 +156,18 @@ func (e *listener) listen(parent context.Context) error {
 	}
 }
 
-// errRefused says that a server refuses to watch. With users what counts is the token with which the stream was opened,
-// which may have run out although the requests of the client show another by now, so a watch is asked for once more, on
-// another stream.
+// errRefused ends a stream on which a server refuses to watch. With users, what counts is the token with which the
+// stream was opened. It may have run out although the client's requests show another by now. So a watch is asked for
+// once more, on another stream.
 var errRefused = errors.New("etcd: a server refuses to watch")
 
-// begin has every watch begun on a new stream.
+// begin starts every watch on a new stream.
 func (e *listener) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open, e.outbox, e.asked = true, nil, nil
-	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next
-	// stream may be to another; more time is given from one to the next, for all may be slow.
+	// The answers to the watches come at once. If none comes within a pulse, the member hangs, and the next stream may
+	// be to another one. Each stream in a row gets more time, because all members may be slow.
 	e.silent = max(0, silences-e.mute)
 	e.mute++
 	for _, w := range e.watches {
@@ -169,19 +175,21 @@ func (e *listener) begin() {
 	}
 }
 
+// end records that there is no stream.
 func (e *listener) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open, e.outbox = false, nil
 }
 
-// write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or nobody answers.
+// write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or the server is
+// silent for too long. It is the stream's writing goroutine.
 func (e *listener) write(ctx context.Context, stream pb.Watch_WatchClient) {
 	pulse := time.NewTicker(e.pulse)
 	defer pulse.Stop()
 	for ticks := 1; ; {
 		for _, r := range e.collect() {
-			if stream.Send(r) != nil { // what broke it, the reader learns too
+			if stream.Send(r) != nil { // the reader learns too what broke it
 				return
 			}
 		}
@@ -226,7 +234,7 @@ func (e *listener) collect() []*pb.WatchRequest {
 	return out
 }
 
-// received takes in one message, and reports whether another stream is needed.
+// received handles one message, and reports whether another stream is needed.
 func (e *listener) received(r *pb.WatchResponse) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -245,7 +253,8 @@ func (e *listener) received(r *pb.WatchResponse) (another bool) {
 	return refusesWatch(r) && w.err == nil
 }
 
-// idOf returns which watch a message is about: one that refuses to begin has no ID. The caller holds mu.
+// idOf returns the watch that a message is about. The message of a watch that is refused has no ID, so the order of the
+// questions tells. The caller holds mu.
 func (e *listener) idOf(r *pb.WatchResponse) int64 {
 	if !r.Created || len(e.asked) == 0 {
 		return r.WatchId

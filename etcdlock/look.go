@@ -1,3 +1,5 @@
+// Look, the reading of one lock: a listing of inspect.go with one name.
+
 package etcdlock
 
 import (

@@ -1,3 +1,6 @@
+// Notices: how holds of a living session learn that they have ended. break.go leaves notices, heartbeat.go triggers the
+// look, session.go starts the goroutine.
+
 package etcdlock
 
 import (
@@ -15,11 +18,12 @@ import (
 // is also a key that ends with the lease; that is one watch for all. What was deleted without a notice is found with
 // the next sign of life: then the servers are asked for the keys of the lease, in one request.
 
-// watchNotices tells holds that they have ended, until the session is lost or the driver is closed.
+// watchNotices tells holds that they have ended, until the session is lost or the driver is closed. It is a goroutine
+// of the session.
 func (s *session) watchNotices(ctx context.Context) {
 	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true, keep: true})
 	defer s.d.listener.unwatch(w)
-	seen, audited := s.began, time.Now()
+	seen, audited := s.began, time.Now() // what was there before began is not news
 	for {
 		select {
 		case <-w.hint:
@@ -32,7 +36,7 @@ func (s *session) watchNotices(ctx context.Context) {
 				audited = time.Now()
 				s.audit(ctx)
 			}
-			// A notice whose hint came while the server could not be read.
+			// For a notice whose hint came while the server could not be read.
 			seen = max(seen, s.readNotices(ctx))
 		case <-s.done:
 			return
@@ -42,11 +46,11 @@ func (s *session) watchNotices(ctx context.Context) {
 	}
 }
 
-// auditPause is how often the holds are looked for at most. The answer has all keys of the session.
+// auditPause is the shortest time between two audits. Their answer has all keys of the session.
 const auditPause = 5 * time.Second
 
-// readNotices tells the holds that were broken, and takes the notices away. It returns the revision of what it has
-// read, or 0.
+// readNotices tells the holds that were broken, and removes the notices. It returns the revision of what it has read,
+// or 0.
 func (s *session) readNotices(ctx context.Context) int64 {
 	d := s.d
 	ctx, cancel := context.WithTimeout(ctx, d.opts.RequestTimeout)
@@ -69,7 +73,7 @@ func (s *session) readNotices(ctx context.Context) int64 {
 		if s.tellBroken(ctx, revision) != nil {
 			continue // it is looked at again with the next sign of life
 		}
-		// Should it stay, it tells nobody anything new, and goes with the session.
+		// If it stays, it tells nothing new, and goes with the session.
 		_, _ = d.client.Delete(ctx, string(kv.Key))
 	}
 	s.noticeCalls(ctx, calls, found.Header.Revision)
@@ -79,7 +83,7 @@ func (s *session) readNotices(ctx context.Context) int64 {
 	return found.Header.Revision
 }
 
-// suspect asks whether the lease is there, after its key has gone.
+// suspect asks whether the lease is still there, after its key has gone: an operator may have deleted the key alone.
 func (s *session) suspect(ctx context.Context) {
 	life, err := s.d.client.TimeToLive(ctx, s.id)
 	if err != nil && isGone(err) || err == nil && life.TTL < 0 {
@@ -87,9 +91,9 @@ func (s *session) suspect(ctx context.Context) {
 	}
 }
 
-// tellBroken tells the request whose key was created by the given revision that it was broken, unless the key is there:
-// then the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the
-// lock.
+// tellBroken tells the request whose key was created at that revision that it was broken, unless its key is still
+// there. Then the notice is not one of [Driver.Break], which deletes the key in the same transaction, and nobody else
+// would get the lock.
 func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	for _, e := range s.createdBy(revision) {
 		found, err := s.d.client.Get(ctx, e.queueKey, clientv3.WithKeysOnly())
@@ -103,8 +107,8 @@ func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// createdBy returns the request whose key was created by the given revision. It goes through all of them, which is fine
-// for what happens seldom.
+// createdBy returns the requests whose key was created at that revision. It goes through all entries, which is fine for
+// a rare event.
 func (s *session) createdBy(revision int64) (found []*entry) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -132,11 +136,11 @@ func (e *entry) tellEnded(reason driver.LostReason) {
 	e.end(reason)
 	tell := e.inform()
 	d.mu.Unlock()
-	tell(reason, nil)
+	tell(reason, nil) // outside of the mutex: it is the caller's code
 }
 
-// inform returns the caller's Lost, if that is to be called: at most once, and only after the grant, before which
-// Acquire says what has happened. The caller holds Driver.mu, and calls what is returned without it.
+// inform returns the caller's Lost, if that must be called: at most once, and only after the grant, before which
+// Acquire says what has happened. The caller holds Driver.mu, and calls the result without it.
 func (e *entry) inform() func(driver.LostReason, error) {
 	if !e.granted || e.informed || e.r.Lost == nil {
 		return func(driver.LostReason, error) {}
@@ -145,8 +149,8 @@ func (e *entry) inform() func(driver.LostReason, error) {
 	return e.r.Lost
 }
 
-// audit finds the holds whose keys are gone. The list of a lease's keys comes from one member's memory, which may be
-// old, so it is only a suspicion, and each key is read before its hold is told.
+// audit finds the holds whose keys are gone without a notice. The list of a lease's keys comes from one member's
+// memory, which may be old. So it is only a suspicion, and each key is read before its hold is told.
 func (s *session) audit(ctx context.Context) {
 	granted := s.granted()
 	if len(granted) == 0 {
@@ -164,13 +168,13 @@ func (s *session) audit(ctx context.Context) {
 	for key, e := range granted {
 		found, err := s.d.client.Get(ctx, key, clientv3.WithKeysOnly())
 		if err == nil && (len(found.Kvs) == 0 || found.Kvs[0].CreateRevision != e.revision) {
-			s.readNotices(ctx) // which may know better
+			s.readNotices(ctx) // which may know a better reason
 			e.tellEnded(driver.LostTaken)
 		}
 	}
 }
 
-// granted returns the holds by their keys.
+// granted returns the holds by their keys, or nil if the session is over: then they are lost anyway.
 func (s *session) granted() map[string]*entry {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()

@@ -1,6 +1,9 @@
+// The options of a driver. url.go reads them from a URL; start checks them before anything is asked.
+
 package etcdlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,24 +11,24 @@ import (
 	"time"
 )
 
-// Options configures a driver. The zero value and nil mean the same.
+// Options configures a driver. The zero value and nil mean the defaults.
 type Options struct {
-	// Prefix begins every key, so that several applications share a cluster. All clients of one set of locks need the
-	// same. The default is "interlock/".
+	// Prefix begins every key, so that several applications can share a cluster. All clients of one set of locks need
+	// the same. The default is "interlock/".
 	Prefix string
 
 	// Session is the session's timeout: what this client holds becomes free that long after its last sign of life. etcd
-	// counts whole seconds, so it is rounded up, and servers have a smallest of their own, some one and a half times
-	// their election timeout. Too short, and an election or a pause of this process costs all locks; too long, and
-	// others wait for the dead. The default is 30 s.
+	// counts whole seconds, so it is rounded up, and servers have a smallest one, some one and a half times their
+	// election timeout. Too short, and an election or a pause of this process costs all locks; too long, and others
+	// wait for the dead. The default is 30 s.
 	Session time.Duration
 
 	// RequestTimeout bounds a request whose context does not end before. With several endpoints, the first that is
-	// asked is given up after an eighth of it, and the next one asked. Too short, and a busy cluster seems to be out of
-	// reach; too long, and callers wait for one that is. The default is 5 s.
+	// asked is given up after an eighth of it, and the next one is asked. Too short, and a busy cluster seems to be out
+	// of reach; too long, and callers wait for one that is. The default is 5 s.
 	RequestTimeout time.Duration
 
-	// Logger gets the losses of sessions. The default discards.
+	// Logger gets the losses of sessions. The default discards them.
 	Logger *slog.Logger
 
 	_ struct{}
@@ -40,21 +43,15 @@ const (
 	maxSession = 24 * time.Hour
 )
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, with the defaults filled in. It accepts nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.Session == 0 {
-		c.Session = defaultSession
-	}
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = defaultRequestTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.Session = cmp.Or(c.Session, defaultSession)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, defaultRequestTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -72,10 +69,10 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, nil
 }
 
-// seconds is d as etcd counts a lease: in whole seconds, rather too long than too short.
+// seconds is d as etcd counts a lease: in whole seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// pulseFor is how often the watch's stream is asked for a sign of life while somebody waits. One that is dead is
+// pulseFor is how often the stream of watches is asked for a sign of life while somebody waits. A dead stream is
 // replaced after four of them.
 func pulseFor(session time.Duration) time.Duration {
 	return min(max(session/(2*silences), shortestPulse), longestPulse)

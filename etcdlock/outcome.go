@@ -1,3 +1,6 @@
+// What an error says about one attempt at a request: was it carried out, refused, or never sent. call.go repeats by it,
+// refusal.go makes errors of it.
+
 package etcdlock
 
 import (
@@ -17,17 +20,18 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // the servers have said no, and nothing was changed, unless isFull
-	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
+	// notSent: it has not left this process, or was turned away unread. Nothing has happened, and it may be sent again.
 	notSent
 )
 
-// outcomeOf decides what an error of the client library says about one attempt at a request. Whether other copies of it
-// are under way is for the caller to know. An error that only says that the time is over says nothing; see sending.
+// outcomeOf decides what an error of the client library says about one attempt at a request. The caller must know
+// whether other copies of it are under way. An error that only says that the time is over says nothing; see sending.
 func outcomeOf(err error) outcome {
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
 		codes.OutOfRange, codes.Unimplemented, codes.DataLoss:
 		return refused
+	// A server that is too busy has not looked at the request; one without room has.
 	case codes.ResourceExhausted:
 		if errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyRequests) {
 			return notSent
@@ -45,7 +49,8 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// outcomeOfConnection tells a connection that could not be made from one that broke. grpc has no other way to tell.
+// outcomeOfConnection tells a connection that could not be made from one that broke. grpc has no other way to tell than
+// its text.
 func outcomeOfConnection(text string) outcome {
 	for _, unmade := range []string{
 		"Error while dialing", "authentication handshake failed", "error reading server preface",
@@ -58,34 +63,35 @@ func outcomeOfConnection(text string) outcome {
 	return unknown
 }
 
-// isRefusal reports that the servers have said no. Nothing was changed then, unless isFull.
+// isRefusal reports whether the servers have said no. Nothing was changed then, unless isFull.
 func isRefusal(err error) bool { return outcomeOf(err) == refused }
 
-// isUnsent reports that a request has not left this process, or was turned away unread.
+// isUnsent reports whether a request has not left this process, or was turned away unread.
 func isUnsent(err error) bool { return outcomeOf(err) == notSent }
 
-// sending is what is known of one attempt at a request that the client library does not tell: it waits for a
-// connection, and when the time is over it says nothing but that. Of a client that was given to [New] nothing is known.
+// sending is what is known of one attempt at a request beyond what the client library tells: it waits for a connection,
+// and when the time is over it says nothing else. About a client that was given to [New] nothing is known.
 type sending struct {
-	never atomic.Pointer[error] // why it has not left this process; nil if it may have
+	never atomic.Pointer[error] // why the attempt has not left this process; nil if it may have
 }
 
+// sendingKey is the key of a *sending in a context.
 type sendingKey struct{}
 
-// watchingUnsent returns ctx for one attempt.
+// watchingUnsent returns ctx for one attempt, and what will be known of that.
 func watchingUnsent(ctx context.Context) (context.Context, *sending) {
 	s := new(sending)
 	return context.WithValue(ctx, sendingKey{}, s), s
 }
 
-// markUnsent notes why the attempt of ctx was not sent.
+// markUnsent records why the attempt of ctx was not sent.
 func markUnsent(ctx context.Context, why error) {
 	if s, has := ctx.Value(sendingKey{}).(*sending); has {
 		s.never.Store(&why)
 	}
 }
 
-// became says what became of an attempt that has failed with err, and why it did, which may be known better.
+// became returns the outcome of an attempt that has failed with err, and the error that says most about it.
 func (s *sending) became(err error) (outcome, error) {
 	if never := s.never.Load(); never != nil {
 		return notSent, *never
@@ -93,7 +99,7 @@ func (s *sending) became(err error) (outcome, error) {
 	return outcomeOf(err), err
 }
 
-// noticesUnsent is a grpc.UnaryClientInterceptor.
+// noticesUnsent is a grpc.UnaryClientInterceptor that records requests which were not sent.
 func noticesUnsent(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,

@@ -1,3 +1,6 @@
+// The cheap look at the one key before a waiter's own, for mutexes (ADR 0018). wait.go calls it; release.go and
+// requeue.go write what it reads.
+
 package etcdlock
 
 import (
@@ -14,9 +17,10 @@ import (
 // lock, which its release writes down. Only the release does so in the transaction that deletes the queue key: what
 // anybody else writes there has another revision than the end of the queue key, and says nothing.
 
-// servedOps are what a release writes down: the session's latest hold that had waited for its turn, and was given back.
-// It must be in the transaction that compares that hold's revision and deletes its key. A hold that found the lock free
-// writes nothing, so a lock that nobody wants costs nothing more; who is the second in line knows without it.
+// servedOps are the operations by which a release records the session's latest hold that had waited for its turn and
+// was given back. They must be in the transaction that compares that hold's revision and deletes its key. A hold that
+// found the lock free writes nothing, so a lock that nobody else wants costs nothing more; the second in the line knows
+// without it.
 func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	if !was.waited {
 		return nil
@@ -25,8 +29,8 @@ func (d *Driver) servedOps(was *sight) []clientv3.Op {
 		clientv3.WithLease(was.session.id))}
 }
 
-// servedAt compares whether the queue key that was created by one revision had had the lock when it was deleted at
-// another.
+// servedAt compares whether the queue key that was created at one revision had had the lock when it was deleted at the
+// other.
 func servedAt(key string, created, deleted int64) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(key), "=", strconv.FormatInt(created, 10)),
@@ -34,16 +38,16 @@ func servedAt(key string, created, deleted int64) []clientv3.Cmp {
 	}
 }
 
-// saysNothing has a release of e leave out what servedOps are about.
+// saysNothing makes a release of e leave out what servedOps would record.
 func (e *entry) saysNothing() {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	e.waited = false
 }
 
-// lookAtPredecessor asks about the queue key before the request's own alone. gone is the revision at which it has
-// ended, as the watch has told, or 0; it only chooses which question is asked, and the servers' comparisons decide. If
-// they do not settle it, the same round trip reads who else is before the request.
+// lookAtPredecessor asks about the queue key right before the request's own, and no other. gone is the revision at
+// which that has ended, as the watch has told, or 0. It only chooses which question is asked; the servers' comparisons
+// decide. If they do not settle it, the same round trip reads who else is before the request.
 func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
 	e := a.e
 	predecessor := &e.view.predecessor
@@ -52,10 +56,13 @@ func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
 	}
 	when := []clientv3.Cmp{isOf(e.queueKey, e.revision)}
 	switch {
+	// It is still there, so nothing has changed.
 	case gone == 0:
 		when = append(when, isOf(predecessor.key, predecessor.revision))
+	// It was the only one before this request, so its end is enough.
 	case e.view.second:
 		when = append(when, clientv3.Compare(clientv3.CreateRevision(predecessor.key), "!=", predecessor.revision))
+	// It has had the lock, so nobody is before it.
 	default:
 		when = append(when, servedAt(a.d.names.served(predecessor.session), predecessor.revision, gone)...)
 	}
@@ -69,6 +76,7 @@ func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
 		return err
 	}
 	asOf := answer.Header.Revision
+	// All comparisons hold: nothing is before the request, or it waits as before.
 	if answer.Succeeded {
 		view := e.view
 		view.revision, view.granted = asOf, gone != 0

@@ -1,3 +1,6 @@
+// What a queue means for one request: whether it is in, and otherwise which key it must watch. enqueue.go, wait.go and
+// break.go judge with it.
+
 package etcdlock
 
 import "github.com/interlock-go/interlock/driver"
@@ -5,27 +8,27 @@ import "github.com/interlock-go/interlock/driver"
 // queueView is what the queue means for one request, as of a revision.
 type queueView struct {
 	granted  bool
-	conflict int      // the limit under which the semaphore is in use, if it is another than the request's
-	holder   queueKey // who has the lock, if the request does not
+	conflict int      // the limit in use, if it is another than the request's; else 0
+	holder   queueKey // who has the lock, if not the request
 	watch    string   // the key whose end lets the request look again
 	puts     bool     // it looks again also when that key is rewritten
-	wide     bool     // watch is a prefix instead
-	keep     bool     // what has happened is wanted, and not only that something has
-	revision int64    // as of which all this holds
+	wide     bool     // watch is a prefix
+	keep     bool     // the events are wanted, not only the hint
+	revision int64    // as of which all this holds; 0 before the first look
 
-	// Of a mutex; see lookAtPredecessor.
-	predecessor queueKey // the one right before the request's own, whose key is watched
-	second      bool     // and there was no other
+	// Of a mutex only; see lookAtPredecessor.
+	predecessor queueKey // the queue key right before the request's own, which is watched
+	second      bool     // there was no other one
 
-	next bool // the holder alone is in front of the request
+	next bool // the holder alone is before the request
 }
 
-// judge says what the queue keys in front of a request mean for it. They are in the order of the queue; of a mutex, the
-// first of all and the nearest are enough. prefix is that of them all.
+// judge says what the queue keys before a request mean for it. They are in the order of the queue; of a mutex, the
+// first of all and the nearest are enough. prefix is what they all begin with.
 //
-// For a mutex and a read-write lock the position alone decides: nobody conflicting stands in front. So a writer that
-// waits keeps out the readers behind it, and nothing has to be written when somebody gets in. Each watches the nearest
-// that is in its way, which ends last of all as a rule, so that a release wakes one.
+// For a mutex and a read/write lock the position alone decides: nothing conflicting stands before the request. So a
+// waiting writer keeps out the readers behind it, and nothing has to be written when a request gets in. Each watches
+// the nearest key in its way, which as a rule ends last of all, so that a release wakes one waiter.
 func judge(k driver.Kind, mine record, ahead []queueKey, prefix string) queueView {
 	if k == driver.KindSemaphore {
 		return judgePermits(mine, ahead, prefix)
@@ -38,7 +41,8 @@ func judge(k driver.Kind, mine record, ahead []queueKey, prefix string) queueVie
 	return queueView{granted: true}
 }
 
-// conflicts reports whether requests of these modes cannot be inside together.
+// conflicts reports whether requests of these modes cannot be inside together: a writer with nothing, upgradeable
+// readers not with each other.
 func conflicts(a, b string) bool {
 	if a == "x" || b == "x" {
 		return true
@@ -46,12 +50,12 @@ func conflicts(a, b string) bool {
 	return a == "u" && b == "u"
 }
 
-// judgePermits does so for a semaphore: who fits beside all in front is in. Only the first that does not fit watches
-// them all; everybody behind it watches its predecessor, which rewrites its key when it gets in. Otherwise each release
-// would wake everybody.
+// judgePermits is judge for a semaphore: a request that fits beside all before it is in. Only the first that does not
+// fit watches all of them. Everybody behind it watches its predecessor, which rewrites its key when it gets in.
+// Otherwise each release would wake all waiters.
 //
-// The first in the queue says what the limit is. Who brings another is about to take its key away again, and does not
-// count.
+// The first in the queue says what the limit is. A request with another limit is about to remove its key again, and
+// does not count.
 func judgePermits(mine record, ahead []queueKey, prefix string) queueView {
 	if len(ahead) == 0 {
 		return queueView{granted: true}
@@ -60,7 +64,7 @@ func judgePermits(mine record, ahead []queueKey, prefix string) queueView {
 	if limit != mine.Limit {
 		return queueView{conflict: limit, holder: ahead[0]}
 	}
-	taken, first := 0, true // first that does not fit
+	taken, first := 0, true // first: this is the first that does not fit
 	for i := range ahead {
 		if ahead[i].record.Limit == limit {
 			taken += ahead[i].record.Weight

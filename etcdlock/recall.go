@@ -1,3 +1,6 @@
+// Calls: telling a client that keeps a lock for nobody that another wants it (ADR 0045). wait.go and enqueue.go call;
+// notices.go receives through heed and noticeCalls.
+
 package etcdlock
 
 import (
@@ -18,8 +21,8 @@ import (
 // The first behind the holder calls, at once if the client may retain the lock, and otherwise when it has waited for as
 // long as there is between two signs of life. The holder's release deletes the call.
 
-// call tells the client that is in the way that another wants the lock, unless it was told before. Should that fail,
-// the holder looks by itself; see [Driver.Renew].
+// call tells the client that is in the way that another wants the lock, unless it was told before. long says that the
+// request has waited for a while. If the call fails, the holder looks by itself; see [Driver.Renew].
 func (a *attempt) call(ctx context.Context, long bool) {
 	view := &a.e.view
 	holder := &view.holder
@@ -32,7 +35,7 @@ func (a *attempt) call(ctx context.Context, long bool) {
 	}
 }
 
-// patience returns what says that the request has waited for long, if that makes a difference.
+// patience returns a channel that tells when the request has waited for long, or nil if that makes no difference.
 func (a *attempt) patience() <-chan time.Time {
 	view := &a.e.view
 	if mark := &view.holder.record; !view.next || !mark.Listens || mark.Retains {
@@ -41,16 +44,17 @@ func (a *attempt) patience() <-chan time.Time {
 	return time.After(a.e.session.timeout / heartbeats)
 }
 
-// isHeld is the answer to a try that found p in its way, whose client is called if it may retain the lock.
+// isHeld is the answer to a try that found p in its way. If p's client may retain the lock, it is called.
 func (a *attempt) isHeld(ctx context.Context, p *queueKey) error {
-	if p.record.Retains {
+	if p.record.Retains { // the refusal is true in any case
 		_ = a.d.call(ctx, p) // the refusal is true in any case
 	}
 	return p.heldError(a.r.Key)
 }
 
-// call puts the call for the hold p. It is no error if that is over.
+// call puts the call for the hold p. It is no error if p is over.
 func (d *Driver) call(ctx context.Context, p *queueKey) error {
+	// With the holder's lease, so that the call ends with the holder's session.
 	call := clientv3.OpPut(d.names.call(p.session, p.revision), p.key, clientv3.WithLease(p.session))
 	_, _, err := d.commit(ctx, &transaction{when: []clientv3.Cmp{isOf(p.key, p.revision)}, then: []clientv3.Op{call}})
 	if isGone(err) {
@@ -59,7 +63,7 @@ func (d *Driver) call(ctx context.Context, p *queueKey) error {
 	return err
 }
 
-// answerOps delete the call for a hold in the transaction that ends it.
+// answerOps delete the call for a hold, in the transaction that ends the hold.
 func (d *Driver) answerOps(was *sight) []clientv3.Op {
 	if !was.called {
 		return nil
@@ -67,7 +71,7 @@ func (d *Driver) answerOps(was *sight) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(d.names.call(was.session.id, was.revision))}
 }
 
-// noticeCall takes in that another wants the lock. The caller holds Driver.mu, and calls what is returned without it.
+// noticeCall records that another client wants the lock. The caller holds Driver.mu, and calls the result without it.
 func (e *entry) noticeCall() func() {
 	e.called = true
 	if e.r.Wanted == nil {
@@ -76,8 +80,7 @@ func (e *entry) noticeCall() func() {
 	return e.r.Wanted
 }
 
-// heed tells holds what the events of the session's own keys say, and reports whether one of them is about something
-// else.
+// heed tells holds what the events of the session's own keys say. It reports whether an event is about something else.
 func (s *session) heed(events []*clientv3.Event) (others bool) {
 	for _, event := range events {
 		switch revision, is := s.d.names.called(s.id, string(event.Kv.Key)); {
@@ -92,14 +95,14 @@ func (s *session) heed(events []*clientv3.Event) (others bool) {
 	return others
 }
 
-// noticeCall tells the hold whose key was created by the given revision that another wants its lock, which was
-// called at another revision. It reports false if there is no such hold, or none yet: the call may come before
-// the answer to the request.
+// noticeCall tells the hold whose key was created at revision that another client wants its lock; the call was written
+// at the revision called. It reports false if there is no such hold, or none yet: the call may come before the answer
+// to the request.
 func (s *session) noticeCall(revision, called int64) bool {
 	s.d.mu.Lock()
 	e := s.holds[revision]
 	if e == nil {
-		s.calls[revision] = called
+		s.calls[revision] = called // hold finds it there
 		s.d.mu.Unlock()
 		return false
 	}
@@ -116,8 +119,8 @@ func (s *session) forgetCall(revision int64) {
 	delete(s.calls, revision)
 }
 
-// noticeCalls is noticeCall for all calls that are there as of a revision. One whose hold is over was not seen before
-// the release, and is deleted.
+// noticeCalls is noticeCall for all calls that exist as of a revision. If the hold of a call is over, its release has
+// not seen the call, which is deleted here.
 func (s *session) noticeCalls(ctx context.Context, calls map[int64]*mvccpb.KeyValue, asOf int64) {
 	s.d.mu.Lock()
 	maps.DeleteFunc(s.calls, func(revision, called int64) bool { return calls[revision] == nil && called <= asOf })
@@ -127,7 +130,7 @@ func (s *session) noticeCalls(ctx context.Context, calls map[int64]*mvccpb.KeyVa
 			continue
 		}
 		over := clientv3.Compare(clientv3.CreateRevision(string(kv.Value)), "!=", revision)
-		// Should it stay, it is read again with the next sign of life.
+		// If it stays, it is read again with the next sign of life.
 		answer, err := s.d.client.Txn(ctx).If(over).Then(clientv3.OpDelete(string(kv.Key))).Commit()
 		if err == nil && answer.Succeeded {
 			s.forgetCall(revision)

@@ -1,3 +1,6 @@
+// What a queue key has in it, and how it is read. wire.md has the format; everything that reads a queue comes through
+// here.
+
 package etcdlock
 
 import (
@@ -10,17 +13,18 @@ import (
 )
 
 const (
-	// format is the version of what is stored. A client refuses what a newer one has written: it cannot judge it.
+	// format is the version of what is stored. A client refuses what a newer one has written, because it cannot judge
+	// it.
 	format = 1
 
-	// blockSize is how many tokens a revision makes room for: token = create revision x 64 + pass.
+	// blockSize is how many tokens belong to a revision: token = create revision x 64 + pass.
 	blockSize = 64
 
-	// lastRevision is the largest of which tokens can be made, which are less than 1<<63.
+	// lastRevision is the largest revision whose tokens are all below 1<<63.
 	lastRevision = 1<<57 - 1
 )
 
-// record is the value of a queue key, as JSON.
+// record is the value of a queue key, in JSON.
 type record struct {
 	Version int    `json:"v"`
 	ID      string `json:"id"`   // of the request
@@ -32,18 +36,19 @@ type record struct {
 	Client  string `json:"client,omitempty"`
 	Label   string `json:"label,omitempty"`
 
-	// Retains says that the client may keep the lock when nobody holds it any more: whoever finds it in the
-	// way calls at once. Retained says that it does now; there is no owner then. Listens says that the client
-	// hears a call; see recall.go.
+	// Retains says that the client may keep the lock after its owner has released it: a request that finds the lock
+	// taken calls at once. Retained says that it keeps it now; there is no owner then. Listens says that the client
+	// hears calls; see recall.go.
 	Retains  bool `json:"retains,omitempty"`
 	Retained bool `json:"retained,omitempty"`
 	Listens  bool `json:"listens,omitempty"`
 
-	// Granted is set when a semaphore's waiter has been let in, so that who watches its key learns of it.
+	// Granted is set when a waiting semaphore request was let in, so that the request that watches its key learns of
+	// it.
 	Granted bool `json:"granted,omitempty"`
 }
 
-// modes are the words for driver.Exclusive, Shared and Upgradeable.
+// modes are the words for driver.Exclusive, Shared and Upgradeable, in that order.
 var modes = [...]string{"x", "s", "u"}
 
 // recordOf describes a request.
@@ -54,6 +59,7 @@ func recordOf(r *driver.Request) record {
 	}
 	if r.Kind == driver.KindSemaphore {
 		rec.Weight, rec.Limit = r.Weight, r.Limit
+		// A writer of a semaphore takes all permits.
 		if r.Mode == driver.Exclusive {
 			rec.Weight = r.Limit
 		}
@@ -61,7 +67,7 @@ func recordOf(r *driver.Request) record {
 	return rec
 }
 
-// text is how the record is stored.
+// text returns the record as it is stored.
 func (rec record) text() string {
 	text, err := json.Marshal(rec)
 	if err != nil {
@@ -70,15 +76,15 @@ func (rec record) text() string {
 	return string(text)
 }
 
-// queueKey is a request in the engine: who holds or waits.
+// queueKey is a request as the servers know it: a holder or a waiter.
 type queueKey struct {
 	key      string
-	revision int64 // that created it, which orders the queue
-	session  clientv3.LeaseID
+	revision int64            // at which it was created; it orders the queue
+	session  clientv3.LeaseID // whose lease it belongs to
 	record   record
 }
 
-// queueKeyOf reads a queue key.
+// queueKeyOf reads a queue key. An unknown format is an error, so that nothing is judged by half.
 func queueKeyOf(kv *mvccpb.KeyValue) (queueKey, error) {
 	p := queueKey{key: string(kv.Key), revision: kv.CreateRevision, session: clientv3.LeaseID(kv.Lease)}
 	if err := json.Unmarshal(kv.Value, &p.record); err != nil {
@@ -91,7 +97,7 @@ func queueKeyOf(kv *mvccpb.KeyValue) (queueKey, error) {
 	return p, nil
 }
 
-// queueKeysOf reads queue keys in the order in which the server gives them.
+// queueKeysOf reads queue keys, in the order in which the server gives them.
 func queueKeysOf(kvs []*mvccpb.KeyValue) ([]queueKey, error) {
 	all := make([]queueKey, len(kvs))
 	for i, kv := range kvs {
@@ -103,18 +109,18 @@ func queueKeysOf(kvs []*mvccpb.KeyValue) ([]queueKey, error) {
 	return all, nil
 }
 
-// token is the first of the queue key's block.
+// token is the first token of the key's block.
 func (p *queueKey) token() uint64 { return uint64(p.revision) * blockSize }
 
-// has reports whether token is one of the queue key's block.
+// has reports whether token belongs to the key's block.
 func (p *queueKey) has(token uint64) bool {
 	return token >= p.token() && token-p.token() < uint64(p.record.Tokens)
 }
 
-// weight is how many permits it is about; outside of semaphores one.
+// weight is how many permits it takes; outside of semaphores one.
 func (p *queueKey) weight() int { return max(p.record.Weight, 1) }
 
-// heldError says that p is in the way. etcd keeps no time at which a key was made.
+// heldError says that p is in the way. etcd does not keep the time at which a key was created.
 func (p *queueKey) heldError(key driver.Key) *driver.HeldError {
 	return &driver.HeldError{
 		Kind: key.Kind, Name: key.Name, Owner: p.record.Owner, Client: p.record.Client, Token: p.token(),

@@ -1,3 +1,5 @@
+// Errors of requests as the classes of package driver (ADR 0040). outcome.go says what became of a request.
+
 package etcdlock
 
 import (
@@ -9,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// classed is an error of a request as one of the classes of package driver. copies says that another copy of the
-// request may have been carried out, or may be yet.
+// classed returns an error of a request as one of the classes of package driver. copies says that another copy of the
+// request may have been carried out, or may be yet; then nothing counts as not sent.
 func classed(op, name string, err error, copies bool) error {
 	switch {
 	case isRefusal(err):

@@ -1,3 +1,6 @@
+// Release and undo, and the tombs that refuse late copies. entry.go keeps what is released; requeue.go releases in
+// another transaction.
+
 package etcdlock
 
 import (
@@ -11,8 +14,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted
-// only if it is the one that was granted.
+// Release ends a hold and lets in the next waiter, in one transaction. It compares the key's revision, so the key is
+// deleted only if it is the one that was granted. An error that matches driver.ErrLost says that the hold was over
+// before; after any other error the outcome is unknown, and the caller releases again.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -20,7 +24,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	}
 	defer leave()
 	id := holdID{r.Key, r.ID}
-	e := d.leave(id)
+	e := d.leave(id) // from here on nobody is told of a loss
 	switch {
 	case r.Undo && e != nil:
 		err = d.undo(bounded, r, e)
@@ -41,20 +45,21 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return d.unavailable(ctx, "release", r.Name, err)
 }
 
-// errUnsure says that nobody knows which copy of a release has ended the hold, or whether it had ended before.
+// errUnsure says that it is not known which copy of a release has ended the hold, or whether it had ended before.
 var errUnsure = errors.New("etcd: the release was sent more than once, and the hold is over")
 
-// sight is what a release needs to know of an entry.
+// sight is what a release must know of an entry, read under Driver.mu once.
 type sight struct {
 	session  *session
 	queueKey string
 	revision int64
-	open     bool
-	waited   bool // for its turn, as one of which only one is let in, and got it
-	called   bool
+	open     bool // a copy of the request may be under way
+	waited   bool // it waited for its turn and got it, for a lock with one holder
+	called   bool // there is a call to delete
 	ended    driver.LostReason
 }
 
+// see reads what a release must know.
 func (e *entry) see() sight {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
@@ -64,7 +69,7 @@ func (e *entry) see() sight {
 
 // created compares whether the request's key is there.
 func (s *sight) created() clientv3.Cmp {
-	if s.revision == 0 { // its key is nobody else's as long as nobody knows
+	if s.revision == 0 { // while that is not known, the key is nobody else's
 		return clientv3.Compare(clientv3.CreateRevision(s.queueKey), ">", 0)
 	}
 	return isOf(s.queueKey, s.revision)
@@ -86,6 +91,7 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 		els:  []clientv3.Op{notice},
 	}
 	tomb := ""
+	// A copy of the creation may arrive after the deletion: the tomb refuses it.
 	if was.open {
 		tomb = d.names.tomb(r.Key, r.ID)
 		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
@@ -94,10 +100,10 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	whole := *t
 	whole.then = slices.Concat(t.then, d.servedOps(&was))
 	answer, doubtful, err := d.commit(ctx, &whole)
-	if was.waited && isFull(err) { // a delete alone needs no room
-		e.saysNothing() // also if this is asked again, which would never come to an end otherwise
+	if was.waited && isFull(err) { // a deletion alone needs no room
+		e.saysNothing() // also for a later call, which could never succeed otherwise
 		answer, _, err = d.commit(ctx, t)
-		doubtful = true // the first may have taken the last room, and been carried out
+		doubtful = true // the first may have taken the last room and been carried out
 	}
 	switch {
 	case err != nil && isGone(err): // its session is over, and so is the hold
@@ -115,7 +121,8 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	return lost(r.Key, uint64(was.revision)*blockSize, reason, nil)
 }
 
-// freeUnknown ends a hold that was not acquired here, or long ago.
+// freeUnknown ends a hold that was not acquired here, or long ago. It finds it by the ID in its record, which costs a
+// read of the queue.
 func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 	queue, err := d.queue(ctx, r.Key)
 	if err != nil {
@@ -139,8 +146,8 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 	return lost(r.Key, 0, driver.LostExpired, nil)
 }
 
-// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been
-// taken in before, the caller is told now.
+// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice was not seen
+// before, the caller is told now.
 func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	d.mu.Lock()
 	reason := e.noticed
@@ -157,7 +164,7 @@ func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	return reason
 }
 
-// undo takes away what a request may have left. If a copy of it may still be under way, a tomb refuses it.
+// undo removes what a request may have left. If a copy of it may still be under way, a tomb refuses it.
 func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
 	was := e.see()
 	t := &transaction{then: []clientv3.Op{clientv3.OpDelete(was.queueKey)}}
@@ -174,7 +181,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
 	_, _, err := d.commit(ctx, t)
 	switch {
 	case err != nil && isGone(err):
-		was.session.lose(err) // so whatever is under way for it comes too late
+		was.session.lose(err) // so that whatever is under way for it comes too late
 		return nil
 	case err == nil:
 		d.buried(tomb, r.Horizon)
@@ -182,7 +189,8 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
 	return err
 }
 
-// undoUnknown does so for a request of which this driver does not know.
+// undoUnknown is undo for a request that this driver does not know. The tomb comes first: afterwards no copy can create
+// a key.
 func (d *Driver) undoUnknown(ctx context.Context, r *driver.Release) error {
 	s, err := d.session(ctx)
 	if err != nil {
@@ -205,19 +213,19 @@ func (d *Driver) undoUnknown(ctx context.Context, r *driver.Release) error {
 // carried out either.
 type tomb struct {
 	key string
-	due time.Time // when it may be taken away
+	due time.Time // when it may be removed
 }
 
 const (
-	// shortestTomb is for how long a tomb refuses at least.
+	// shortestTomb is how long a tomb refuses at least.
 	shortestTomb = 10 * time.Second
 
-	// sweepPause is how often tombs are taken away that are due, and sweepMost how many in one transaction.
+	// sweepPause is the pause between two removals of tombs that are due, and sweepMost how many go in one transaction.
 	sweepPause = 5 * time.Second
 	sweepMost  = 64
 )
 
-// buried has a tomb taken away when its time is over.
+// buried has a tomb removed when its time is over.
 func (d *Driver) buried(key string, horizon time.Duration) {
 	if key == "" {
 		return
@@ -231,11 +239,12 @@ func (d *Driver) buried(key string, horizon time.Duration) {
 	}
 }
 
+// sweep removes tombs until none is left. It is a goroutine of the driver, at most one at a time.
 func (d *Driver) sweep() {
 	for enginekit.Pause(d.life, sweepPause) {
 		due, more := d.dueTombs()
 		if len(due) > 0 {
-			// Should it fail, they stay until the session ends, which is all that they cost.
+			// If it fails, they stay until the session ends, and cost no more than that.
 			_, _, _ = d.commit(d.life, &transaction{then: due})
 		}
 		if !more {
@@ -244,7 +253,7 @@ func (d *Driver) sweep() {
 	}
 }
 
-// dueTombs removes some that are due from the list.
+// dueTombs takes some that are due out of the list, and reports whether any are left in it.
 func (d *Driver) dueTombs() (due []clientv3.Op, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,3 +1,6 @@
+// Requeue: giving back and asking again in one transaction. acquire.go and enqueue.go do the rest, with the hold in
+// attempt.give.
+
 package etcdlock
 
 import (
@@ -10,7 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Requeue deletes the hold's key and puts another at the end of the queue, in one transaction.
+// Requeue deletes the hold's key and puts another at the end of the queue, in one transaction, and then waits as
+// Acquire does. If the hold is over, the error matches driver.ErrLost.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if err := requeueable(give, r); err != nil {
 		return driver.Grant{}, err
@@ -26,11 +30,11 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 type giving struct {
 	*entry
 	horizon time.Duration // of its release
-	tomb    string        // that refuses late copies of its request; "" if none is under way
+	tomb    string        // refuses late copies of its request; "" if none is under way
 }
 
-// ops are what gives it back, for a transaction in the session s that also compares its revision, and deletes its key
-// before.
+// ops are the operations that give it back, for a transaction in session s that also compares its revision and deletes
+// its key.
 func (g *giving) ops(s *session) []clientv3.Op {
 	was := g.see()
 	ops := slices.Concat(g.d.servedOps(&was), g.d.answerOps(&was))
@@ -51,7 +55,7 @@ func (d *Driver) heldAs(id holdID) *entry {
 	return nil
 }
 
-// requeueAgain is a requeue without a hold to give back. That has happened already if the request is known.
+// requeueAgain is a requeue that finds no hold to give back. If the request is known, that has happened already.
 func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	id := holdID{r.Key, r.ID}
 	d.mu.Lock()
@@ -67,6 +71,7 @@ func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Gr
 	return d.Acquire(ctx, r)
 }
 
+// requeueable refuses what is not one exclusive hold for another of the same lock.
 func requeueable(give *driver.Release, r *driver.Request) error {
 	switch {
 	case give.Key != r.Key:

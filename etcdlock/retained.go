@@ -1,3 +1,5 @@
+// Showing a hold as retained, and looking whether others wait. The scheduler calls Renew; recall.go hears calls.
+
 package etcdlock
 
 import (
@@ -17,10 +19,11 @@ import (
 // renewsAtOnce is how many holds are in one transaction. By default servers allow 128 operations.
 const renewsAtOnce = 32
 
-// showing numbers what the key of a hold is to show, in the order in which it comes to be so: pass after pass, and each
-// is retained, if at all, after it was held. A late renewal has a lower number than the last.
+// showing numbers what the key of a hold must show, in the order in which it comes about: pass after pass, and each is
+// retained, if at all, after it was held. A late renewal has a lower number than the last.
 type showing int
 
+// showingOf returns what a renewal wants to be shown.
 func showingOf(r *driver.Renewal) showing {
 	n := showing(2 * r.Pass)
 	if r.Retained {
@@ -29,8 +32,9 @@ func showingOf(r *driver.Renewal) showing {
 	return n
 }
 
-// Renew rewrites the keys of the holds that are to show something else than they do, and tells those for whose locks
-// others wait. One transaction is for up to 32 holds; if nothing is rewritten it only reads.
+// Renew rewrites the keys of holds that must show something else than they do, and tells the holders of locks for which
+// others wait. One transaction serves up to 32 holds; if nothing is rewritten, it only reads. Renew blocks until all
+// are answered, and calls done once for each, in its own goroutine.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -61,18 +65,18 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 // renewing is one renewal under way.
 type renewing struct {
 	r *driver.Renewal
-	i int // in the batch
+	i int // its index in the batch
 
 	e      *entry
-	puts   bool   // what is shown is to change
-	mod    int64  // at which the key was written last, as far as is known
-	wanted func() // to be called, if others wait
-	over   bool   // it is answered
+	puts   bool   // what is shown must change
+	mod    int64  // the revision at which the key was written last, as far as is known
+	wanted func() // the caller's code, to be called if others wait
+	over   bool   // it is answered, with err
 	err    error
 }
 
-// changes bounds how often a renewal that finds its key changed is asked again. Only this driver changes it, so once is
-// mostly enough.
+// changes bounds how often a renewal that finds its key changed is repeated. Only this driver changes the key, so once
+// is mostly enough.
 const changes = 4
 
 // renewPart answers all of part.
@@ -81,7 +85,7 @@ func (d *Driver) renewPart(ctx context.Context, part []*renewing) {
 		var ops []clientv3.Op
 		var asked []*renewing
 		for _, n := range part {
-			// or it is left to the next round
+			// Holds of another session are left to the next round: a transaction is about one.
 			if n.prepare(d) && (len(asked) == 0 || n.e.session == asked[0].e.session) {
 				asked, ops = append(asked, n), append(ops, n.ops()...)
 			}
@@ -116,9 +120,10 @@ func (d *Driver) renewPart(ctx context.Context, part []*renewing) {
 // errChanging says that somebody else writes a key of this session.
 var errChanging = errors.New("etcd: the key of the hold changes again and again")
 
+// fail answers n with an error.
 func (n *renewing) fail(err error) { n.over, n.err = true, err }
 
-// prepare finds out what is to be asked. It reports false if nothing is.
+// prepare finds out what must be asked. It reports false if nothing must.
 func (n *renewing) prepare(d *Driver) bool {
 	if n.over {
 		return false
@@ -140,13 +145,12 @@ func (n *renewing) prepare(d *Driver) bool {
 	now := showingOf(n.r)
 	e.wanting = max(e.wanting, now)
 	n.e, n.mod = e, max(e.written, e.revision)
-	n.puts = now == e.wanting && now != e.shown // or else it is a late one, or shown already
+	n.puts = now == e.wanting && now != e.shown // otherwise it is a late one, or shown already
 	return true
 }
 
-// ops are the part of a transaction that is about n. Who else is in the queue is asked for with two keys, of which one
-// at least is another's if there is any. Reads stand by themselves: a transaction of nothing else writes nothing to the
-// servers' disks.
+// ops are the part of a transaction that is about n. Two keys are enough to see whether anybody else is in the queue.
+// Reads stand by themselves: a transaction of nothing but reads writes nothing to the servers' disks.
 func (n *renewing) ops() []clientv3.Op {
 	e := n.e
 	own := clientv3.OpGet(e.queueKey, clientv3.WithKeysOnly())
@@ -155,20 +159,20 @@ func (n *renewing) ops() []clientv3.Op {
 	if !n.puts {
 		return []clientv3.Op{own, others}
 	}
-	// No other request's key has that revision either, if it is written after this hold is over.
+	// No other request's key has that revision, even if it is written after this hold is over.
 	when := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(e.queueKey), "=", n.mod)}
 	put := clientv3.OpPut(e.queueKey, n.record().text(), clientv3.WithLease(e.session.id))
 	return []clientv3.Op{clientv3.OpTxn(when, []clientv3.Op{others, put}, []clientv3.Op{own})}
 }
 
-// record is what the key is to show.
+// record is what the key must show.
 func (n *renewing) record() record {
 	rec := recordOf(n.e.r)
 	rec.Owner, rec.Label, rec.Retained = n.r.Owner, n.r.Label, n.r.Retained
 	return rec
 }
 
-// rewrote takes in what became of the key, as of a revision.
+// rewrote records what became of the key, as of a revision.
 func (n *renewing) rewrote(ctx context.Context, said *pb.TxnResponse, revision int64) {
 	if said.Succeeded {
 		n.learn(revision, said.Responses[0])
@@ -178,20 +182,21 @@ func (n *renewing) rewrote(ctx context.Context, said *pb.TxnResponse, revision i
 	if n.isGone(ctx, own) {
 		return
 	}
-	// Another renewal was faster, or an answer was lost: it is asked once more, with the key as it is now.
+	// Another renewal was faster, or an answer was lost: it is repeated, with the key as it is now.
 	n.e.d.mu.Lock()
 	defer n.e.d.mu.Unlock()
 	n.e.written = max(n.e.written, own[0].ModRevision)
 }
 
-// looked takes in what was read.
+// looked records what was read.
 func (n *renewing) looked(ctx context.Context, own, queue *pb.ResponseOp) {
 	if !n.isGone(ctx, kvsOf(own)) {
 		n.learn(0, queue)
 	}
 }
 
-// learn takes in that the hold is there, that its key was written at a revision, or 0, and who else is in the queue.
+// learn records that the hold is there, that its key was written at a revision (or 0), and whether others are in the
+// queue.
 func (n *renewing) learn(written int64, queue *pb.ResponseOp) {
 	e := n.e
 	n.over = true
@@ -207,13 +212,13 @@ func (n *renewing) learn(written int64, queue *pb.ResponseOp) {
 	}
 }
 
-// isGone reports whether the key that was read is not that of the hold, and answers n then.
+// isGone reports whether the key that was read is not the hold's, and answers n then.
 func (n *renewing) isGone(ctx context.Context, own []*mvccpb.KeyValue) bool {
 	e := n.e
 	if len(own) > 0 && own[0].CreateRevision == e.revision {
 		return false
 	}
-	e.session.readNotices(ctx) // which may know better
+	e.session.readNotices(ctx) // which may know a better reason
 	e.tellEnded(driver.LostTaken)
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()

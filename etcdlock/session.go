@@ -1,3 +1,6 @@
+// The session: making, trusting, losing and revoking it. heartbeat.go keeps it alive, notices.go watches its holds;
+// enqueue.go joins requests to it.
+
 package etcdlock
 
 import (
@@ -11,38 +14,39 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// session is an etcd lease with our own bookkeeping: everything that this driver holds or waits for is attached to it.
+// session is an etcd lease with our own bookkeeping. Everything that this driver holds or waits for is attached to it.
 // A driver has one at a time, and makes another when it is lost. It does not depend on the context of any request.
 type session struct {
 	d       *Driver
 	id      clientv3.LeaseID
 	timeout time.Duration
-	began   int64 // the revision that created its key; see names.alive
+	began   int64 // the revision at which its key was created; see names.alive
 
-	confirmed atomic.Int64  // when the last answered sign of life was sent, since Driver.born
-	done      chan struct{} // closed when it is lost, and with the driver
-	look      chan struct{} // has one place; the holds are to be checked
+	confirmed atomic.Int64  // when the last answered sign of life was sent, in nanoseconds since Driver.born
+	done      chan struct{} // closed when it is lost
+	look      chan struct{} // buffer of one: the holds must be checked
 
-	// Guarded by Driver.mu.
-	lost  error            // why it is over; nil if it is not
-	holds map[int64]*entry // by the revisions that created their keys
-	calls map[int64]int64  // for holds that are not among them yet, by those revisions, with their own
-	slots map[driver.Key]*slots
+	// Driver.mu guards these.
+	lost  error                 // why it is over; nil if it is not
+	holds map[int64]*entry      // by the revisions at which their keys were created
+	calls map[int64]int64       // calls for holds that are not known yet: by the hold's revision, with the call's
+	slots map[driver.Key]*slots // the numbers of its keys, by lock
 }
 
 var _ driver.Session = (*session)(nil)
 
-// Confirmed returns when the last answered sign of life was sent.
+// Confirmed returns when the last answered sign of life was sent: trust counts from there.
 func (s *session) Confirmed() time.Time { return s.d.born.Add(time.Duration(s.confirmed.Load())) }
 
-// confirm takes in that a sign of life that was sent at sent has been answered.
+// confirm records that a sign of life which was sent at that instant has been answered.
 func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d.born))) }
 
 // end is when the servers may give away what the session holds.
 func (s *session) end() time.Time { return s.Confirmed().Add(s.timeout) }
 
-// session returns the driver's session, and makes one if there is none. When that fails, it is the answer to those
-// alone who asked before it began: what stood in the way may have been gone before the others came.
+// session returns the driver's session, and makes one if there is none; it blocks for that. If the making fails, that
+// is the answer to callers that asked before it began, and to no others: what stood in the way may have gone before
+// those came.
 func (d *Driver) session(ctx context.Context) (*session, error) {
 	for later := false; ; later = true {
 		s, making, begun, err := d.currentSession()
@@ -66,7 +70,7 @@ type making struct {
 	err  error // constant once done is closed
 }
 
-// currentSession returns the session, or the making of the next one, and whether that has begun just now.
+// currentSession returns the session, or the making of the next one and whether that has begun just now.
 func (d *Driver) currentSession() (s *session, m *making, begun bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +89,7 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		s, err := d.makeSession()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if err == nil && d.closed {
+		if err == nil && d.closed { // its lease runs out
 			err = driver.ErrClosed // its lease runs out
 		}
 		if err == nil {
@@ -99,13 +103,13 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 	return nil, m, true, nil
 }
 
-// makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer gets lost, a lease is
-// left that runs out.
+// makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer is lost, a lease is left
+// behind that runs out.
 func (d *Driver) makeSession() (*session, error) {
 	var sent time.Time
 	var granted *clientv3.LeaseGrantResponse
 	if _, err := d.ask(d.life, func(ctx context.Context) (err error) {
-		sent = time.Now()
+		sent = time.Now() // trust counts from before the request that was answered
 		granted, err = d.client.Grant(ctx, seconds(d.opts.Session))
 		return err
 	}); err != nil {
@@ -127,8 +131,8 @@ func (d *Driver) makeSession() (*session, error) {
 	return s, nil
 }
 
-// lose ends the session: nothing of what it held can be trusted any more. All holds are told before the servers are
-// asked to forget them. It may be called more than once.
+// lose ends the session, once: nothing of what it held can be trusted any more. All holds are told before the servers
+// are asked to forget them, so that nobody gets in before the holders know.
 func (s *session) lose(cause error) {
 	d := s.d
 	d.mu.Lock()
@@ -153,13 +157,13 @@ func (s *session) lose(cause error) {
 	d.spawn(s.revoke)
 	d.mu.Unlock()
 	d.opts.Logger.Warn("etcd: the session is lost", "session", s.String(), "err", cause, "holds", len(tell))
-	for _, f := range tell {
+	for _, f := range tell { // outside of the mutex: it is the users' code
 		f(driver.LostSession, cause)
 	}
 }
 
-// revoke ends the lease, so that nobody waits for what this client no longer believes to have. A lease whose end cannot
-// be told to the servers runs out by itself.
+// revoke ends the lease, so that nobody waits for what this client does not believe to hold any more. If the servers
+// cannot be told, the lease runs out by itself.
 func (s *session) revoke() {
 	end := time.Now().Add(s.timeout)
 	for pause := firstPause; time.Now().Before(end); pause = min(2*pause, longestPause) {

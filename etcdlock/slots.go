@@ -1,14 +1,17 @@
+// The numbers in a session's keys, which are used again and again (see names.queueKey). enqueue.go takes one, entry.go
+// gives it back.
+
 package etcdlock
 
-// slots are the numbers in the keys that a session has for one lock. A mutex needs two, since a hold can be given back
-// and asked for again in one step; more are for requests that wait at the same time.
+// slots are the numbers in the keys that a session has for one lock. A mutex needs two, because a hold can be given
+// back and asked for again in one step; more are for requests that wait at the same time. Driver.mu guards them.
 type slots struct {
 	free []int
-	next int
-	used int // among them those that are not given back any more
+	next int // the smallest that was never used
+	used int // how many are in use, including those that are never given back
 }
 
-// occupy gives e a key of s that nobody else has. The caller holds Driver.mu.
+// occupy gives e a key of s that no other request has. The caller holds Driver.mu.
 func (s *session) occupy(e *entry) {
 	all := s.slots[e.r.Key]
 	if all == nil {
@@ -25,14 +28,14 @@ func (s *session) occupy(e *entry) {
 	e.session, e.queueKey, e.vacated = s, s.d.names.queueKey(e.r.Key, s.id, e.slot), false
 }
 
-// vacate gives e's key back, if it has one. Should a request to create it be under way still, it is kept from others
+// vacate gives e's key back, if it has one. If a request to create the key may still be under way, it stays reserved
 // until the session ends: the tomb refuses that request, but not for ever. The caller holds Driver.mu.
 func (e *entry) vacate() {
 	s := e.session
 	if s == nil || e.vacated || e.open > 0 {
 		return
 	}
-	e.vacated = true // its name stays, for who still waits behind it and learns that it is over
+	e.vacated = true // the name stays, for a waiter behind it that learns of its end
 	all := s.slots[e.r.Key]
 	all.used--
 	all.free = append(all.free, e.slot)

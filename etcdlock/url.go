@@ -1,3 +1,6 @@
+// Opening by URL, with a client of our own. driver.go starts the driver; url_error.go and url_probe.go explain
+// failures.
+
 package etcdlock
 
 import (
@@ -21,21 +24,21 @@ func init() { driver.DefaultMux.Register("etcd", openURL) }
 const (
 	defaultPort = "2379"
 
-	// dialTime bounds one attempt to connect to a server. Between attempts are firstPause to longestPause.
+	// dialTime bounds one attempt to connect to a server. The pauses between attempts are firstPause to longestPause.
 	dialTime = 3 * time.Second
 
-	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it
+	// keepaliveTime is the silence after which grpc asks whether a connection lives, and keepaliveTimeout how long it
 	// waits for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than
 	// this.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
 
-	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd.
-	// If it is not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth
-	// exchange of a lock.
+	// window is how much a server may send ahead, on a stream and on the connection, in bytes: enough for the queue of
+	// a crowd. If it is not fixed, grpc measures it by a question and an answer beside what it receives, which is every
+	// fifth exchange of a lock.
 	window = 1 << 20
 )
 
-// openURL returns a driver for u, with a client of its own.
+// openURL returns a driver for u, with a client of its own. driver.DefaultMux calls it.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
 	config, opts, err := fromURL(u, c)
 	if err != nil {
@@ -43,6 +46,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	}
 	limited, cancel := context.WithTimeout(ctx, timeToOpen(ctx, opts.RequestTimeout))
 	defer cancel()
+	// Refused connections are told at once; the library would try until the time is over.
 	if err := nobodyListens(limited, config.Endpoints); err != nil {
 		return nil, openError(u, err)
 	}
@@ -65,7 +69,7 @@ func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
 	return most
 }
 
-// connect makes a client, which does not ask the servers for anything yet. It goes on when ctx has ended.
+// connect makes a client, which does not ask the servers for anything yet. The client outlives ctx.
 func connect(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	kept := KeepLoggedIn(*config)
 	kept.Context = context.WithoutCancel(ctx)
@@ -73,7 +77,8 @@ func connect(ctx context.Context, config *clientv3.Config) (*clientv3.Client, er
 	return clientv3.New(kept)
 }
 
-// fromURL reads what the package doc describes under URL.
+// fromURL reads what the package documentation describes under URL. It checks everything that can be checked without a
+// server.
 func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error) {
 	if err := cmp.Or(address.CheckPath("etcd", u), misplaced(u)); err != nil {
 		return nil, nil, err
@@ -94,7 +99,7 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 	}
 	config := &clientv3.Config{
 		Username: u.User, Password: u.Password,
-		MaxUnaryRetries:   1, // what is to be repeated is repeated here
+		MaxUnaryRetries:   1, // what must be repeated is repeated here
 		DialKeepAliveTime: keepaliveTime, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		Logger: zap.NewNop(), // what matters is an error or in Options.Logger
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{

@@ -1,3 +1,5 @@
+// Errors of opening by URL, with advice. url.go returns them.
+
 package etcdlock
 
 import (
@@ -17,13 +19,13 @@ func openError(u *driver.URL, err error) error {
 	}
 }
 
-// opening is what advice on an error depends on.
+// opening is what the advice on an error depends on.
 type opening struct {
 	url *driver.URL
 	err error
 }
 
-// advice explains what servers and clients say in their own words.
+// advice explains what servers and clients say in their own words. The more specific texts come first.
 func (e opening) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
@@ -52,6 +54,7 @@ func (e opening) advice() string {
 	return ""
 }
 
+// perhapsTLS is advice for a connection that ends without a reason: one side may speak TLS and the other not.
 func (e opening) perhapsTLS() string {
 	if e.url.Query.Has("tls") {
 		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"

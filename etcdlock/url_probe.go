@@ -1,3 +1,5 @@
+// Probing the way to the servers, for errors of opening and for Diagnose.
+
 package etcdlock
 
 import (
@@ -27,6 +29,7 @@ func probe(ctx context.Context, config *clientv3.Config) error {
 	return nil
 }
 
+// probeOne connects to one server, with TLS if config is not nil, and returns what goes wrong.
 func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -36,7 +39,7 @@ func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 	}
 	defer conn.Close()
 	if config == nil {
-		return nil // whether it speaks TLS, it does not say
+		return nil // whether it speaks TLS cannot be seen
 	}
 	host, _, err := net.SplitHostPort(endpoint)
 	if err != nil {
@@ -58,7 +61,7 @@ func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 	return nil
 }
 
-// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while
+// nobodyListens returns an error if each server refuses connections, or has no address. That will hardly change while
 // the client library tries until the time is over, so it is told at once.
 func nobodyListens(ctx context.Context, endpoints []string) (refused error) {
 	for _, endpoint := range endpoints {
@@ -74,7 +77,7 @@ func nobodyListens(ctx context.Context, endpoints []string) (refused error) {
 	return refused
 }
 
-// explained replaces an error that says only that the time is over.
+// explained replaces an error that says only that the time is over by the reason, if that can be found.
 func explained(ctx context.Context, config *clientv3.Config, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err

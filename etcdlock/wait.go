@@ -1,3 +1,6 @@
+// Waiting behind others, and getting in beside them. enqueue.go has put the key into the queue; listener.go brings
+// hints, predecessor.go and look read what is so.
+
 package etcdlock
 
 import (
@@ -9,7 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// await watches the key that is in the way, and looks again when it has ended. A wake-up alone grants nothing.
+// await watches the key that is in the way, and looks again when it has ended. It returns when something has changed
+// for the request: run then takes the next step. A wake-up alone grants nothing.
 func (a *attempt) await(ctx context.Context) error {
 	e := a.e
 	a.waits()
@@ -27,17 +31,17 @@ func (a *attempt) await(ctx context.Context) error {
 			switch {
 			case failed != nil:
 				return failed
-			case changed == 0 && created <= seen:
+			case changed == 0 && created <= seen: // nothing is new since the latest look
 				continue
 			}
-			// What happened between our reading and the beginning of the watch nobody tells.
+			// Nobody tells what happened between our reading and the beginning of the watch.
 			err = a.lookAtPredecessor(ctx, changed)
-		case <-seldom.C: // should a hint ever be missing, and to say who holds the lock by now
+		case <-seldom.C: // in case a hint is missing, and to say who holds the lock by now
 			long = true
 			err = a.look(ctx)
 		case <-patience:
 			long = true
-		case <-e.session.done: // the queue key is gone with it
+		case <-e.session.done: // the key is gone with it
 			a.d.mu.Lock()
 			e.end(driver.LostSession)
 			a.d.mu.Unlock()
@@ -50,6 +54,7 @@ func (a *attempt) await(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Another key is in the way now, which needs another watch.
 		if e.view.granted || e.view.watch != watched {
 			return nil
 		}
@@ -58,17 +63,17 @@ func (a *attempt) await(ctx context.Context) error {
 	}
 }
 
-// waits notes that somebody was in the way, which a release reads.
+// waits records that something was in the way, which a release reads.
 func (a *attempt) waits() {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	a.e.waited = true
 }
 
-// shortestFloor is how often at most a waiter looks without having been told anything.
+// shortestFloor is the shortest time after which a waiter looks without having been told anything.
 const shortestFloor = 10 * time.Second
 
-// look reads whether the request's key is there still, which says that the session lives, and who is before it.
+// look reads whether the request's key is still there, which says that the session lives, and who is before it.
 func (a *attempt) look(ctx context.Context) error {
 	e := a.e
 	reads := queueReads(e.r.Kind, a.d.names.queuePrefix(e.r.Key), e.revision)
@@ -83,11 +88,11 @@ func (a *attempt) look(ctx context.Context) error {
 	return a.others(ctx, answer.Responses, answer.Header.Revision)
 }
 
-// others takes in who was found before the request.
+// others records who was found before the request.
 func (a *attempt) others(ctx context.Context, found []*pb.ResponseOp, asOf int64) error {
 	e := a.e
 	if onlyOne(e.r.Kind) && len(kvsOf(found[0])) > 0 {
-		// Somebody has left who waited before it: it is still to be said who holds the lock.
+		// A waiter before it has left, so it is not known yet who holds the lock.
 		prefix := a.d.names.queuePrefix(e.r.Key)
 		first, err := a.d.get(ctx, prefix, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)
 		if err == nil {
@@ -97,7 +102,7 @@ func (a *attempt) others(ctx context.Context, found []*pb.ResponseOp, asOf int64
 	return a.judge(ctx, found, asOf)
 }
 
-// rangeOp makes one of a read what it would be as a part of a transaction.
+// rangeOp makes a read look like a part of a transaction.
 func rangeOp(r *clientv3.GetResponse) *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: (*pb.RangeResponse)(r)}}
 }
@@ -117,7 +122,8 @@ func (a *attempt) whyGone() driver.LostReason {
 	return driver.LostTaken
 }
 
-// announce rewrites the key of a semaphore's waiter that gets in, so that who watches it looks whether it fits as well.
+// announce rewrites the key of a semaphore's waiter that gets in, so that the request that watches it looks whether it
+// fits too.
 func (a *attempt) announce(ctx context.Context) error {
 	e := a.e
 	rec := recordOf(e.r)
@@ -133,7 +139,7 @@ func (a *attempt) announce(ctx context.Context) error {
 }
 
 // tryShared tries to get in beside others. It reads the queue first, and creates its key only if it fits and nobody has
-// come since: a key that is taken away again would be in the way of others for a moment.
+// come since: a key that is removed again would be in the way of others for a moment.
 func (a *attempt) tryShared(ctx context.Context, s *session) error {
 	places := a.d.names.queuePrefix(a.r.Key)
 	for {
@@ -160,6 +166,7 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 			return a.isHeld(ctx, &view.holder)
 		}
 		t := a.creation(s)
+		// Nothing below the prefix was written after the read.
 		unchanged := clientv3.Compare(clientv3.ModRevision(places), "<", found.Header.Revision+1).WithPrefix()
 		t.when = append(t.when, unchanged)
 		answer, err := a.create(ctx, s, t)
@@ -173,6 +180,7 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 		case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
 			return a.refused(ctx, s, answer)
 		}
+		// The queue has changed: read it again.
 		if err := ctx.Err(); err != nil {
 			return err
 		}

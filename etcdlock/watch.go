@@ -1,3 +1,5 @@
+// One watch: what it is about and what is new. listener.go has them all on its stream.
+
 package etcdlock
 
 import (
@@ -7,25 +9,25 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch is an interest in a key or a prefix. It gives hints and no events: who gets one reads what is so.
+// watch is an interest in a key or a prefix. It gives hints and no events: whoever gets one reads what is so.
 type watch struct {
-	hint chan struct{} // has one place; something below is new
+	hint chan struct{} // buffer of one: something below is new
 	id   int64
 	key  string
-	end  string // of the range; empty for one key
-	puts bool   // also when a key is written, not only when it ends
-	keep bool   // the events are kept for who gets the hint
+	end  string // of the range; empty for a single key
+	puts bool   // also hint when a key is written, not only when it ends
+	keep bool   // keep the events for the owner of the watch
 
-	// Guarded by listener.mu.
-	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
-	begun   bool
-	changed int64 // the revision at which something has happened to the key last, or 0
+	// listener.mu guards these.
+	created int64 // the server's revision when it began to watch; 0 if it has not, or that is not new
+	begun   bool  // the server has begun at least once
+	changed int64 // the revision of the latest change; 0 if that is not new
 	events  []*clientv3.Event
-	refused bool  // the server did not watch, and is asked once more
+	refused bool  // the server refused once, and is asked again
 	err     error // why the server does not watch
 }
 
-// newWatch returns a watch for what o says.
+// newWatch returns a watch for what o asks for.
 func newWatch(o *queueView) *watch {
 	w := &watch{hint: make(chan struct{}, 1), key: o.watch, puts: o.puts, keep: o.keep}
 	if o.wide {
@@ -34,7 +36,7 @@ func newWatch(o *queueView) *watch {
 	return w
 }
 
-// tell hints that something is new. The caller holds listener.mu.
+// tell hints that something is new. It does not block. The caller holds listener.mu.
 func (w *watch) tell() {
 	select {
 	case w.hint <- struct{}{}:
@@ -42,10 +44,10 @@ func (w *watch) tell() {
 	}
 }
 
-// request makes the server watch from its present revision on. A watch from an older one is served by a loop that comes
-// around ten times a second (etcd's "unsynced watchers"), which is why concurrency.Mutex of etcd takes 70 to 100 ms to
-// pass a lock on. What happened before the server began to watch is found by reading: it tells at which revision it
-// began.
+// request makes the server watch from its present revision on. A watch from an older revision is served by a loop that
+// comes around ten times a second (etcd's "unsynced watchers"), which is why etcd's concurrency.Mutex takes 70 to 100
+// ms to pass a lock on. What happened before the server began to watch is found by reading: the server tells at which
+// revision it began.
 func (w *watch) request() *pb.WatchRequest {
 	create := &pb.WatchCreateRequest{WatchId: w.id, Key: []byte(w.key)}
 	if w.end != "" {
@@ -57,7 +59,7 @@ func (w *watch) request() *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}
 }
 
-// cancelRequest ends the watch.
+// cancelRequest ends the watch on the server.
 func (w *watch) cancelRequest() *pb.WatchRequest {
 	cancel := &pb.WatchCancelRequest{WatchId: w.id}
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: cancel}}
@@ -70,10 +72,10 @@ func progressRequest() *pb.WatchRequest {
 	}
 }
 
-// refusesWatch reports that a server does not begin to watch.
+// refusesWatch reports whether a server does not begin to watch.
 func refusesWatch(r *pb.WatchResponse) bool { return r.Created && r.Canceled && r.CompactRevision == 0 }
 
-// received takes in what the server says about w. The caller holds listener.mu.
+// received records what the server says about w. The caller holds listener.mu.
 func (w *watch) received(r *pb.WatchResponse) {
 	switch {
 	case refusesWatch(r) && !w.refused:

@@ -49,7 +49,7 @@ func TestCheck_LetsPassWhoIsNewerOrItself(t *testing.T) {
 	}
 }
 
-// requireVerdict fails unless err is what a guard says to s with seen in its way, or nil if seen is zero.
+// requireVerdict fails unless err is a guard's refusal of s because of seen, or nil if seen is zero.
 func requireVerdict(t *testing.T, err error, resource string, s, seen Stamp) {
 	t.Helper()
 	if seen == (Stamp{}) {

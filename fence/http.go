@@ -8,8 +8,10 @@ import (
 	"strconv"
 )
 
+// Stamps over HTTP: the header, and the handler in front of a resource. transport.go is the client's side.
+
 // Header is the name of the header that carries a stamp. Its value is a query string with the keys token, nonce and,
-// for a reader, shared=1: "nonce=abc&token=42". It has no secret in it, and does not say who sent it: a service that
+// for a reader, shared=1: "nonce=abc&token=42". It has no secret in it, and does not prove who sent it. A service that
 // does not trust its clients has to authenticate them as usual.
 const Header = "Interlock-Stamp"
 
@@ -17,7 +19,7 @@ const Header = "Interlock-Stamp"
 var ErrNoStamp = errors.New("there is no stamp")
 
 // SetHeader puts s into h, for a request to a resource that has a [Middleware]. A zero stamp, which is that of a hold
-// that has ended, is put there too, and refused by who reads it.
+// that has ended, is put there too, and refused by the other side.
 func SetHeader(h http.Header, s Stamp) {
 	v := url.Values{"token": {strconv.FormatUint(s.Token, 10)}, "nonce": {s.Nonce}}
 	if s.Shared {
@@ -26,8 +28,8 @@ func SetHeader(h http.Header, s Stamp) {
 	h.Set(Header, v.Encode())
 }
 
-// FromHeader returns the stamp in h. Without one the error matches [ErrNoStamp]; one that is malformed, given twice,
-// or zero is another error.
+// FromHeader returns the stamp in h. Without one the error matches [ErrNoStamp]; a stamp that is malformed, given
+// twice, or zero is another error.
 func FromHeader(h http.Header) (Stamp, error) {
 	values := h.Values(Header)
 	switch len(values) {
@@ -47,8 +49,8 @@ func FromHeader(h http.Header) (Stamp, error) {
 	return s, nil
 }
 
-// parseStamp reads the value of the header. Keys that a later version may add are an error: what they mean could be
-// that the stamp must not pass.
+// parseStamp reads the value of the header. A key that it does not know is an error: a later version may add one that
+// says that the stamp must not pass.
 func parseStamp(value string) (Stamp, error) {
 	fields, err := url.ParseQuery(value)
 	if err != nil {
@@ -79,19 +81,19 @@ func parseStamp(value string) (Stamp, error) {
 	return s, nil
 }
 
-// Middleware makes handlers that refuse holders which were overtaken: it asks check for each request's stamp and for
-// the name that resource gives the thing that the request is about, before the handler runs.
+// Middleware makes handlers that refuse holders which were overtaken. Before the handler runs, it calls check with the
+// request's stamp and with the name that resource gives the thing that the request is about.
 //
 //	412 Precondition Failed       the stamp is stale
 //	428 Precondition Required     there is no stamp
 //	400 Bad Request               the stamp is malformed, or resource returned ""
 //	503 Service Unavailable       check could not tell: it returned another error
 //
-// The request is not answered with what check said, only with which of these it is. check gets no context; one that
-// needs a request's is made in a handler of your own, with FromHeader.
+// The answer does not show what check said, only which of these it is. check gets no context; one that needs a
+// request's is called in a handler of your own, with FromHeader.
 //
-// A check before the handler keeps out most of what is stale and registers the first touch, but it is not one step with
-// what the handler does afterwards: a handler that writes must check again, with the write, in its transaction (see
+// A check before the handler keeps out most of what is stale and registers the first touch. But it is not one step with
+// what the handler does afterwards. A handler that writes must check again, with the write, in its transaction (see
 // [SQLGuard.Check]). It finds the stamp with FromHeader. nil functions panic.
 func Middleware(
 	check func(resource string, s Stamp) error, resource func(*http.Request) string,
@@ -110,7 +112,7 @@ func Middleware(
 	}
 }
 
-// refusal says how a request is refused, or 0.
+// refusal says how a request is refused, or returns status 0.
 func refusal(check func(string, Stamp) error, resource string, h http.Header) (status int, text string) {
 	if resource == "" {
 		return http.StatusBadRequest, "fence: the request names no resource"

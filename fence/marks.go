@@ -1,5 +1,8 @@
 package fence
 
+// The rule itself, as a function of two marks and a stamp. The statements of sql.go and the script of redislock's guard
+// are the same rule; tests compare them. docs/adr/0028 has the decision, with the reason for two marks.
+
 // marks are the newest writer and the newest reader that have touched a resource.
 type marks struct{ writer, reader mark }
 
@@ -11,13 +14,14 @@ type mark struct {
 
 func markOf(s Stamp) mark { return mark{token: s.Token, nonce: s.Nonce} }
 
-// stamp is m as a StaleError shows it.
+// stamp returns m as a StaleError shows it.
 func (m mark) stamp(shared bool) Stamp { return Stamp{Token: m.token, Nonce: m.nonce, Shared: shared} }
 
 // notBefore reports whether m is newer than other or is other itself.
 func (m mark) notBefore(other mark) bool { return m.token > other.token || m == other }
 
-// blocker returns the newest mark that s may not pass, and false if there is none.
+// blocker returns the newest mark that s may not pass, and false if there is none. A writer that was marked and then
+// overtaken by a newer reader does not pass: its delayed write would change what that reader has read.
 func (k marks) blocker(s Stamp) (seen Stamp, blocked bool) {
 	own := markOf(s)
 	if !own.notBefore(k.writer) {
@@ -29,7 +33,8 @@ func (k marks) blocker(s Stamp) (seen Stamp, blocked bool) {
 	return seen, blocked
 }
 
-// raised returns the marks after s has passed.
+// raised returns the marks after s has passed. A reader raises the reader's mark only if it is newer: two readers hold
+// beside each other, and the older one has done nothing wrong.
 func (k marks) raised(s Stamp) marks {
 	switch {
 	case !s.Shared:

@@ -7,6 +7,9 @@ import (
 	"fmt"
 )
 
+// The fence for SQL: one row for each resource, checked and raised in the transaction that it protects. statements.go
+// has the texts, marks.go the rule.
+
 // Dialect is a family of SQL databases.
 type Dialect int
 
@@ -17,7 +20,7 @@ const (
 	SQLite                        // SQLite 3.35 and later
 )
 
-// String is the database's name.
+// String returns the database's name.
 func (d Dialect) String() string {
 	switch d {
 	case MySQL:
@@ -42,9 +45,9 @@ type SQLGuard struct {
 	err     error // what is wrong with the arguments of NewSQLGuard
 }
 
-// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence": one or two names
-// of letters, digits and underscores. The database takes them exactly as they are written, with upper and lower case.
-// It asks no database; a wrong dialect or name is reported by the first call.
+// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence". That is one or
+// two names of letters, digits and underscores. The database takes them exactly as they are written, with upper and
+// lower case. It asks no database; a wrong dialect or name is reported by the first call.
 func NewSQLGuard(d Dialect, table string) *SQLGuard {
 	g := &SQLGuard{dialect: d, table: table}
 	quoted, err := quote(d, table)
@@ -56,9 +59,9 @@ func NewSQLGuard(d Dialect, table string) *SQLGuard {
 	return g
 }
 
-// CreateTable creates the table unless it is there, and looks whether it has the columns that it should have. Several
-// programs may do it at once. It costs two statements. Where programs may not create tables, the statement to put among
-// the migrations is [SQLGuard.Schema].
+// CreateTable creates the table unless it is there, and checks that it has the right columns. Several programs may do
+// it at once. It costs two statements. Where programs may not create tables, [SQLGuard.Schema] returns the statement to
+// put among the migrations.
 func (g *SQLGuard) CreateTable(ctx context.Context, db *sql.DB) error {
 	if err := g.usable(); err != nil {
 		return err
@@ -72,8 +75,9 @@ func (g *SQLGuard) CreateTable(ctx context.Context, db *sql.DB) error {
 		err = errors.Join(rows.Close(), rows.Err())
 	}
 	switch {
+	// Also if creating failed: PostgreSQL reports that to the later of two that do it at once.
 	case err == nil:
-		return nil // also if creating failed: PostgreSQL says so to the later of two that do it at once
+		return nil
 	case created != nil:
 		return fmt.Errorf("fence: create table %s: %w", g.table, created)
 	default:
@@ -88,36 +92,37 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 // Check lets s touch the resource within tx, or returns a [*StaleError]; then roll tx back. Call it before the
 // transaction reads anything of the resource, also if it only reads, and in every transaction.
 //
-// Check locks the resource's row until tx has ended. So check and effect are one step: a newer holder's Check waits
-// until then, and everything that tx writes is there, or not there, when it goes on. It follows that transactions
-// on one resource run one after the other, those of readers too: keep them short. A mark that was raised counts
-// when tx has been committed.
+// Check locks the resource's row until tx has ended. So check and effect are one step. A newer holder's Check waits
+// until then, and when it goes on, either everything that tx wrote is there or nothing. It follows that transactions on
+// one resource run one after the other, those of readers too: keep them short. A mark that was raised counts when tx
+// has been committed.
 //
 // It costs one statement on PostgreSQL and SQLite, and one more if s is refused; on MySQL and MariaDB two.
 //
 // # Isolation levels
 //
-// READ COMMITTED is enough. What protects the data is the lock on the row and that every statement after Check sees
+// READ COMMITTED is enough. Two things protect the data: the lock on the row, and that every statement after Check sees
 // what was committed before Check returned. That also holds
 //
-//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads: the snapshot is
+//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads. The snapshot is
 //     made by the first ordinary SELECT, and Check makes none. After an earlier SELECT, or START TRANSACTION WITH
 //     CONSISTENT SNAPSHOT, the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the
 //     default from 11.6, ends such a transaction with error 1020 instead.)
 //   - at SERIALIZABLE of MySQL and MariaDB, where every SELECT locks.
-//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL, which end a transaction whose snapshot is older than
-//     the mark with SQLSTATE 40001: Check returns that error, and the whole transaction has to be repeated,
-//     as always at these levels.
+//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL. They end a transaction whose snapshot is older than the mark
+//     with SQLSTATE 40001. Check returns that error, and the whole transaction has to be repeated, as always at these
+//     levels.
 //   - in SQLite, which has one writer at a time: Check takes the database's write lock, or fails with SQLITE_BUSY as
 //     any write does. Set a busy timeout.
 //
 // At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do
-// so in one order, or the database may have to end one of two that wait for each other (a deadlock).
+// so in one order. Otherwise the database may have to end one of two that wait for each other (a deadlock).
 //
 // Within a savepoint a check lasts only as long as that is not rolled back; on several primaries at once it does not
 // protect. See the package documentation.
 //
-// An error that is no *StaleError is the database's, wrapped: nothing is known then, and tx should be rolled back.
+// An error that is no *StaleError is the database's, wrapped: the outcome is unknown then, and tx should be rolled
+// back.
 func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
 	if err := g.usable(); err != nil {
 		return err
@@ -134,8 +139,8 @@ func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Sta
 	return g.explain(resource, g.touch(ctx, queryRowOf(tx), resource, s))
 }
 
-// Row is one row of an answer: *sql.Row and pgx.Row are ones. An answer without a row makes Scan return an error that
-// matches sql.ErrNoRows.
+// Row is one row of an answer: *sql.Row and pgx.Row implement it. An answer without a row makes Scan return an error
+// that matches sql.ErrNoRows.
 type Row interface {
 	Scan(dest ...any) error
 }
@@ -143,8 +148,8 @@ type Row interface {
 // QueryRow runs a statement within one transaction and returns its first row.
 type QueryRow func(ctx context.Context, query string, args ...any) Row
 
-// CheckBy is [SQLGuard.Check] in a transaction of another library than database/sql, such as pgx. All that Check says
-// holds, and both are one fence. It is for PostgreSQL and SQLite: on MySQL one statement cannot do it. With pgx:
+// CheckBy is [SQLGuard.Check] in a transaction of another library than database/sql, such as pgx. Everything that Check
+// says holds, and both are one fence. It is for PostgreSQL and SQLite: on MySQL one statement cannot do it. With pgx:
 //
 //	err := guard.CheckBy(ctx, func(ctx context.Context, query string, args ...any) fence.Row {
 //		return tx.QueryRow(ctx, query, args...)
@@ -165,14 +170,14 @@ func (g *SQLGuard) CheckBy(ctx context.Context, queryRow QueryRow, resource stri
 	return g.explain(resource, g.touch(ctx, queryRow, resource, s))
 }
 
-// queryRowOf is QueryRow of a transaction of database/sql.
+// queryRowOf returns the QueryRow of a transaction of database/sql.
 func queryRowOf(tx *sql.Tx) QueryRow {
 	return func(ctx context.Context, query string, args ...any) Row {
 		return tx.QueryRowContext(ctx, query, args...)
 	}
 }
 
-// explain says of an error that is no refusal where it comes from.
+// explain adds the resource and the table to an error that is no refusal.
 func (g *SQLGuard) explain(resource string, err error) error {
 	if err != nil && !errors.Is(err, ErrStale) {
 		return fmt.Errorf("fence: check %q in table %s: %w", resource, g.table, err)
@@ -180,7 +185,7 @@ func (g *SQLGuard) explain(resource string, err error) error {
 	return err
 }
 
-// touch raises the mark of s, or says who is in the way, where a statement returns the row that it changed.
+// touch raises the mark of s, or returns the refusal, on databases where a statement returns the row that it changed.
 func (g *SQLGuard) touch(ctx context.Context, queryRow QueryRow, resource string, s Stamp) error {
 	raise := g.text.raiseWriter
 	if s.Shared {
@@ -202,8 +207,8 @@ func (g *SQLGuard) touch(ctx context.Context, queryRow QueryRow, resource string
 	return errors.New("the row changed under its lock: is something else writing to the table?")
 }
 
-// raiseAndLook is touch where a statement cannot return the row that it changed: afterwards the
-// marks say what happened.
+// raiseAndLook is touch for MySQL, where a statement cannot return the row that it changed: afterwards the marks say
+// what happened. The judgement is made twice, by the database and by admit, and must come out the same.
 func (g *SQLGuard) raiseAndLook(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
 	token, nonce := int64(s.Token), s.Nonce
 	var err error
@@ -234,7 +239,7 @@ func (g *SQLGuard) look(ctx context.Context, queryRow QueryRow, resource string)
 	return k, err
 }
 
-// usable reports what was wrong when g was made.
+// usable returns what was wrong when g was made.
 func (g *SQLGuard) usable() error {
 	if g.err == nil && g.table == "" {
 		return errors.New("fence: an SQLGuard is made by NewSQLGuard")

@@ -56,7 +56,7 @@ func TestSQLGuard_OfWhatMakesNoSense_SaysSo(t *testing.T) {
 	}
 }
 
-// noRow is never asked.
+// noRow is a query function that fails the test if it is called.
 func noRow(context.Context, string, ...any) Row { panic("the database was asked") }
 
 func TestSQLGuard_CheckBy_OfWhatMakesNoSense_SaysSo(t *testing.T) {

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for
+// The texts of the statements, one set for each dialect (sql.go runs them).
+
+// statements are the texts of one guard. In those of MySQL each parameter is a question mark. The others have $1 for
 // the resource, $2 for the token and $3 for the nonce, which SQLite understands too.
 type statements struct{ create, probe, raiseWriter, raiseReader, look string }
 
 // mostIdentifier is how long a name may be: PostgreSQL cuts longer ones off.
 const mostIdentifier = 63
 
-// quote returns the table's name as the database wants it.
+// quote returns the table's name as the database wants it. Names that would need escaping are refused.
 func quote(d Dialect, table string) (string, error) {
 	mark := `"`
 	switch d {
@@ -40,7 +42,7 @@ func quote(d Dialect, table string) (string, error) {
 	return strings.Join(parts, "."), nil
 }
 
-// identifier reports whether name is one that needs no thought on any database.
+// identifier reports whether name needs no thought on any database.
 func identifier(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
@@ -51,8 +53,8 @@ func identifier(name string) bool {
 	return name != "" && len(name) <= mostIdentifier
 }
 
-// Names are compared byte by byte on every database: COLLATE "C" and VARBINARY see to it, also where
-// 'a' = 'A' and 'a' = 'a '.
+// Names are compared byte by byte on every database. COLLATE "C" and VARBINARY see to it, also where 'a' = 'A' and 'a'
+// = 'a '.
 const (
 	createMySQL = `CREATE TABLE IF NOT EXISTS %s (
 	resource VARBINARY(512) NOT NULL PRIMARY KEY,
@@ -95,10 +97,10 @@ RETURNING 1`
 	lookOther = `SELECT writer_token, writer_nonce, reader_token, reader_nonce FROM %s WHERE resource = $1`
 )
 
-// On MySQL the condition is repeated for each column, and the nonce comes first: assignments see the ones before them,
+// On MySQL the condition is repeated for each column, and the nonce comes first. Assignments see the ones before them,
 // and with a nonce that was changed the condition for the token is still what it was. With MariaDB's mode
 // SIMULTANEOUS_ASSIGNMENT, where they do not, it is the same. Waiting and locking are as above, because the only unique
-// key is the primary one; the last statement locks what it reads, because a plain SELECT could show an older snapshot.
+// key is the primary one. The last statement locks what it reads, because a plain SELECT could show an older snapshot.
 const (
 	raiseWriterMySQL = `INSERT INTO %s (resource, writer_token, writer_nonce, reader_token, reader_nonce)
 VALUES (?, ?, ?, 0, '')

@@ -13,9 +13,10 @@ var ErrEnded = errors.New("the hold has ended")
 //
 //	client := &http.Client{Transport: &fence.Transport{Stamp: lease.Stamp}}
 //
-// The stamp is taken anew for each request, redirects among them. When the hold has ended the request is not sent, and
-// the error matches [ErrEnded]. That is a courtesy: a request that is on its way when the hold ends is refused by the
-// other side alone, with 412 if another holder has been there since, which Transport leaves as it is.
+// The stamp is taken anew for each request, redirects included. When the hold has ended the request is not sent, and
+// the error matches [ErrEnded]. That saves a request but does not protect: the hold may end while the request is under
+// way. Then only the other side can refuse it, with 412 if another holder has been there since; Transport leaves that
+// answer as it is.
 //
 // It is safe for concurrent use if Stamp and Base are.
 type Transport struct {
@@ -30,7 +31,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s, lasts := t.Stamp()
 	if !lasts {
 		if r.Body != nil {
-			_ = r.Body.Close() // which a RoundTripper has to do, whatever happens
+			_ = r.Body.Close() // a RoundTripper must close it, whatever happens
 		}
 		return nil, fmt.Errorf("fence: %s %s was not sent: %w", r.Method, r.URL.Redacted(), ErrEnded)
 	}

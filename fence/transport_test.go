@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// closing says whether a body was closed.
+// closing is a body that records whether it was closed.
 type closing struct {
 	io.Reader
 	closed bool

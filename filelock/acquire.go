@@ -13,15 +13,19 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// maxRestarts ends the search for a file that stays at its path: hundreds of removals within one Acquire do not happen,
-// file systems without stable inode numbers do.
+// From a request to a grant: the file at the lock's path, its flock, the comparison with the path, and the record with
+// a new token, in this order. queue.go has the wait, linger.go the short cut, gate_linux.go locks that several may
+// hold.
+
+// maxRestarts ends the search for a file that stays at its path. Hundreds of removals within one Acquire do not happen;
+// file systems without stable inode numbers exist.
 const maxRestarts = 1000
 
 // Acquire takes the flock of the lock's file. When ctx ends first, nothing is held and nothing waits, and the error is
 // the context's.
 //
-// Requests of anonymous owners on mutexes and elections are served, and on Linux those on read/write locks, but for
-// upgradeable reads, and on semaphores; others get an error matching driver.ErrUnsupported. Lease and Lost of the
+// It serves requests of anonymous owners on mutexes and elections, and on Linux also on semaphores and on read/write
+// locks, except for upgradeable reads. Others get an error matching driver.ErrUnsupported. Lease and Lost of the
 // request mean nothing to this engine.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	if err := servable(r); err != nil {
@@ -38,6 +42,7 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.settle(r, a, f, g, err)
 }
 
+// servable refuses what this engine cannot do, before a file is opened.
 func servable(r *driver.Request) error {
 	switch {
 	case !slices.Contains(kinds, r.Kind) || several(r.Kind) && !tellsHolders:
@@ -59,8 +64,8 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// take locks the file that is at the lock's path and mints the token. On an error nothing is held; the file of a Try
-// that was refused is kept, because the Acquire that waits mostly follows it.
+// take locks the file that is at the lock's path and mints the token. On an error nothing is held. The file of a Try
+// that was refused is kept, because an Acquire that waits usually follows.
 func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lockFile, driver.Grant, error) {
 	for range maxRestarts {
 		f, err := d.open(r.Key)
@@ -83,15 +88,18 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 	return nil, driver.Grant{}, pathError("lock file", d.path(r.Key), errRestless)
 }
 
-// errMoved says that the locked file is not the one at the path.
+// errMoved says that the locked file is not the one at the path, so its lock excludes nobody who comes later.
 var errMoved = errors.New("the lock file was removed or replaced")
 
+// lock gets the flock on f and mints the token. The comparison with the path comes after the flock and before the
+// grant: see lockFile.atPath.
 func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
 	if several(r.Kind) {
 		return d.lockInside(ctx, a, r, f)
 	}
 	now := time.Now()
 	f.turn.ask(d.pace, now)
+	// A lock that lingers is this driver's already: no system call.
 	ours := f.takeOver(now)
 	if !ours {
 		if err := d.flock(ctx, a, r, f, now); err != nil {
@@ -111,7 +119,7 @@ func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *loc
 	return d.mint(r, f, ours, now)
 }
 
-// flock gets the lock on f. Who finds nobody waiting, or whose turn it still is, tries it first; a Try does no more
+// flock gets the flock on f. If nobody waits, or if this driver's turn is not over, it tries first; a Try does no more
 // than that.
 func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile, now time.Time) error {
 	others := f.othersWait()
@@ -126,6 +134,7 @@ func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lo
 			return f.flockError(err)
 		}
 	}
+	// In front of waiters a Try fails although the flock may be free: otherwise tries would starve them.
 	if r.Try {
 		return d.refuse(r, f, others && now.Sub(f.turn.freed) < d.pace.turn)
 	}
@@ -147,7 +156,8 @@ func (f *lockFile) flockError(err error) error {
 // mint writes the record with new tokens into f, whose lock it has. The grant is made of what was written: if writing
 // fails, no token was given out.
 //
-// Who took over need not read the record, because nobody else has written since, and still has the mark.
+// A hold that takes over a lingering lock need not read the record, because nobody else has written since, and the mark
+// is still there.
 func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) (driver.Grant, error) {
 	last := f.last
 	if !ours {
@@ -182,7 +192,8 @@ func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) 
 	return driver.Grant{Token: first, Tokens: n, Nonce: r.ID}, nil
 }
 
-// lastToken reads the last token from f.
+// lastToken reads the last token from f. A damaged record is no error, because the clock alone gives a larger token; it
+// is logged, because it should not happen.
 func (d *Driver) lastToken(f *lockFile) (uint64, error) {
 	last, err := readLastToken(f.fd)
 	switch {
@@ -194,13 +205,14 @@ func (d *Driver) lastToken(f *lockFile) (uint64, error) {
 	return last, nil
 }
 
-// Path returns the lock's file, which need not be there yet. On the file of a mutex flock(1) and flock(2) take part: a
-// shell holds the lock for as long as it has the file open and flocked.
+// Path returns the path of the lock's file, which need not be there yet. On the file of a mutex flock(1) and flock(2)
+// take part. A shell holds the lock for as long as it has the file open and flocked.
 func (d *Driver) Path(key driver.Key) string { return d.path(key) }
 
 func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
 
-// open returns an open file for key that nobody else in this process uses.
+// open returns an open file for key that nobody else in this process uses. Two holds on one open file would be one to
+// the kernel.
 func (d *Driver) open(key driver.Key) (*lockFile, error) {
 	d.mu.Lock()
 	f := d.idle.take(key)
@@ -210,6 +222,7 @@ func (d *Driver) open(key driver.Key) (*lockFile, error) {
 	}
 	path := d.path(key)
 	f, err := openLockFile(path, d.dir)
+	// Idle files are only a saving, so they go first when descriptors run out.
 	if errors.Is(err, syscall.EMFILE) && d.closeIdle() > 0 {
 		f, err = openLockFile(path, d.dir)
 	}
@@ -220,6 +233,7 @@ func (d *Driver) open(key driver.Key) (*lockFile, error) {
 	return f, nil
 }
 
+// closeIdle closes the idle files and returns how many there were.
 func (d *Driver) closeIdle() int {
 	d.mu.Lock()
 	files := d.idle.clear()

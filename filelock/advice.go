@@ -4,6 +4,9 @@ package filelock
 
 import "syscall"
 
+// What to do about an error of the system, in words. errors.go asks for it.
+
+// adviceForErrno returns what to do about errno, or "" if that is not known.
 func adviceForErrno(errno syscall.Errno) string {
 	switch errno {
 	case syscall.EACCES, syscall.EPERM:

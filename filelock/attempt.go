@@ -10,6 +10,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The table of requests by ID: an Acquire under way, then a hold. It makes requests idempotent, and it is where Undo
+// and Close reach an Acquire that waits.
+
 // errUndone ends the wait of an Acquire that is undone.
 var errUndone = errors.New("the request was undone")
 
@@ -17,16 +20,16 @@ var errUndone = errors.New("the request was undone")
 type attempt struct {
 	key   driver.Key
 	ended error              // why the Acquire under way must not end in a hold, or nil
-	wait  context.CancelFunc // ends its wait in the line, if it stands there
-	done  chan struct{}      // closed when the Acquire is over; made by the first who waits for that
+	wait  context.CancelFunc // ends its wait in the line; nil while it is not in the line
+	done  chan struct{}      // closed when the Acquire is over; made by whoever first waits for that
 
-	file  *lockFile // set when it is a hold
+	file  *lockFile // set when it has become a hold
 	grant driver.Grant
 }
 
 func (a *attempt) isHold() bool { return a.file != nil }
 
-// stop keeps an Acquire under way from becoming a hold. On a hold it does nothing.
+// stop keeps an Acquire under way from becoming a hold. On a hold it does nothing. The caller holds Driver.mu.
 func (a *attempt) stop(why error) {
 	if a.isHold() || a.ended != nil {
 		return
@@ -37,7 +40,7 @@ func (a *attempt) stop(why error) {
 	}
 }
 
-// over is closed when the Acquire is over.
+// over returns a channel that is closed when the Acquire is over. The caller holds Driver.mu.
 func (a *attempt) over() <-chan struct{} {
 	if a.done == nil {
 		a.done = make(chan struct{})
@@ -45,7 +48,7 @@ func (a *attempt) over() <-chan struct{} {
 	return a.done
 }
 
-// begin registers the request. Alternatively it returns the grant that the same request already has.
+// begin registers the request. If the same request already has a grant, begin returns that and no attempt.
 func (d *Driver) begin(ctx context.Context, r *driver.Request) (*attempt, driver.Grant, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +83,7 @@ func (d *Driver) begin(ctx context.Context, r *driver.Request) (*attempt, driver
 	}
 }
 
-// mayWait notes how to end the wait that is about to begin, unless it must not begin at all.
+// mayWait notes how to end the wait that is about to begin, or says why it must not begin.
 func (d *Driver) mayWait(a *attempt, cancel context.CancelFunc) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,8 +91,8 @@ func (d *Driver) mayWait(a *attempt, cancel context.CancelFunc) error {
 	return a.ended
 }
 
-// settle makes the attempt a hold on f, or ends it with err. A hold that was undone, or whose driver was closed, in the
-// meantime is given back here, so that both need only wait for this moment.
+// settle makes the attempt a hold on f, or ends it with err. A hold that was undone meanwhile, or whose driver was
+// closed, is given back here. So undo and Close need only wait for this moment.
 func (d *Driver) settle(r *driver.Request, a *attempt, f *lockFile, g driver.Grant, err error) (driver.Grant, error) {
 	defer d.running.Done()
 	d.mu.Lock()

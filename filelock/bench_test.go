@@ -18,7 +18,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// BenchmarkUncontended compares one Acquire and Release with what they are built on.
+// BenchmarkUncontended measures one Acquire and Release, and the system calls that they are built on.
 func BenchmarkUncontended(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		path := b.TempDir() + "/file"
@@ -52,7 +52,7 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
-// BenchmarkTurn is one goroutine that comes back at once although somebody waits.
+// BenchmarkTurn measures a goroutine that asks again at once while another waits: a turn (turn.go).
 func BenchmarkTurn(b *testing.B) {
 	d := open(b, b.TempDir())
 	f, err := openLockFile(d.path(mutex("nightly")), d.dir)
@@ -72,7 +72,8 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// BenchmarkUncontendedRatio times both in turn, so that other load meets both, and compares the best rounds.
+// BenchmarkUncontendedRatio times the driver and the bare system calls alternately, so that other load meets both. It
+// compares the best rounds.
 func BenchmarkUncontendedRatio(b *testing.B) {
 	const round = 500
 	path, d := b.TempDir()+"/file", open(b, b.TempDir())
@@ -201,7 +202,7 @@ func pair(d *Driver, r *driver.Request, rel *driver.Release, hold time.Duration)
 	return d.Release(context.Background(), rel)
 }
 
-// bare is what everybody writes first.
+// bare takes the lock with flock alone, as a program without this package would.
 func bare(path string, hold time.Duration) error {
 	fd, err := syscall.Open(path, syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -217,7 +218,7 @@ func bare(path string, hold time.Duration) error {
 	return syscall.Close(fd)
 }
 
-// spin works for d.
+// spin keeps a processor busy for d.
 func spin(d time.Duration) {
 	if d <= 0 {
 		return

@@ -12,11 +12,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// A lock on an open file of somebody else's, such as a shell's descriptor 9. Only the flock and its marks go there; the
+// place in the line stays with a file of this process.
+
 // AcquireOn is Acquire on an open file of the caller's, which must be open for reading and writing at [Driver.Path] of
 // the lock, and have no lock yet. The hold belongs to that open file: it ends when the last process that has the file
 // open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
 //
-// Of several who ask at once with the same open file one gets the lock; on Linux the others are refused.
+// If several ask at once with the same open file, one gets the lock; on Linux the others are refused.
 //
 // The driver does not know the hold: Release does not find it, and Close leaves it alone. After an error nothing is
 // held that was not held before.
@@ -51,8 +54,8 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 	return g, nil
 }
 
-// borrow opens the lock's file for a hold that is to belong to the caller's open file. The place in the line is not to:
-// it must end if this process is killed, whoever has the caller's file.
+// borrow opens the lock's file for a hold that is to belong to the caller's open file. The place in the line does not
+// belong there: it must end if this process is killed, whoever else has the caller's file.
 func (d *Driver) borrow(key driver.Key, file *os.File) (*lockFile, error) {
 	f, err := openLockFile(d.path(key), d.dir)
 	if err != nil {
@@ -66,7 +69,7 @@ func (d *Driver) borrow(key driver.Key, file *os.File) (*lockFile, error) {
 	return f, nil
 }
 
-// borrow makes what f will hold that of file.
+// borrow has what f will hold belong to the open file of file.
 func (f *lockFile) borrow(file *os.File) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -86,7 +89,7 @@ func (f *lockFile) borrow(file *os.File) error {
 	return nil
 }
 
-// vacant refuses a borrowed open file that got a lock after it was borrowed: other processes that have the file may ask
+// vacant refuses a borrowed open file that got a lock after it was borrowed. Other processes that have the file may ask
 // too, and to the kernel they are all one. Each would get the lock, and the failure of one would take it from another.
 func (f *lockFile) vacant() error {
 	if f.borrows && !f.lent && hasLocks(f.borrowed) {
@@ -107,7 +110,7 @@ func (f *lockFile) dispose() {
 	_ = syscall.Close(f.fd)
 }
 
-// fit says what is wrong with an open file that is to get a lock of the file id.
+// fit says what is wrong with an open file that is to get a lock of the file id, or returns nil.
 func fit(fd int, id fileID) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
@@ -124,8 +127,8 @@ func fit(fd int, id fileID) error {
 	return nil
 }
 
-// opensBothWays reports whether fd is open for reading and writing, as marks need it: it asks for nothing to be read,
-// and written.
+// opensBothWays reports whether fd is open for reading and writing, as marks need it. It asks for nothing to be read,
+// and for nothing to be written, so it changes nothing.
 func opensBothWays(fd int) bool {
 	_, reading := pread(fd, nil, 0)
 	_, writing := pwrite(fd, nil, 0)

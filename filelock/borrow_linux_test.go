@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Holds on a descriptor are beside each other or not as those of a driver are.
+// Holds on borrowed descriptors exclude each other by the same rules as those of a driver.
 func TestAcquireOn_ReadersWritersAndPermits(t *testing.T) {
 	for name, row := range map[string]struct {
 		first, beside, not *driver.Request
@@ -43,8 +43,8 @@ func TestAcquireOn_ReadersWritersAndPermits(t *testing.T) {
 	}
 }
 
-// Two processes ask with the same open file, which to the kernel has one lock. One gets it, and the failure of the
-// other does not take it away.
+// Two processes ask with the same open file, for which the kernel knows one lock only. One gets it, and the failure of
+// the other must not take it away.
 func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 	for name, row := range map[string]struct{ holder, one, two, after *driver.Request }{
 		"mutex": {request("1", "x"), request("2", "x"), request("3", "x"), request("4", "x")},
@@ -82,8 +82,8 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 	}
 }
 
-// A gate that was taken for a borrowed file is left expressly: a child that is just being forked has the descriptor
-// too.
+// The gate of a borrowed file is unlocked expressly, and not by closing: a child that is just being forked has the
+// descriptor too.
 func TestBorrow_UnlockLeavesTheGate(t *testing.T) {
 	d := open(t, t.TempDir())
 	key := reader("1").Key

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// shellFile is what a shell opens by exec 9<>FILE.
+// shellFile opens the lock's file as a shell does by exec 9<>FILE.
 func shellFile(t *testing.T, d *Driver, key driver.Key) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(d.Path(key), os.O_RDWR|os.O_CREATE, 0o600)
@@ -24,8 +24,8 @@ func shellFile(t *testing.T, d *Driver, key driver.Key) *os.File {
 	return f
 }
 
-// The driver that took the lock is gone, as a command that has ended: the open file has the lock, and a process that
-// inherited it too. Waiters get it when the last of them is gone, kill -9 included.
+// The driver that took the lock is gone, like a command that has ended. The open file keeps the lock, and so does a
+// process that inherited it. Waiters get it when the last of them is gone, also by kill -9.
 func TestAcquireOn_TheLockLivesAsLongAsTheOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	others := open(t, dir)
@@ -63,7 +63,7 @@ func TestAcquireOn_TheLockLivesAsLongAsTheOpenFile(t *testing.T) {
 	}
 }
 
-// What a shell holds is told as what others hold, by its name and with its token.
+// A hold of a shell is listed like any other, with its name and its token.
 func TestAcquireOn_IsListed(t *testing.T) {
 	if !tellsHolders {
 		t.Skip("holders are not listed here")
@@ -80,7 +80,7 @@ func TestAcquireOn_IsListed(t *testing.T) {
 	}
 }
 
-// A refusal leaves nothing behind, whatever it is about.
+// A refusal leaves the lock free, whatever its reason is.
 func TestAcquireOn_WhatCannotBe(t *testing.T) {
 	closed := func(t *testing.T, d *Driver) *os.File {
 		f := shellFile(t, d, mutex("x"))
@@ -160,7 +160,7 @@ func locked(t *testing.T, d *Driver) *os.File {
 	return f
 }
 
-// A wait that is over, by its context, by Undo or by Close, leaves neither a lock nor a place in the line.
+// A wait that has ended by its context, by Undo or by Close leaves neither a lock nor a place in the line.
 func TestAcquireOn_AWaitThatIsOver_LeavesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(d *Driver, cancel context.CancelFunc)

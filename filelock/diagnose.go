@@ -14,9 +14,11 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
+// What "interlock doctor" says about a folder.
+
 // Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
-// whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes; what
-// fails comes first.
+// whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes. It takes
+// no lock of others and changes nothing.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
 	var findings []driver.Finding
@@ -43,8 +45,8 @@ func (d *Driver) checkFolder() driver.Finding {
 	return judgeMode(f, info)
 }
 
-// judgeMode looks who else may do what in the folder. On Linux a new file has the group of its process, unless the
-// folder has the setgid bit; on other systems that of the folder.
+// judgeMode looks at who else may do what in the folder. On Linux a new file has the group of its process, unless the
+// folder has the setgid bit. On other systems it has that of the folder.
 func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
 	mode := info.Mode()
 	stat, known := info.Sys().(*syscall.Stat_t)
@@ -77,7 +79,7 @@ func (d *Driver) checkFileSystem() driver.Finding {
 	return f
 }
 
-// fewBytes is less than a handful of new lock files take.
+// fewBytes is less than a handful of new lock files need.
 const fewBytes = 1 << 20
 
 func (d *Driver) checkSpace() driver.Finding {
@@ -96,7 +98,8 @@ func (d *Driver) checkSpace() driver.Finding {
 	return f
 }
 
-// checkFlock locks a file of its own through two descriptors. The file's name is not that of a lock.
+// checkFlock locks a file of its own through two descriptors. The file's name is not that of a lock, so nobody waits
+// for it.
 func (d *Driver) checkFlock() driver.Finding {
 	f := driver.Finding{Check: "exclusion", Level: driver.LevelOK, Detail: "flock excludes a second open file"}
 	fail := func(err error) driver.Finding {

@@ -12,6 +12,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The driver: one folder, and a table of requests under way and holds. Acquire goes on in acquire.go, Release in
+// release.go.
+
 var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
@@ -21,29 +24,32 @@ var (
 // Driver keeps locks as files of one folder. Several drivers, of one process or of many, that are given the same folder
 // exclude each other. It is safe for concurrent use and must not be copied.
 type Driver struct {
-	dir    string
+	dir    string // absolute
 	logger *slog.Logger
-	now    func() time.Time // the wall clock, if tests set it
-	pid    uint32
-	pace   pace // as tests set it
+	now    func() time.Time // the wall clock, if tests set it; nil otherwise
+	pid    uint32           // for records: who wrote them
+	pace   pace             // usualPace but in tests
 
 	closing sync.Once
-	// Acquires between begin and settle, and ends of holds; Add is called under mu, before closed
+	// Acquires between begin and settle, and ends of holds: Close waits for them. Add is called under mu, before
+	// closed.
 	running sync.WaitGroup
 
-	interrupter func() *interrupter // made at the first wait; nil where waits poll
-	sleepers    atomic.Int32        // waits in the kernel, see maxSleepers
-	foreign     foreigners
+	interrupter func() *interrupter // made at the first wait; it returns nil where waits poll
+	sleepers    atomic.Int32        // waits that sleep in the kernel; see maxSleepers
+	foreign     foreigners          // the list of all flocks of the machine, at most a second old
 
-	mu       sync.Mutex // guards what follows; no system call that may wait is made under it
+	// Guards what follows. No system call that may wait is made under it.
+	mu       sync.Mutex
 	closed   bool
 	attempts map[string]*attempt // by request ID: Acquires under way, and holds
-	gone     tombstones
-	idle     idleFiles
+	gone     tombstones          // the IDs that must not be granted again
+	idle     idleFiles           // open files without a hold
 }
 
-// New returns a driver for the folder dir, which it creates with mode 0700 if it is missing. A folder in which this
-// process may not create files is an error that says what to do. A nil opts means the defaults.
+// New returns a driver for the folder dir, which it creates with mode 0700 if it is missing. It returns an error that
+// says what to do if this process may not create files there. A nil opts means the defaults. It takes no lock, and
+// starts no goroutine.
 func New(dir string, opts *Options) (*Driver, error) {
 	abs, err := openFolder(dir)
 	if err != nil {
@@ -64,9 +70,9 @@ func New(dir string, opts *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits { return traits(tellsHolders) }
 
 // Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when
-// they have, which is at once, and leaves no descriptor and no goroutine, but for one that is just reading the list of
-// all locks of the machine, and ends with that. Holds whose descriptor was handed out by File end too. A Release that
-// comes later finds no hold.
+// they have, which is at once, and leaves no descriptor and no goroutine. The exception is one that is just reading the
+// list of all locks of the machine, and ends with that. Holds whose descriptor was handed out by File end too. A
+// Release that comes later finds no hold.
 func (d *Driver) Close() error {
 	d.closing.Do(func() {
 		d.mu.Lock()
@@ -75,6 +81,7 @@ func (d *Driver) Close() error {
 			a.stop(driver.ErrClosed)
 		}
 		d.mu.Unlock()
+		// Without mu: the Acquires that were stopped need it to leave.
 		d.running.Wait()
 		for _, f := range d.takeAll() {
 			f.close()

@@ -10,24 +10,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// errNotRegular is what else may stand where a lock file belongs.
+// What is wrong, and what to do about it: errors of the system become refusals with a hint, in one function.
+
+// errNotRegular is the error for something else than a file where a lock file belongs.
 var errNotRegular = errors.New("it is not a regular file")
 
-// errRestless is a path that shows another file each time.
+// errRestless is the error for a path that shows another file each time.
 var errRestless = errors.New("it is another file each time it is looked at")
 
-// What is wrong with an open file that is not of our making; see Driver.AcquireOn.
+// What is wrong with an open file of the caller's; see Driver.AcquireOn.
 var (
 	errNotTheFile  = errors.New("the descriptor is not open on the lock's file, or that was replaced meanwhile")
 	errHasLocks    = errors.New("the descriptor has a lock already")
 	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
 )
 
-// errNoMarks is a lack of open file description locks. A mutex does without them.
+// errNoMarks says that there are no open file description locks. A mutex does without them.
 var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
 
-// pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as
-// after every error of this package. It unwraps to the system's error. All errors of the system come through here.
+// pathError says what failed on which path. What people can mend is a refusal that says how: after it nothing is held,
+// as after every error of this package. It unwraps to the system's error. All errors of the system come through here.
 func pathError(what, path string, err error) error {
 	said := fmt.Errorf("%s %s: %w", what, path, err)
 	if advice := adviceFor(err); advice != "" {
@@ -36,6 +38,7 @@ func pathError(what, path string, err error) error {
 	return said
 }
 
+// adviceFor returns what to do about err, or "" if that is not known.
 func adviceFor(err error) string {
 	switch {
 	case errors.Is(err, errNotRegular):
@@ -56,7 +59,8 @@ func adviceFor(err error) string {
 	return adviceForErrno(errno)
 }
 
-// isOfOneFile reports whether an error is about the file that was opened and no other.
+// isOfOneFile reports whether an error is about the file that was opened and no other. A list then goes on with the
+// next.
 func isOfOneFile(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -196,7 +196,7 @@ func TestRelease_AfterFile_FreesTheLockAlthoughTheChildLives(t *testing.T) {
 		}
 	}
 	release(t, d, id, "nightly")
-	// The process locks again: with a file of its own, so that the child does not hold this one too.
+	// The process locks again, with an open file of its own, so the child does not hold this lock too.
 	p.token("lock 2 nightly")
 	p.kill()
 	if _, err := d.Acquire(context.Background(), request(newID(), "nightly")); err != nil {
@@ -235,7 +235,8 @@ func list(t *testing.T, d *Driver, prefix string) []driver.LockInfo {
 	return found
 }
 
-// What one holder wrote, the next one of the same driver reads: under -race this test is about the detector.
+// The next holder of the same driver reads what the one before wrote. Under -race this test shows that the detector
+// sees the order.
 func TestAcquire_OfOneDriver_OrdersMemory(t *testing.T) {
 	d := open(t, t.TempDir())
 	var all sync.WaitGroup

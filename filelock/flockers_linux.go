@@ -8,7 +8,9 @@ import (
 	"strings"
 )
 
-// flockers are the files with a flock, and the process that took it.
+// Holders that are not of this package, from /proc/locks (holder.go, inspect.go).
+
+// flockers are the files with a flock, and the process that took each.
 type flockers map[flockedFile]int
 
 // flockedFile is a file as /proc/locks names it.
@@ -16,9 +18,9 @@ type flockedFile struct {
 	major, minor, ino uint64
 }
 
-// flockHolders reads /proc/locks, to name holders that are not of this package. It is an aid: the file shows nothing of
-// other PID namespaces, and on overlayfs and btrfs its device numbers are not those of stat. A holder that is not found
-// is left unnamed.
+// flockHolders reads /proc/locks, to name holders that are not of this package. It may take milliseconds: see
+// foreignFor. It is an aid: the file shows nothing of other PID namespaces, and on overlayfs and btrfs its device
+// numbers are not those of stat. A holder that is not found is left unnamed.
 func flockHolders() flockers {
 	text, err := os.ReadFile("/proc/locks")
 	if err != nil {
@@ -63,7 +65,7 @@ func parseFlockedFile(s string) (flockedFile, bool) {
 // of returns the process that has a flock on the file, or 0.
 func (f flockers) of(id fileID) int { return f[listed(id)] }
 
-// listed is a file as stat knows it, in the way of /proc/locks.
+// listed returns the file as /proc/locks names it. Its device numbers are not split as those of stat are.
 func listed(id fileID) flockedFile {
 	return flockedFile{
 		major: id.dev>>8&0xfff | id.dev>>32&^uint64(0xfff),

@@ -7,18 +7,21 @@ import (
 	"syscall"
 )
 
+// The system calls on a lock file, on systems with flock. flockfile_windows.go has the same functions; lockfile.go uses
+// both.
+
 // descriptor is an open file.
 type descriptor = int
 
-// fileID tells two files apart, as long as one of them is open.
+// fileID tells two files apart, as long as one of them is open: after that its inode number may be used again.
 type fileID struct {
 	dev, ino uint64
 }
 
 func idOf(st *syscall.Stat_t) fileID { return fileID{dev: uint64(st.Dev), ino: uint64(st.Ino)} }
 
-// openLockFile opens the lock file at path, or creates it. The usual open is without O_CREAT: it is cheaper, and in a
-// folder with the sticky bit Linux refuses O_CREAT on the existing files of others.
+// openLockFile opens the lock file at path, or creates it. It first tries to open without O_CREAT. That is cheaper, and
+// in a folder with the sticky bit Linux refuses O_CREAT on existing files of others.
 func openLockFile(path, dir string) (*lockFile, error) {
 	for {
 		fd, err := openAt(path, syscall.O_RDWR, 0)
@@ -41,7 +44,7 @@ func openLockFile(path, dir string) (*lockFile, error) {
 }
 
 // openAt opens path for locking. A symbolic link is refused: in a folder that others may write it could lead anywhere.
-// O_NONBLOCK is for a fifo at the path, on which open would otherwise wait; it means nothing to regular files.
+// O_NONBLOCK is for a fifo at the path, on which open would otherwise wait; it means nothing for regular files.
 func openAt(path string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
@@ -73,6 +76,7 @@ func createAt(path, dir string) (int, error) {
 	return fd, nil
 }
 
+// fileMode returns the folder's permission bits without those for execution.
 func fileMode(dir string) (uint32, error) {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir, &st); err != nil {
@@ -81,6 +85,7 @@ func fileMode(dir string) (uint32, error) {
 	return uint32(st.Mode) & 0o666, nil
 }
 
+// identify notes which file f is, and refuses what is not a regular file.
 func (f *lockFile) identify() error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(f.fd, &st); err != nil {
@@ -94,8 +99,8 @@ func (f *lockFile) identify() error {
 }
 
 // atPath reports whether f is the file that others find at its path. If it was unlinked, renamed or replaced since it
-// was opened, its lock excludes nobody who comes later. It is asked under the lock: who removes a file under its lock,
-// as the package doc says, cannot do so between this answer and the grant.
+// was opened, its lock excludes nobody who comes later. The caller has the lock. So whoever removes a file under its
+// lock, as the package doc says, cannot do so between this answer and the grant.
 func (f *lockFile) atPath() (bool, error) {
 	id, err := pathID(f.path)
 	if err == syscall.ENOENT || err == syscall.ENOTDIR {
@@ -107,6 +112,7 @@ func (f *lockFile) atPath() (bool, error) {
 	return id == f.id, nil
 }
 
+// lstatID returns the identity of the file at path; it does not follow a link.
 func lstatID(path string) (fileID, error) {
 	var st syscall.Stat_t
 	err := syscall.Lstat(path, &st)
@@ -145,6 +151,7 @@ func (f *lockFile) duplicate() (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.path), nil
 }
 
+// duplicate returns a second descriptor of the same open file.
 func duplicate(fd int) (int, error) {
 	// No child may be forked between dup and the flag that keeps the descriptor out of it.
 	syscall.ForkLock.RLock()
@@ -156,6 +163,7 @@ func duplicate(fd int) (int, error) {
 	return own, err
 }
 
+// flock repeats flock(2) after signals: only awaitFlock may be ended by one.
 func flock(fd, how int) error {
 	for {
 		if err := syscall.Flock(fd, how); err != syscall.EINTR {

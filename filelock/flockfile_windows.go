@@ -12,9 +12,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Windows locks a byte of an open file (LockFileEx), for that handle alone, and frees it when the last handle of the
-// open file is closed, also by the end of its process. Such locks are mandatory: the byte lies far behind every record,
-// so that all can read who holds the lock.
+// The same system calls on Windows. It locks a byte of an open file (LockFileEx) for that handle alone. It frees it
+// when the last handle of the open file is closed, also by the end of its process. Such locks are mandatory: the byte
+// lies far behind every record, so that all can read who holds the lock.
 
 // descriptor is an open file.
 type descriptor = syscall.Handle
@@ -36,6 +36,7 @@ const (
 	errDiskFull         = syscall.Errno(112)
 )
 
+// fileID is empty: a file cannot be replaced while it is open; see openAt.
 type fileID struct{}
 
 // openLockFile opens the lock file at path, or creates it, and the folder if somebody has removed that.
@@ -48,7 +49,7 @@ func openLockFile(path, dir string) (*lockFile, error) {
 		fd, err = openAt(path, syscall.O_RDWR|syscall.O_CREAT, 0)
 	}
 	if errors.Is(err, errTooManyOpenFiles) {
-		err = syscall.EMFILE // some are given back then
+		err = syscall.EMFILE // open closes idle files then
 	}
 	if err != nil {
 		return nil, pathError("lock file", path, err)
@@ -74,8 +75,8 @@ func openAt(path string, flags int, _ uint32) (descriptor, error) {
 		syscall.FILE_ATTRIBUTE_NORMAL, 0)
 }
 
-// literal is path in the form that Windows takes as it stands: otherwise nul.mutex would be a device, and long paths
-// would be refused.
+// literal returns path in the form that Windows takes as it stands. Otherwise nul.mutex would be a device, and long
+// paths would be refused.
 func literal(path string) string {
 	path = filepath.FromSlash(path)
 	switch {
@@ -95,6 +96,7 @@ func (f *lockFile) atPath() (bool, error) { return true, nil }
 // lockedByte is the offset of the byte that is locked.
 const lockedByte = 1 << 62
 
+// place returns where the locked byte is.
 func (f *lockFile) place() *syscall.Overlapped {
 	return &syscall.Overlapped{OffsetHigh: lockedByte >> 32}
 }
@@ -145,7 +147,7 @@ func pwrite(fd descriptor, p []byte, offset int64) (int, error) {
 	return int(n), err
 }
 
-// writable makes a file, and removes it: rights are lists here, which nothing tells but a try.
+// writable creates a file and removes it. Rights are lists here, and only a try tells what they allow.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 )
 
+// The folder: made, checked and made absolute once, when the driver is made.
+
 // folderMode is for folders that this package creates: nobody else sees who locks what. An operator who wants to share
 // locks creates the folder.
 const folderMode = 0o700
 
-// openFolder makes sure that dir is a folder in which this process can lock, and returns its absolute path, so that a
+// openFolder makes sure that dir is a folder in which this process can lock. It returns the absolute path, so that a
 // later change of the working directory does not lead elsewhere.
 func openFolder(dir string) (string, error) {
 	if dir == "" {
@@ -32,9 +34,10 @@ func openFolder(dir string) (string, error) {
 	return abs, nil
 }
 
+// makeFolder creates dir and the folders on the way, if they are missing.
 func makeFolder(dir string) error { return reason(os.MkdirAll(dir, folderMode)) }
 
-// reason strips the path from an error of package os: pathError says it.
+// reason strips the path from an error of package os, because pathError says it.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

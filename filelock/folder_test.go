@@ -148,7 +148,7 @@ func TestAcquire_WithTooManyOpenFiles_SaysSoAndHoldsNothing(t *testing.T) {
 	})
 }
 
-// wantError checks that err is errno and says where and what to do.
+// wantError checks that err matches errno, and names the path and the advice.
 func wantError(t *testing.T, err error, errno syscall.Errno, path, advice string) {
 	t.Helper()
 	if !errors.Is(err, errno) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), advice) {
@@ -157,7 +157,7 @@ func wantError(t *testing.T, err error, errno syscall.Errno, path, advice string
 	wantRefusal(t, err)
 }
 
-// wantRefusal checks that err says for certain that nothing was taken, and what to do.
+// wantRefusal checks that err is a RefusedError that is not Open, and gives advice.
 func wantRefusal(t *testing.T, err error) {
 	t.Helper()
 	if refused := driver.Refusal(err); refused == nil || refused.Hint == "" || !driver.IsDefinite(err) {

@@ -9,16 +9,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Read/write locks and semaphores let several holders in at once. Everybody who comes in does so through a gate, alone:
-// it is the turnstile of the mutex, but also taken when nobody waits. Whoever is first in the line keeps it while it
-// waits for those inside, so that readers who keep coming cannot starve a writer, nor small requests a big one. Tokens
-// are minted and slots chosen under the gate as well. All that is held belongs to one open file: gate, place in the
-// line, flock and slot end together, by a release or with the process.
+// Locks that let several holders in at once: read/write locks and semaphores. Everybody who comes in does so through a
+// gate, alone. The gate is the turnstile of the mutex (marks_linux.go), but also taken when nobody waits. The first in
+// the line keeps it while it waits for those inside. So readers who keep coming cannot starve a writer, nor small
+// requests a big one. Tokens are minted and slots chosen under the gate as well. All that is held belongs to one open
+// file. So gate, place in the line, flock and slot end together, by a release or with the process.
 //
 // A writer holds the flock exclusively. Readers and holders of permits share it, which also keeps the file from being
-// removed under its lock. Permits are counted by the marks in the slots, see slots_linux.go.
+// removed under its lock. Permits are counted by the marks in the slots (slots_linux.go). docs/adr/0052 has the
+// decision.
 
-// lockInside is lock for read/write locks and semaphores.
+// lockInside is lock for such a lock. On an error the caller closes or unlocks f, which ends whatever f has got so far.
 func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
 	err := f.tryInside(r, d.pace.gate)
 	if err == syscall.EWOULDBLOCK {
@@ -47,12 +48,13 @@ func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, 
 	if err := f.markSlot(r); err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
 	}
+	// Last of all: the gate is what keeps the slot, the token and the count of permits in one piece.
 	f.leaveLine()
 	return g, nil
 }
 
 // tryInside gets f through the gate, the flock and the permits without waiting: nil, EWOULDBLOCK, or what is wrong.
-// What it has got it keeps.
+// What it has got it keeps, so that a wait can go on from there.
 func (f *lockFile) tryInside(r *driver.Request, patience time.Duration) error {
 	if err := f.sameLimit(r); err != nil { // at once, whoever is at the gate
 		return err
@@ -69,9 +71,9 @@ func (f *lockFile) tryInside(r *driver.Request, patience time.Duration) error {
 // gatePause is between two looks of a Try at a gate that somebody is just going through, which takes some microseconds.
 const gatePause = 20 * time.Microsecond
 
-// tryGate takes the gate, unless somebody waits there. A Try that nothing follows must not be refused because of others
-// who are on their way in, so it looks again for as long as patience says. Short and even pauses give it a chance among
-// many who come and go.
+// tryGate takes the gate, unless somebody waits there. A Try after which nobody waits must not be refused only because
+// others are on their way in. So it looks again until patience is over. Short and even pauses give it a chance among
+// many that come and go.
 func (f *lockFile) tryGate(r *driver.Request, patience time.Duration) error {
 	if !r.Try || r.SkipHolder { // a wait follows
 		patience = 0
@@ -96,7 +98,8 @@ func (f *lockFile) awaitGate() error {
 	return gateError(mark(f.fd, ofdSetWait, syscall.F_WRLCK, turnstile, 1))
 }
 
-// gateError keeps out whoever cannot have the gate: unlike that of a mutex it is not for order alone.
+// gateError keeps out everybody who cannot have the gate. On a mutex the turnstile is for order alone, so there its
+// errors are ignored.
 func gateError(err error) error {
 	switch err {
 	case nil, syscall.EINTR:
@@ -139,7 +142,7 @@ func (d *Driver) queueInside(ctx context.Context, a *attempt, r *driver.Request,
 	return poller{}.wait(ctx, stage{try: func() error { return f.tryPermits(r) }})
 }
 
-// flockMode is how r holds the flock.
+// flockMode returns how r holds the flock.
 func flockMode(r *driver.Request) int {
 	if r.Mode == driver.Exclusive {
 		return syscall.LOCK_EX
@@ -147,7 +150,7 @@ func flockMode(r *driver.Request) int {
 	return syscall.LOCK_SH
 }
 
-// sameLimit refuses a semaphore's request with another limit than that of those inside.
+// sameLimit refuses a request with another limit than that of those inside.
 func (f *lockFile) sameLimit(r *driver.Request) error {
 	if r.Kind != driver.KindSemaphore {
 		return nil
@@ -162,8 +165,8 @@ func (f *lockFile) sameLimit(r *driver.Request) error {
 	return nil
 }
 
-// tryPermits reports whether there are permits enough for r: nil, EWOULDBLOCK, or a conflict of limits. The caller has
-// the gate, so that nobody takes them before it does.
+// tryPermits reports whether there are enough permits for r: nil, EWOULDBLOCK, or a conflict of limits. The caller has
+// the gate, so that nobody takes them before it does. It costs two system calls for each holder.
 func (f *lockFile) tryPermits(r *driver.Request) error {
 	if r.Kind != driver.KindSemaphore {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// tryInside tries r, and gives back what it got. It returns the refusal.
+// tryInside tries r and returns the refusal. What it gets it gives back.
 func tryInside(t *testing.T, d *Driver, r *driver.Request) error {
 	t.Helper()
 	r.Try = true
@@ -33,7 +33,7 @@ func leave(t *testing.T, d *Driver, r *driver.Request) {
 	}
 }
 
-// enter takes what must be free.
+// enter takes r, which must be free.
 func enter(t *testing.T, d *Driver, r *driver.Request) driver.Grant {
 	t.Helper()
 	r.Try = true
@@ -58,7 +58,7 @@ func startInside(t *testing.T, d *Driver, r *driver.Request) *waitingAcquire {
 	return w
 }
 
-// awaitGate returns when somebody stands at the gate of key and waits there.
+// awaitGate returns when a request waits at the gate of key.
 func awaitGate(t *testing.T, d *Driver, key driver.Key) {
 	t.Helper()
 	f, err := openLockFile(d.path(key), d.dir)
@@ -110,7 +110,7 @@ func TestReaders_WhileAWriterWaits_DoNotGetAheadOfIt(t *testing.T) {
 	}
 }
 
-// Readers keep the lock taken without pause: each leaves only when the next one is inside.
+// Readers hold the lock without a pause: each leaves only when the next one is inside.
 func TestWriter_AmongReadersWhoComeWithoutPause_GetsIn(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
@@ -241,7 +241,8 @@ func slotMarksOf(t *testing.T, d *Driver, key driver.Key) []slotMark {
 	return marks
 }
 
-// A Try is refused for holders and for those who wait, and not for those who are just on their way in.
+// A Try is refused because of holders and of requests that wait. It is not refused because of requests that are just on
+// their way in.
 func TestTry_BesideOthersOnTheirWayIn_IsGranted(t *testing.T) {
 	const goroutines, rounds = 8, 50
 	dir := t.TempDir()
@@ -350,7 +351,7 @@ func TestSemaphore_ThatNobodyCouldHave_IsRefusedForGood(t *testing.T) {
 	enter(t, d, permits(newID(), maxLimit, maxLimit))
 }
 
-// The kernel shows marks in an order of its own, so each has to be found between others.
+// The kernel shows the marks of a range in any order, so each has to be found between others.
 func TestSlots_TakenInAnyOrder_AreAllFound(t *testing.T) {
 	d := open(t, t.TempDir())
 	key := permits("", 1, 1).Key

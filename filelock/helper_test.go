@@ -22,13 +22,13 @@ import (
 // helperVar makes the test binary a helper process, which obeys its standard input; see serve.
 const helperVar = "INTERLOCK_FILELOCK_HELPER"
 
-// lingerVar makes a helper process keep what it gives back while others wait, for as long as it lives.
+// lingerVar makes the locks that a helper process releases linger for as long as it lives, while others wait.
 const lingerVar = "INTERLOCK_FILELOCK_LINGER"
 
-// endless is a pace in which nothing ends by itself, however slow this machine is.
+// endless is a pace in which no turn and no lingering ends by itself, however slow the machine is.
 var endless = pace{turn: 24 * time.Hour, comeback: 24 * time.Hour}
 
-// The conformance test has this binary's TestMain, so that the helper begins here.
+// TestMain of this binary belongs to the conformance test, so the helper begins here.
 func init() {
 	if mode := os.Getenv(helperVar); mode != "" {
 		os.Exit(helper(mode))
@@ -239,7 +239,7 @@ func try(d *Driver, id, name string) (driver.Grant, error) {
 	return d.Acquire(context.Background(), r)
 }
 
-// mustTry takes a lock that must be free.
+// mustTry takes a lock that must be free, without waiting.
 func mustTry(t testing.TB, d *Driver, id, name string) driver.Grant {
 	t.Helper()
 	g, err := try(d, id, name)
@@ -256,7 +256,7 @@ func release(t testing.TB, d *Driver, id, name string) {
 	}
 }
 
-// skip leaves out what this machine cannot show. Where INTERLOCK_REQUIRE is all, nothing may be left out.
+// skip skips a test that this machine cannot run. With INTERLOCK_REQUIRE=all it fails instead.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("INTERLOCK_REQUIRE") == "all" {
@@ -300,7 +300,7 @@ func startWaiting(t *testing.T, d *Driver, id, name string) *waitingAcquire {
 	return w
 }
 
-// end returns what the Acquire returned; it fails if that takes longer than a person would wait.
+// end returns what the Acquire returned. It fails the test if that takes longer than 10 s.
 func (w *waitingAcquire) end(t *testing.T) outcome {
 	t.Helper()
 	select {
@@ -319,7 +319,8 @@ func withTimeout(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// eventually waits for what a test cannot be told of, such as that somebody sleeps in the kernel.
+// eventually polls until ok is true, for states that no event tells a test of, such as that a thread sleeps in the
+// kernel.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); {

@@ -12,11 +12,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// holderReads is how often a record is read that is just being written.
+// Who holds a lock. Its record tells that if a holder of this package has marked the file. Else the list of all flocks
+// of the machine does (flockers_linux.go), which is slow and therefore cached.
+
+// holderReads is how often a record is read that may be just being written.
 const holderReads = 3
 
-// refuse says who is in the way of a Try, as far as that is worth its price. A lock that was handed over a moment ago
-// has no holder that is worth a search.
+// refuse returns the error of a Try, with the holder as far as finding it is worth its price. A lock that was handed
+// over a moment ago has no holder that is worth a search.
 func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver.HeldError {
 	switch {
 	case r.SkipHolder: // the wait that follows tells
@@ -28,8 +31,8 @@ func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver
 	return d.heldError(f, r.Key)
 }
 
-// heldError tells what is known of the lock's holder. It is called when the lock was found taken; by the time it reads
-// the record, the holder may have changed, and then that one is told.
+// heldError returns what is known of the lock's holder. The lock was found taken before. If the holder has changed by
+// the time the record is read, the new one is told.
 func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	e, ours := ourHolder(f, key)
 	if ours {
@@ -43,7 +46,7 @@ func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 }
 
 // ourHolder is heldError as far as the lock file tells. ours is false if no holder of this package has marked the file,
-// so that it is not known who holds it; where there are no marks it is always true.
+// so that the holder is not known. Where there are no marks it is always true.
 func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	e = &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if !isHeld(f.fd) {
@@ -62,16 +65,16 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	return e, true
 }
 
-// foreignFor is for how long a list of all flocks counts. To read it, Linux halts whoever takes or gives back a file
-// lock anywhere on the machine, for some milliseconds, and those who read it wait for each other. Under load calls took
-// up to a second when each of them read it that found a lock between two holders.
+// foreignFor is for how long a list of all flocks counts. While it is read, Linux halts everybody on the machine who
+// takes or releases a file lock, for some milliseconds, and its readers wait for each other. Under load calls took up
+// to a second when each call read it that found a lock between two holders.
 const foreignFor = time.Second
 
-// foreigners keeps the list of all flocks for that long, in which holders are found that have not marked their file.
+// foreigners caches the list of all flocks, in which holders are found that have not marked their file.
 type foreigners struct {
-	list    func() flockers // reads it; flockHolders but in tests
-	reading sync.Mutex
-	last    atomic.Pointer[listing]
+	list    func() flockers         // reads the list; flockHolders but in tests
+	reading sync.Mutex              // held while the list is read: one goroutine at a time
+	last    atomic.Pointer[listing] // the latest list; nil before the first
 }
 
 type listing struct {
@@ -79,8 +82,8 @@ type listing struct {
 	at  time.Time // when all had been read
 }
 
-// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just reading the
-// list.
+// client returns the name for whoever holds the file's flock. It is "" if nobody was found, or if another goroutine is
+// just reading the list: nobody waits for that.
 func (k *foreigners) client(id fileID) string {
 	l := k.last.Load()
 	if l == nil || time.Since(l.at) >= foreignFor {
@@ -98,10 +101,11 @@ func (k *foreigners) client(id fileID) string {
 	return ""
 }
 
-// foreignClient stands for a holder that is not of this package, such as flock(1).
+// foreignClient names a holder that is not of this package, such as flock(1).
 func foreignClient(pid int) string { return fmt.Sprintf("process %d", pid) }
 
-// stableRecord reads a record that its holder may be writing at this moment: reads are not atomic with writes.
+// stableRecord reads a record that its holder may be writing at this moment: reads are not atomic with writes, and the
+// checksum tells.
 func stableRecord(fd descriptor, slot int) (r record, err error) {
 	for range holderReads {
 		if r, err = readRecord(fd, slot); !errors.Is(err, errBadRecord) {

@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// byHand takes the flock of a lock as a program does that knows nothing of this package.
+// byHand takes the flock of a lock as a program without this package does: without record and marks.
 func byHand(t *testing.T, d *Driver, name string) {
 	t.Helper()
 	mustTry(t, d, newID(), name) // makes the file
@@ -31,10 +31,10 @@ func byHand(t *testing.T, d *Driver, name string) {
 	}
 }
 
-// listedAs has d find the holders that list says.
+// listedAs makes d take list for the list of all flocks of the machine.
 func listedAs(d *Driver, list func() flockers) { d.foreign.list = list }
 
-// listOf is a list in which a process has the lock's file.
+// listOf returns a list in which process pid has the flock of the lock's file.
 func listOf(t *testing.T, d *Driver, name string, pid int) flockers {
 	t.Helper()
 	f, err := d.open(mutex(name))
@@ -89,7 +89,7 @@ func TestTry_AtALockOfAnotherProgram_NamesIt_AndReadsTheListOnceForAll(t *testin
 	}
 }
 
-// To read the list may take long. Nobody who waits has to wait for that.
+// Reading the list may take long. No wait may last longer because of it.
 func TestAcquire_WhileTheListOfLocksIsRead_EndsWithItsContext(t *testing.T) {
 	d := open(t, t.TempDir())
 	byHand(t, d, "x")
@@ -107,7 +107,7 @@ func TestAcquire_WhileTheListOfLocksIsRead_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Who holds the lock in the moment of the list is named when it is read anew.
+// Another program that holds the lock is named once the list is read again.
 func TestAcquire_BehindAnotherProgram_IsToldItsNameAtLast(t *testing.T) {
 	d := open(t, t.TempDir())
 	byHand(t, d, "x")
@@ -138,7 +138,8 @@ func TestAcquire_BehindAnotherProgram_IsToldItsNameAtLast(t *testing.T) {
 	}
 }
 
-// A holder of this package that has come while the list was read is the one who is told, and not whom the list names.
+// If a holder of this package came while the list was read, the waiter is told of that one, and not of the one in the
+// list.
 func TestNews_WhileTheListIsRead_ALaterHolderIsTold(t *testing.T) {
 	d := open(t, t.TempDir())
 	byHand(t, d, "x")

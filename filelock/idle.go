@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Open files without a hold, kept for the next Acquire.
+
 // idleFiles keeps the descriptors of the locks released last, because opening and closing the file would be a third of
 // an uncontended Acquire and Release. The zero value is empty. Guarded by Driver.mu.
 //
@@ -15,7 +17,7 @@ import (
 // the path under its lock.
 type idleFiles struct {
 	slots [16]*lockFile
-	next  int // the slot that is given up next, if all are taken
+	next  int // the slot that is reused next when all are taken
 }
 
 // take returns the open file for key, or nil.
@@ -29,14 +31,14 @@ func (s *idleFiles) take(key driver.Key) *lockFile {
 	return nil
 }
 
-// put keeps f, which nobody holds, and returns the file that had to make room for it and must be closed, or nil.
+// put keeps f, which nobody holds. It returns the file that had to make room and must be closed, or nil.
 func (s *idleFiles) put(f *lockFile) *lockFile {
 	free := -1
 	for i, g := range s.slots {
 		switch {
 		case g == nil:
 			free = i
-		case g.key == f.key: // two of this driver had it: the one that was free last knows whose turn it is
+		case g.key == f.key: // two of this driver's: the one that was freed last knows whose turn it is
 			if g.turn.freed.After(f.turn.freed) {
 				return f
 			}
@@ -62,7 +64,7 @@ func (s *idleFiles) remove(f *lockFile) {
 	}
 }
 
-// takeLingering takes out the files that still have their lock.
+// takeLingering removes and returns the files that still have their lock.
 func (s *idleFiles) takeLingering() []*lockFile {
 	var files []*lockFile
 	for i, f := range s.slots {
@@ -74,7 +76,7 @@ func (s *idleFiles) takeLingering() []*lockFile {
 	return files
 }
 
-// clear returns all kept files, which must be closed.
+// clear removes and returns all files, which must be closed.
 func (s *idleFiles) clear() []*lockFile {
 	var files []*lockFile
 	for i, f := range s.slots {

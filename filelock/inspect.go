@@ -15,14 +15,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// listStep is how many folder entries are read at once.
+// What operators see: the locks of the folder that are held, by one walk through it. look.go looks at one file.
+
+// listStep is how many folder entries are read at once, so that a large folder costs no large slice.
 const listStep = 256
 
-// Locks yields the locks of the folder that are held and whose name starts with prefix. It takes no lock and disturbs
+// Locks yields the locks of the folder that are held and whose names start with prefix. It takes no lock and disturbs
 // nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1))
 // are shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is
-// held by flock(1) may be cut. A lock whose file cannot be opened is among them, marked as driver.LockInfo.Unreadable
-// says.
+// held by flock(1) may be cut. A lock whose file cannot be opened is listed as driver.LockInfo.Unreadable says.
 //
 // Outside Linux it yields an error matching driver.ErrUnsupported.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
@@ -45,7 +46,7 @@ type lister struct {
 	foreign     *flockers // read once, when the first file without a mark is met
 }
 
-// each yields what it finds and returns what ended the walk, or nil if yield did.
+// each yields what it finds and returns what ended the walk, or nil if the caller's loop did.
 func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bool) error {
 	folder, err := os.Open(l.dir)
 	if err != nil {
@@ -105,7 +106,7 @@ func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 	return driver.LockInfo{Kind: name.kind, Name: name.name, Limit: 1, Holders: []driver.Holder{holder}}, true, nil
 }
 
-// several says who is inside f, a lock that several may hold at once.
+// several returns the holders of f, a lock that several may hold at once.
 func (l *lister) several(f *lockFile, name *parsedName) (driver.LockInfo, bool) {
 	limit, _ := limitOf(f.fd) // it is not known where there are no holders either
 	info := driver.LockInfo{Kind: name.kind, Limit: limit, Holders: holders(f.fd)}
@@ -123,7 +124,7 @@ func (l *lister) several(f *lockFile, name *parsedName) (driver.LockInfo, bool) 
 	return info, true
 }
 
-// holder says who holds f, and completes the name from the record.
+// holder returns who holds f, and completes the name from the record.
 func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
 	marked := isHeld(f.fd)
 	r, err := stableRecord(f.fd, 0)
@@ -135,7 +136,8 @@ func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
 			Owner: r.Owner, Client: r.Client, Label: r.Label, Token: r.First, Weight: 1, Since: r.Since,
 		}, true
 	}
-	if l.foreign == nil { // read now, as an answer must not be a second old; and once for all files
+	// Read now and once for all files: an operator must not get an answer that is a second old.
+	if l.foreign == nil {
 		all := flockHolders()
 		l.foreign = &all
 	}
@@ -146,8 +148,8 @@ func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
 	return driver.Holder{Client: foreignClient(pid), Weight: 1}, pid != 0
 }
 
-// mayStart reports whether the lock's whole name, of which a hashed file name has only the beginning, may start with
-// prefix.
+// mayStart reports whether the lock's whole name may start with prefix. A hashed file name has only the beginning of
+// it.
 func (p *parsedName) mayStart(prefix string) bool {
 	return strings.HasPrefix(p.name, prefix) || p.hashed && strings.HasPrefix(prefix, p.name)
 }

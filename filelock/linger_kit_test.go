@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// looper is a driver that comes back to the lock x at once, while somebody waits. Its lingering does not end by itself.
+// looper is a driver that asks for the lock x again at once after each release, while another driver waits. Its
+// lingering does not end by itself.
 type looper struct {
 	*testing.T
 	d    *Driver
@@ -54,7 +55,7 @@ func (l *looper) release() {
 	release(l, l.d, l.id, "x")
 }
 
-// linger has the lock linger.
+// linger releases the lock so that it lingers.
 func (l *looper) linger() {
 	l.Helper()
 	l.take()

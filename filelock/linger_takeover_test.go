@@ -40,7 +40,7 @@ func TestLinger_TakenOver_GivesALargerTokenAndTellsTheNewOwner(t *testing.T) {
 	}
 }
 
-// The last token is not read again, so what is remembered of it must be the whole block.
+// A take-over does not read the record again. So what the driver remembers must be the last token of the whole block.
 func TestLinger_TakenOver_GoesOnBehindTheLastTokenOfTheBlock(t *testing.T) {
 	l := newLooper(t, t.TempDir())
 	l.linger()
@@ -122,7 +122,7 @@ func TestLinger_UndoneDuringTheTakeOver_LeavesNothing(t *testing.T) {
 	}
 }
 
-// Who removes a file without its lock while it is in use gets two locks. That must not last for the rest of the turn.
+// Removing a file in use without its lock leads to two locks. That must not last for the rest of the turn.
 func TestLinger_OnAFileThatWasRemovedWithoutItsLock_IsNotTakenOver(t *testing.T) {
 	l := newLooper(t, t.TempDir())
 	l.linger()

@@ -33,7 +33,7 @@ func TestLinger_IfNobodyComesBack_EndsByItself(t *testing.T) {
 	})
 }
 
-// The timer is not set at every release. So it must go on when it finds that the file was in use in between.
+// The timer is not set at every release. So when it fires and the file was in use in between, it must be set again.
 func TestLinger_AfterAnother_EndsByItselfToo(t *testing.T) {
 	l := newLooper(t, t.TempDir())
 	for range 5 {
@@ -72,7 +72,7 @@ func TestLinger_EndsWithItsTurn(t *testing.T) {
 	l.mustBeFree("after a release at the end of the turn")
 }
 
-// The timer may be late. The turn ends all the same.
+// The timer may fire late. The turn must end in time all the same.
 func TestLinger_WhoComesBackAfterItsEnd_StandsInTheLine(t *testing.T) {
 	l := newLooper(t, t.TempDir())
 	l.linger()

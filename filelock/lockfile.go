@@ -9,32 +9,35 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// lockFile is an open lock file.
+// An open lock file: what it holds, and how that ends. flockfile.go and marks_linux.go have the system calls.
+
+// lockFile is an open lock file. It belongs to one Acquire, one hold or the idle files at a time, and so needs no mutex
+// but where noted.
 type lockFile struct {
 	fd   descriptor
 	path string
 	key  driver.Key // whose file it is
 	id   fileID
 
-	turn   turn // of who has the lock, or had it last
+	turn   turn // of the driver's goroutines that share this file one after the other; see turn.go
 	linger linger
 
-	last   uint64    // the last token that was written here
-	looked time.Time // when it was last found at its path
+	last   uint64    // the last token that this driver has written here
+	looked time.Time // when the file was last found at its path
 
-	// The open file that gets what lasts as long as a hold, the flock and its marks, is that of fd; if borrows, that of
-	// borrowed. A place in the line is fd's in any case: it ends with this process.
+	// The open file that gets what lasts as long as a hold, the flock and its marks, is that of fd, or if borrows that
+	// of borrowed. A place in the line is fd's in any case: it ends with this process.
 	borrows  bool
 	borrowed descriptor
-	lent     bool // the borrowed one has got its lock by f, and not by somebody else who has that file
+	lent     bool // f got the lock of the borrowed file, and not somebody else who has that file
 
-	slot int // of its record, on locks that several hold at once; see slots_linux.go
+	slot int // of its record, on locks that several hold at once; 0 if it has none
 
-	// shared is set when a duplicate of the descriptor was handed out. Guarded by Driver.mu.
+	// A duplicate of the descriptor was handed out. Guarded by Driver.mu.
 	shared bool
 }
 
-// holding is the descriptor of the open file that gets the lock.
+// holding returns the descriptor of the open file that gets the lock.
 func (f *lockFile) holding() descriptor {
 	if f.borrows {
 		return f.borrowed
@@ -42,8 +45,8 @@ func (f *lockFile) holding() descriptor {
 	return f.fd
 }
 
-// unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one
-// that is just being forked, has the same open file, and the lock would last until it closes its copy too.
+// unlock ends whatever f holds. It does so expressly and not by closing. A child that inherited the descriptor, or one
+// that is just being forked, has the same open file. The lock would last until the child closes its copy too.
 func (f *lockFile) unlock() {
 	f.linger.on = false
 	if f.borrows {
@@ -53,6 +56,7 @@ func (f *lockFile) unlock() {
 		}
 		f.lent = false
 	}
+	// The marks first: otherwise they would for a moment name a holder that has released.
 	f.dropMarks()
 	f.free()
 }

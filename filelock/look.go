@@ -11,7 +11,8 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look opens one lock file, asks for the mark of a holder, and reads its record; see [Driver.Locks].
+// Look describes one lock: it opens its file, asks for the mark of a holder, and reads the record; see [Driver.Locks].
+// It takes no lock.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	switch {

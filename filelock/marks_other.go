@@ -9,8 +9,7 @@ import (
 )
 
 // There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process; those of Windows
-// cannot be asked for. So there is no
-// line, and nobody can tell who holds a lock without trying it.
+// cannot be asked for. So there is no line, and nobody can tell who holds a lock without trying it.
 
 const tellsHolders = false
 
@@ -28,7 +27,7 @@ func (f *lockFile) markHeld() {}
 
 func (f *lockFile) dropMarks() {}
 
-// isHeld is asked when the lock was found taken. The record then is the holder's, or that of the last one before it.
+// isHeld is asked when the lock was found taken. The record is then that of the holder, or of the one before it.
 func isHeld(descriptor) bool { return true }
 
 // hasLocks is not known here.

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// onTmpfs runs body in a process that has a tmpfs of its own, mounted with options at a folder. Without root it takes a
-// user name space.
+// onTmpfs runs body in a process that has a tmpfs of its own, mounted with options at a folder. Without root it uses a
+// user namespace.
 func onTmpfs(t *testing.T, options string, body func(t *testing.T, dir string)) {
 	t.Helper()
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Lock names as file names, and back.
+
 const (
 	// maxFileName is NAME_MAX of the common file systems.
 	maxFileName = 255
@@ -19,8 +21,8 @@ const (
 	hexDigits = "0123456789abcdef"
 )
 
-// fileName returns the name of key's lock file. Different keys have different files also where the file system folds
-// upper case or composes Unicode: everything but a to z, 0 to 9, '.', '-' and '_' is percent-encoded. So is a leading
+// fileName returns the name of key's lock file. Different keys have different files, also where the file system folds
+// upper case or composes Unicode. Everything but a to z, 0 to 9, '.', '-' and '_' is percent-encoded. So is a leading
 // dot, which would hide the file.
 func fileName(key driver.Key) string {
 	suffix := "." + string(key.Kind)
@@ -33,6 +35,7 @@ func fileName(key driver.Key) string {
 	return cut(stem, maxFileName-len(suffix)-len(hash)) + hash + suffix
 }
 
+// encode percent-encodes name.
 func encode(name string) string {
 	var b strings.Builder
 	b.Grow(len(name) + len(name)/2)
@@ -49,11 +52,12 @@ func encode(name string) string {
 	return b.String()
 }
 
+// safe reports whether c stands for itself.
 func safe(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 }
 
-// cut shortens an encoding to at most n bytes without leaving half an escape.
+// cut shortens an encoding to at most n bytes, and leaves no half escape.
 func cut(stem string, n int) string {
 	stem = stem[:n]
 	if i := strings.LastIndexByte(stem, '%'); i >= 0 && i > n-3 {
@@ -65,11 +69,11 @@ func cut(stem string, n int) string {
 // parsedName is what a file's name tells about its lock.
 type parsedName struct {
 	kind   driver.Kind
-	name   string // the lock's name, or the beginning of it
+	name   string // the lock's name, or its beginning if hashed
 	hashed bool   // the whole name is only in the record
 }
 
-// parseFileName is the inverse of fileName. It returns false for files that are not lock files.
+// parseFileName is the inverse of fileName. It returns false for files that are no lock files.
 func parseFileName(file string) (parsedName, bool) {
 	at := strings.LastIndexByte(file, '.')
 	if at < 0 || len(file) > maxFileName || !slices.Contains(kinds, driver.Kind(file[at+1:])) {
@@ -93,6 +97,7 @@ func parseFileName(file string) (parsedName, bool) {
 	return p, true
 }
 
+// decode is the inverse of encode; it also accepts what encode would not write.
 func decode(encoded string) (string, bool) {
 	b := make([]byte, 0, len(encoded))
 	for i := 0; i < len(encoded); i++ {

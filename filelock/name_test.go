@@ -60,7 +60,7 @@ func TestParseFileName_OfOtherFiles_IsRefused(t *testing.T) {
 	}
 }
 
-// checkFileName checks what must hold for every name.
+// checkFileName checks the rules that hold for the file of every name.
 func checkFileName(t *testing.T, name string) {
 	t.Helper()
 	file := fileName(driver.Key{Kind: driver.KindMutex, Name: name})

@@ -9,10 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A waiter looks for a holder that is not of this package after lookAgain: most waits are over by then, and finding
-// such a holder means reading a list of all locks of the machine, which takes longer than a hand-over. As long as the
-// holder is not known to be of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
+// What a waiter is told of the holder (Request.Waiting), at once and later again. It has no part in getting the lock.
+
 const (
+	// A waiter looks for a holder that is not of this package after lookAgain. Most waits are over by then. Finding
+	// such a holder means reading a list of all locks of the machine, which takes longer than a hand-over. While the
+	// holder is not known to be of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
 	lookAgain  = 20 * time.Millisecond
 	lookSeldom = time.Minute
 )
@@ -24,21 +26,22 @@ type news struct {
 	waiting func(*driver.HeldError)
 	f       *lockFile
 
-	mu    sync.Mutex // guards what follows; held while f is used but for its id, so that f is not closed meanwhile
+	// Guards what follows. It is held while f is used, except for its id, so that f is not closed meanwhile.
+	mu    sync.Mutex
 	timer *time.Timer
-	pause time.Duration // before the last look
-	told  *driver.HeldError
-	over  bool // the wait is over, or nobody wants to know
+	pause time.Duration     // before the last look
+	told  *driver.HeldError // what Waiting was last called with
+	over  bool              // the wait is over, or nobody wants to know
 }
 
-// newNews returns news of f for r, with a later look already arranged. The caller must stop it before it closes f.
+// newNews returns news of f for r, with a first look already scheduled. The caller must stop it before it closes f.
 func (d *Driver) newNews(r *driver.Request, f *lockFile) *news {
 	n := &news{d: d, key: r.Key, waiting: r.Waiting, f: f, over: r.Waiting == nil}
 	n.lookIn(lookAgain)
 	return n
 }
 
-// lookIn arranges a further look.
+// lookIn schedules a further look, by a timer and not by a goroutine.
 func (n *news) lookIn(pause time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,10 +51,10 @@ func (n *news) lookIn(pause time.Duration) {
 	}
 }
 
-// tell tells the holder if it is of this package. In the moments of a hand-over nobody is known.
+// tell tells the holder if it is of this package. During a hand-over nobody is known.
 func (n *news) tell() { n.say("") }
 
-// lookFurther also finds a holder that is not of this package. While it does, which may take long, the wait can end.
+// lookFurther also finds a holder that is not of this package. That may take long, and the wait can end meanwhile.
 func (n *news) lookFurther() {
 	foreign, more := "", n.isForeign()
 	if more {
@@ -70,8 +73,8 @@ func (n *news) isForeign() bool {
 	return !n.over && !isHeld(n.f.fd)
 }
 
-// say tells who holds the lock now, who is foreign if nobody of this package does, unless that has been told, or the
-// wait is over.
+// say tells who holds the lock now, unless that has been told or the wait is over. foreign is the holder if nobody of
+// this package is. Waiting is called without mu, because it is the caller's.
 func (n *news) say(foreign string) {
 	n.mu.Lock()
 	if n.over {
@@ -90,6 +93,7 @@ func (n *news) say(foreign string) {
 	}
 }
 
+// stop ends the news. A look that is under way tells nothing more.
 func (n *news) stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

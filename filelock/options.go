@@ -7,10 +7,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// kinds are the locks that there are, each with its own ending of the file's name.
+// What the engine can do, and what it cannot and why.
+
+// kinds are the locks that there are. Each kind is an ending of the file's name.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
-// several reports whether locks of kind k can have several holders at once. Only Linux has them.
+// several reports whether a lock of kind k can have several holders at once. Only Linux has them.
 func several(k driver.Kind) bool { return k == driver.KindRWMutex || k == driver.KindSemaphore }
 
 // maxLimit is the largest limit of a semaphore.
@@ -18,8 +20,8 @@ const maxLimit = 1<<31 - 1
 
 const noConversion = "flock gives a lock up while it changes its mode"
 
-// checksPage explains the checks of Diagnose.
-const checksPage = "docs/operations.md#findings-on-files"
+// checksPage is the heading that explains the checks of Diagnose.
+const checksPage = "docs/doctor.md#findings-on-files"
 
 // Options configures a [Driver]. A nil *Options means all defaults.
 type Options struct {
@@ -29,6 +31,7 @@ type Options struct {
 	_      struct{}
 }
 
+// logger returns the Logger, or one that discards.
 func (o *Options) logger() *slog.Logger {
 	if o == nil || o.Logger == nil {
 		return slog.New(slog.DiscardHandler)

@@ -8,12 +8,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queue waits for the lock on f: first at the turnstile, then, alone, at the flock. The turnstile is left as soon as
-// the lock is there, so that the next waiter comes up to the flock while this hold lasts.
+// The line of a mutex: a wait in two stages, at the turnstile and at the flock (marks_linux.go). wait.go waits for
+// each.
+
+// queue waits for the lock on f: first at the turnstile, then, alone, at the flock. It leaves the turnstile as soon as
+// it has the lock, so that the next waiter comes up to the flock while this hold lasts.
 //
-// Whoever asks while somebody stands in the line queues behind him, the process that releases included. Two who come at
-// the same time may swap; and as the kernel wakes the next waiter but does not hand it the turnstile, one who comes in
-// the microseconds until that waiter runs may get ahead.
+// Everybody who asks while somebody stands in the line queues behind, the process that releases included. Two that come
+// at the same time may swap. The kernel wakes the next waiter but does not hand it the turnstile. So a process that
+// comes in the microseconds until that waiter runs may get ahead.
 func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lockFile, others bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -30,7 +33,8 @@ func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lo
 
 	w := d.newWaiter(ctx)
 	defer w.stop()
-	defer f.leaveLine() // first of all: the next waiter can only come up to the flock when this is done
+	// Deferred last, so it runs first: the next waiter can only come up to the flock when this is done.
+	defer f.leaveLine()
 	if err := w.wait(ctx, stage{block: f.awaitTurnstile, try: f.tryTurnstile}); err != nil {
 		return err
 	}

@@ -9,9 +9,12 @@ import (
 	"unicode/utf8"
 )
 
+// The record: what a lock file holds. It says who had the lock last, and with which tokens. recordfile.go reads and
+// writes it.
+
 // The record is what a lock file holds: who had the lock last, and with which tokens. It stays when the lock is free,
-// because the next token grows from it. It is written in one pwrite at offset 0 and lies within the file's first block,
-// so that once it was written a full disk does not prevent the next one.
+// because the next token grows from it. It is written in one pwrite at offset 0 and lies within the file's first block.
+// So once a record was written, a full disk does not prevent the next one.
 //
 //	 0  8  magic and version
 //	 8  4  CRC-32C of everything behind it
@@ -42,6 +45,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
+// record is one hold: the latest of a mutex, or that of a slot.
 type record struct {
 	First, Last                uint64
 	Since                      time.Time
@@ -49,7 +53,7 @@ type record struct {
 	Name, Owner, Client, Label string
 }
 
-// appendTo appends the record's encoding to b. Texts for operators that are too long are cut.
+// appendTo appends the record's encoding to b. It cuts texts for operators that are too long.
 func (r *record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, recordMagic...)
@@ -70,7 +74,7 @@ func (r *record) appendTo(b []byte) []byte {
 }
 
 // decodeRecord reads the record at the beginning of a file. It returns errNoRecord for an empty file and errBadRecord
-// for anything that appendTo did not write; what lies behind the record, of an earlier and longer one, does not matter.
+// for anything that appendTo did not write. What lies behind the record, of an earlier and longer one, does not matter.
 func decodeRecord(p []byte) (record, error) {
 	p, err := checkedRecord(p)
 	if err != nil {

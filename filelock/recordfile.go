@@ -7,10 +7,12 @@ import (
 	"sync"
 )
 
-// recordBuffers spare each acquisition two kilobytes of garbage.
+// Reading and writing records (record.go) at their places in a lock file.
+
+// recordBuffers saves each acquisition two kilobytes of garbage.
 var recordBuffers = sync.Pool{New: func() any { return new([maxRecord]byte) }}
 
-// readRecord reads the record of a slot of fd. That at the beginning, slot 0, is the lock's.
+// readRecord reads the record of a slot of fd. Slot 0, at the beginning, is the lock's own.
 func readRecord(fd descriptor, slot int) (r record, err error) {
 	err = readInto(fd, slot, func(p []byte) error {
 		r, err = decodeRecord(p)
@@ -30,7 +32,7 @@ func readLastToken(fd descriptor) (last uint64, err error) {
 	return last, err
 }
 
-// readInto calls use with what is at a slot's place in fd, which is valid during the call.
+// readInto calls use with what is at a slot's place in fd. The bytes are valid during the call only.
 func readInto(fd descriptor, slot int, use func(p []byte) error) error {
 	buf := recordBuffers.Get().(*[maxRecord]byte)
 	defer recordBuffers.Put(buf)

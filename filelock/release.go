@@ -12,8 +12,11 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Release ends the hold with r's ID. It does so also if ctx has ended: nothing is waited for, except that an Undo waits
-// for the Acquire of the same ID to leave.
+// How a hold ends: by a release, an undo, or a descriptor that was handed out. The file then lingers (linger.go) or
+// lies idle (idle.go).
+
+// Release ends the hold with r's ID. It does so although ctx has ended: nothing is waited for, except that an Undo
+// waits for the Acquire of the same ID to leave.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
@@ -27,7 +30,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 }
 
 // takeHold removes the hold with r's ID from the table, and returns its file, or nil if there is none. The caller must
-// pass the file to giveBack or end, for which Close waits. The holds of a closed driver are Close's.
+// pass the file to giveBack or end, for which Close waits. The holds of a closed driver are left to Close.
 func (d *Driver) takeHold(r *driver.Release) *lockFile {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,7 +44,8 @@ func (d *Driver) takeHold(r *driver.Release) *lockFile {
 	return a.file
 }
 
-// undo takes away whatever the Acquire of r's ID has taken or will take.
+// undo takes away whatever the Acquire of r's ID has taken or will take. The ID is buried first, so that a copy that
+// comes meanwhile is refused.
 func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	d.mu.Lock()
 	d.gone.BuryUntil(r.ID, time.Now().Add(r.Horizon))
@@ -49,7 +53,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	if a == nil || a.isHold() {
 		d.mu.Unlock()
 		if f := d.takeHold(r); f != nil {
-			f.turn = turn{} // nobody means to come back
+			f.turn = turn{} // nobody will come back
 			d.end(f)
 		}
 		return nil
@@ -65,7 +69,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	}
 }
 
-// giveBack is end for who may come back at once, for whom f may linger.
+// giveBack is end for a holder that may come back at once: f may linger for it.
 func (d *Driver) giveBack(f *lockFile) {
 	now := time.Now()
 	linger := f.mayLinger(d.pace, now)
@@ -79,14 +83,14 @@ func (d *Driver) giveBack(f *lockFile) {
 	d.lay(f)
 }
 
-// end frees f, which is in no table any more.
+// end frees f, which is in no table any more, and keeps it for the next Acquire.
 func (d *Driver) end(f *lockFile) {
 	defer d.running.Done()
 	f.unlock()
 	d.lay(f)
 }
 
-// lay keeps f for the next Acquire. A shared one is closed: a lock taken on it again would be the other process's too.
+// lay keeps f for the next Acquire. A shared file is closed: a lock taken on it again would be the other process's too.
 func (d *Driver) lay(f *lockFile) {
 	d.mu.Lock()
 	spare := f
@@ -102,7 +106,7 @@ func (d *Driver) lay(f *lockFile) {
 }
 
 // File returns a duplicate of the descriptor with which this driver holds the lock key. A process that inherits it (see
-// [os/exec.Cmd.ExtraFiles]) holds the lock as well: if this process is killed, the lock stays held until the other has
+// [os/exec.Cmd.ExtraFiles]) holds the lock as well. If this process is killed, the lock stays held until the other has
 // closed the descriptor or ended. A Release here frees the lock for both. The caller closes the file when the other
 // process has started; closing it ends nothing.
 //
@@ -119,6 +123,6 @@ func (d *Driver) File(key driver.Key) (*os.File, error) {
 	return nil, fmt.Errorf("%s %q: %w", key.Kind, key.Name, driver.ErrNotHeld)
 }
 
-// tombstones remembers the IDs that must not be granted again. A copy of a request cannot be on its way for long here:
+// tombstones remember the IDs that must not be granted again. A copy of a request cannot be under way for long here:
 // there is no network, only a goroutine of this process.
 type tombstones = enginekit.Tombstones[string, struct{}]

@@ -9,9 +9,12 @@ import (
 	"unsafe"
 )
 
-// The signals that may serve to end a wait, from the last but two down: the last ones are taken most often by others,
-// and those from 32 up by the C library.
+// How a wait in the kernel is ended: by a signal to the waiting thread. sleeper_linux.go decides when. The package doc
+// says what that means for a program's own signals.
+
 const (
+	// topSignal and bottomSignal are the signals that may serve, from the last but two down. Others take the last ones
+	// most often, and the C library those from 32 up.
 	topSignal    syscall.Signal = 62
 	bottomSignal syscall.Signal = 50
 )
@@ -27,6 +30,7 @@ type sigaction struct {
 	mask     uint64
 }
 
+// sigsetSize is the size of the kernel's signal set, in bytes.
 const sigsetSize = 8
 
 // interrupter ends system calls of this process's threads by a signal that does nothing else.
@@ -49,7 +53,7 @@ func newInterrupter() *interrupter {
 }
 
 // signal returns the first signal that interrupts system calls and does nothing else. It looks each time, because the
-// program may have changed the action in between: signal.Ignore and a following signal.Notify do.
+// program may have changed the action meanwhile: signal.Ignore and a following signal.Notify do.
 func (in *interrupter) signal() (syscall.Signal, bool) {
 	for sig := topSignal; sig >= bottomSignal; sig-- {
 		if in.prepare(sig) {
@@ -62,7 +66,7 @@ func (in *interrupter) signal() (syscall.Signal, bool) {
 // prepare reports whether sig has Go's handler, and takes SA_RESTART away from it. Go's handler drops a signal that
 // nobody asked for with signal.Notify.
 //
-// Another handler is not touched, and sig is not sent then: the default action would end the process.
+// A signal with another handler is not touched, and then it is not sent: the default action would end the process.
 func (in *interrupter) prepare(sig syscall.Signal) bool {
 	const defaultAction, ignore = 0, 1
 	var act sigaction
@@ -94,7 +98,7 @@ func (in *interrupter) interrupt(tid int) {
 	_ = syscall.Tgkill(syscall.Getpid(), tid, sig)
 }
 
-// unblockSignals lets the signals through to this thread: a process inherits its mask, and Go leaves it as it is.
+// unblockSignals lets the signals through to this thread. A process inherits its mask, and Go leaves it as it is.
 func unblockSignals() {
 	var set uint64
 	for sig := bottomSignal; sig <= topSignal; sig++ {
@@ -113,6 +117,7 @@ func setAction(sig syscall.Signal, act *sigaction) error {
 	return rtSigaction(sig, act, nil)
 }
 
+// rtSigaction is rt_sigaction(2), which package syscall does not have.
 func rtSigaction(sig syscall.Signal, act, old *sigaction) error {
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(act)),
 		uintptr(unsafe.Pointer(old)), sigsetSize, 0, 0)

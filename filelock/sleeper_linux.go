@@ -10,18 +10,22 @@ import (
 	"time"
 )
 
+// Waits that sleep in the kernel (wait.go says for what): the thread stays in flock or fcntl until it has the lock or a
+// signal comes.
+
 // sleeper waits in the kernel, in the Acquire's own goroutine and thread. When the context ends, a goroutine sends
 // signals to that thread until it has left the system call.
 type sleeper struct {
 	in          *interrupter
-	tid         int
+	tid         int           // the waiting thread
 	left        chan struct{} // closed by stop: the thread has left the system calls
-	interrupted chan struct{} // closed by interrupt when it is over
-	disarm      func() bool
-	count       *atomic.Int32
+	interrupted chan struct{} // closed by interrupt when it is done
+	disarm      func() bool   // of context.AfterFunc: reports whether interrupt will never run
+	count       *atomic.Int32 // Driver.sleepers
 }
 
-// newSleeper must be stopped by the goroutine that made it, which keeps its thread until then: the signals go there.
+// newSleeper returns a sleeper for the calling goroutine, which must stop it. It keeps its thread until then: the
+// signals go there.
 func newSleeper(ctx context.Context, in *interrupter, count *atomic.Int32) *sleeper {
 	runtime.LockOSThread()
 	unblockSignals()
@@ -36,6 +40,7 @@ func newSleeper(ctx context.Context, in *interrupter, count *atomic.Int32) *slee
 	return s
 }
 
+// wait blocks in st until it succeeds, fails, or ctx ends.
 func (s *sleeper) wait(ctx context.Context, st stage) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -48,7 +53,8 @@ func (s *sleeper) wait(ctx context.Context, st stage) error {
 	}
 }
 
-// stop gives the thread back. No signal is sent to it any more when it returns.
+// stop gives the thread back. When it returns, no signal is sent to the thread any more: it may run anybody's goroutine
+// then.
 func (s *sleeper) stop() {
 	close(s.left)
 	if !s.disarm() {
@@ -60,12 +66,13 @@ func (s *sleeper) stop() {
 
 // Bounds of the pauses between two signals.
 const (
+	// Bounds of the pauses between two signals.
 	firstResend = 200 * time.Microsecond
 	lastResend  = 5 * time.Millisecond
 )
 
-// interrupt sends signals until the thread has left. One is not always enough: it may come after the waiting goroutine
-// looked at the context and before its thread is in the system call, and is then gone without effect.
+// interrupt sends signals until the thread has left. One is not always enough. It may come after the waiting goroutine
+// has looked at the context and before its thread is in the system call. Then it has no effect.
 func (s *sleeper) interrupt() {
 	defer close(s.interrupted)
 	pause := firstResend

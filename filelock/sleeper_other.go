@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// interrupter is nil here: how a signal's action is laid out in memory differs from one architecture and system to the
-// next, so waits in the kernel could not be ended.
+// interrupter is always nil here. How a signal's action is laid out in memory differs between architectures and
+// systems. So waits in the kernel could not be ended, and all waits poll.
 type interrupter struct{}
 
 func newInterrupter() *interrupter { return nil }

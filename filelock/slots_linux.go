@@ -10,11 +10,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Each holder of a read/write lock or of permits has a slot: a mark that tells what it holds, and a record at the
-// slot's place in the file that tells who it is. Marks are all that counts; records are for operators.
+// Slots: what each holder of a read/write lock or of permits has inside (gate_linux.go). A mark tells what it holds,
+// and a record at the slot's place in the file who it is. Only the marks count; the records are for operators.
 //
 // A slot's mark is as long as the permits that it stands for, and exclusive if the hold is. A mark of the limit's
-// length stands elsewhere, so the limit is in force for as long as somebody is inside, and for no longer.
+// length stands elsewhere, so the limit is in force for as long as somebody is inside, and no longer.
+
 const (
 	limitMark  = firstMark + 1<<32
 	slotMarks0 = firstMark + 1<<33 // the mark of slot 0, which nobody has: its record is the lock's own
@@ -27,12 +28,12 @@ var errNoSlot = errors.New("it has as many holders as it can have")
 // slotMark is a slot that is taken.
 type slotMark struct {
 	slot      int
-	weight    int
+	weight    int // the length of the mark: permits, or 1
 	exclusive bool
 }
 
 // slotMarks returns the slots that other open files than fd have, in any order. The kernel shows one mark of a range at
-// a time, whichever it likes, so what is left on both sides is asked for again: two calls for each holder.
+// a time, whichever it likes, so the ranges on both sides are asked for again. That costs two calls for each holder.
 func slotMarks(fd int) ([]slotMark, error) {
 	type span struct{ from, to int64 }
 	var found []slotMark
@@ -59,8 +60,8 @@ func slotMarks(fd int) ([]slotMark, error) {
 	return found, nil
 }
 
-// freeSlot returns a slot that nobody has. It guesses, among twice as many each time, because looking at all that are
-// taken costs the more the more there are. The caller has the gate.
+// freeSlot returns a slot that nobody has. It guesses, among twice as many slots each time: looking at all that are
+// taken would cost the more the more there are. The caller has the gate, so that nobody else takes the slot.
 func freeSlot(fd int) (int, error) {
 	for among := 1; among < maxSlots; among *= 2 {
 		slot := 1 + rand.IntN(among)
@@ -75,7 +76,8 @@ func freeSlot(fd int) (int, error) {
 	return 0, errNoSlot
 }
 
-// markSlot takes f's slot for r, and puts the limit in force. The caller has the gate.
+// markSlot takes f's slot for r, and puts the limit in force. All permits are taken by one system call, so nobody has a
+// part of them. The caller has the gate.
 func (f *lockFile) markSlot(r *driver.Request) error {
 	kind, weight := int16(syscall.F_RDLCK), int64(1)
 	switch {
@@ -90,7 +92,7 @@ func (f *lockFile) markSlot(r *driver.Request) error {
 	return setMark(f.holding(), kind, slotMarks0+int64(f.slot)*slotStride, weight)
 }
 
-// limitOf returns the limit that is in force, or 0.
+// limitOf returns the limit that is in force, or 0 if nobody is inside.
 func limitOf(fd int) (int, error) {
 	l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: limitMark, Len: 1}
 	if err := syscall.FcntlFlock(uintptr(fd), ofdGet, &l); err != nil {
@@ -102,7 +104,7 @@ func limitOf(fd int) (int, error) {
 	return int(l.Len), nil
 }
 
-// holders says who is inside, by the slots' records: first who came first.
+// holders returns who is inside, from the slots' records, in the order of their tokens.
 func holders(fd int) (all []driver.Holder) {
 	marks, _ := slotMarks(fd) // where there can be none, nobody is inside
 	for _, m := range marks {

@@ -5,6 +5,8 @@ import (
 	"syscall"
 )
 
+// What Diagnose asks about the file system.
+
 // remoteSystems are the file systems, by the magic number of statfs(2), on which flock is not the kernel's alone.
 var remoteSystems = map[uint32]string{
 	0x6969:     "NFS",
@@ -22,7 +24,7 @@ var remoteSystems = map[uint32]string{
 	0x786f4256: "a VirtualBox share",
 }
 
-// fileSystem names the file system of dir, and whether it is a local one.
+// fileSystem names the file system of dir, and says whether it is a local one.
 func fileSystem(dir string) (name string, local bool, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -27,7 +27,7 @@ func TestTurn_LastsForWhoComesBackAtOnce_AndNotForLong(t *testing.T) {
 	}
 }
 
-// A turn has to know who loops: nobody else may keep others waiting.
+// A turn is only for a driver that asks again at once. No other may keep waiters waiting.
 func TestTurn_KnowsWhoComesBack(t *testing.T) {
 	p, start := usualPace(), time.Now()
 	for name, row := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// replacements are the ways in which a lock file disappears from its path.
+// replacements are the ways in which a lock file can disappear from its path.
 var replacements = map[string]func(path string) error{
 	"removed": os.Remove,
 	"renamed": func(path string) error { return os.Rename(path, path+".old") },

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Driver is the file engine, which does not exist on this system.
+// Driver is the file engine, which does not exist on this system: every method returns or yields an error.
 type Driver struct{}
 
 var errSystem = fmt.Errorf("file: this system has no flock: %w", driver.ErrUnsupported)

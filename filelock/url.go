@@ -10,6 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// file:// URLs: a folder by its absolute path, and nothing else.
+
 func init() {
 	driver.DefaultMux.Register("file", openURL)
 }
@@ -30,6 +32,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return d, nil
 }
 
+// folderOf returns the folder that u names, or says how to write the URL.
 func folderOf(u *driver.URL) (string, error) {
 	if u.User != "" || u.Password != "" {
 		return "", errors.New("file: the URL has a user, which a folder does not take; write file:///folder")

@@ -10,14 +10,17 @@ import (
 	"time"
 )
 
-// stage is one thing to wait for: block sleeps in the kernel until it has it or a signal comes (EINTR), try asks once
+// How a wait waits: asleep in the kernel (sleeper_linux.go), or by polling where that could not be ended. queue.go and
+// gate_linux.go say for what.
+
+// stage is one thing to wait for. block sleeps in the kernel until it has it or a signal comes (EINTR); try asks once
 // (EWOULDBLOCK).
 type stage struct {
 	block, try func() error
 }
 
-// waiter waits for the stages of one Acquire, in its goroutine. The wait ends with ctx, which is the one that the
-// waiter was made with; the error then is the context's.
+// waiter waits for the stages of one Acquire, in its goroutine. The wait ends with ctx, with which the waiter was made;
+// the error is then the context's.
 type waiter interface {
 	wait(ctx context.Context, s stage) error
 	stop()
@@ -27,6 +30,7 @@ type waiter interface {
 // 10,000. Waits beyond it poll.
 const maxSleepers = 512
 
+// newWaiter returns a sleeper while there are few of them and waits in the kernel can be ended, and else a poller.
 func (d *Driver) newWaiter(ctx context.Context) waiter {
 	if d.sleepers.Add(1) <= maxSleepers {
 		if in := d.interrupter(); in != nil {
@@ -37,13 +41,13 @@ func (d *Driver) newWaiter(ctx context.Context) waiter {
 	return poller{}
 }
 
-// Bounds of a poller's pauses: the first are short because most holds are.
 const (
+	// Bounds of a poller's pauses. The first are short because most holds are.
 	minPause = 1 * time.Millisecond
 	maxPause = 25 * time.Millisecond
 )
 
-// poller tries again and again, where the kernel's wait could not be ended.
+// poller tries again and again. It costs no thread, wakes for nothing, and comes up to maxPause late.
 type poller struct{}
 
 func (poller) wait(ctx context.Context, s stage) error {

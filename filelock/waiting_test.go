@@ -62,7 +62,8 @@ func TestAcquire_WhoseContextEnds_ReturnsPromptlyAndLeavesNothing(t *testing.T) 
 	if n := descriptors(t); n > files {
 		t.Errorf("%d descriptors, %d before", n, files)
 	}
-	// The runtime keeps threads for later use, and makes more when it is not run in time, but not one for each wait.
+	// The runtime keeps threads for later use, and makes more on a busy machine. But there must not be one for each
+	// wait.
 	if n := countThreads(t); n > threads+rounds {
 		t.Errorf("%d threads, %d after the first round", n, threads)
 	}
@@ -99,8 +100,8 @@ func TestAcquire_WhoseContextEndsAsTheWaitBegins_ReturnsPromptly(t *testing.T) {
 	}
 }
 
-// onceWithin fails the test unless act takes no longer than limit in one of some rounds: a busy machine may let this
-// test itself wait, but not each time.
+// onceWithin fails the test unless act takes no longer than limit in at least one round. A busy machine may delay the
+// test itself, but not in every round.
 func onceWithin(t *testing.T, limit time.Duration, act func() (took time.Duration)) {
 	t.Helper()
 	var all []time.Duration

@@ -10,12 +10,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// faults are what goes wrong at present.
+// The faults that a test can switch on and off, and what it can count. link.go applies them.
+
+// faults are the faults at present. The zero value is none.
 type faults struct {
 	down       bool
 	noRenewals bool
 	delay      time.Duration
-	lost       [ops]bool // whose replies are lost
+	lost       [ops]bool // by kind of request: its replies are lost
 }
 
 // Causes of failures that a test has asked for.
@@ -24,29 +26,30 @@ var (
 	errLost = errors.New("interlocktest: the test has lost the reply; the request was carried out")
 )
 
-// SetDown makes the engine unavailable, or available again: requests fail with interlock.ErrUnavailable, and what they
-// would have done is not done. A request that waits goes on waiting, but is not told of its grant. Holds last for as
-// long as they are trusted, and are lost then (interlock.LostUnconfirmed).
+// SetDown makes the engine unavailable, or available again. Requests fail with interlock.ErrUnavailable and have no
+// effect. A request that waits goes on waiting, but is not told of its grant. Holds last for as long as they are
+// trusted, and are then lost (interlock.LostUnconfirmed).
 func (s *Store) SetDown(down bool) { s.change(func(f *faults) { f.down = down }) }
 
-// FailRenewals makes renewals alone fail with interlock.ErrUnavailable, or lets them succeed again. Holds are lost when
-// they are trusted no more.
+// FailRenewals makes only renewals fail, with interlock.ErrUnavailable, or lets them succeed again. Holds are lost when
+// their trust window ends.
 func (s *Store) FailRenewals(fail bool) { s.change(func(f *faults) { f.noRenewals = fail }) }
 
 // LoseReplies loses the replies to one kind of request, or lets them arrive again. The engine carries the request out,
-// and the client gets interlock.ErrUnavailable. It takes back what it may have been granted in this way, and repeats a
-// release. Holds whose renewals get no reply are lost when they are trusted no more; the engine keeps them for longer.
+// and the client gets interlock.ErrUnavailable. The client takes back what it may have been granted in this way, and
+// repeats a release. Holds whose renewals get no reply are lost when their trust window ends; the engine keeps them for
+// longer.
 func (s *Store) LoseReplies(op Op, lose bool) {
 	s.t.Helper()
 	s.check(op)
 	s.change(func(f *faults) { f.lost[op] = lose })
 }
 
-// SetDelay makes each request take so much longer before it has an effect. Renewals are not delayed.
+// SetDelay makes each request take d longer before it has an effect. Renewals are not delayed.
 func (s *Store) SetDelay(d time.Duration) { s.change(func(f *faults) { f.delay = d }) }
 
-// Lose ends all holds of a lock, as an operator does by interlock break: the leases are lost with interlock.LostBroken,
-// and the next waiter gets the lock. A lock that nobody holds ends the test: it would test nothing.
+// Lose ends all holds of a lock, as an operator does by interlock break. The leases are lost with interlock.LostBroken,
+// and the next waiter gets the lock. If nobody holds the lock, Lose ends the test, which would otherwise test nothing.
 func (s *Store) Lose(kind interlock.Kind, name string) {
 	s.t.Helper()
 	ctx, key := context.WithoutCancel(s.t.Context()), driver.Key{Kind: kind, Name: name}
@@ -62,10 +65,10 @@ func (s *Store) Lose(kind interlock.Kind, name string) {
 	}
 }
 
-// Suspend makes c a process that stood still for d and does not know it yet, as one whose virtual machine was paused:
-// time has passed for the engine, and not for c. Locks of c whose lease has ended are free, and the next waiter gets
-// them, while c still trusts its leases. It learns of the loss by the reply to its next request; what it writes until
-// then only a fence refuses. c must be a client of this store.
+// Suspend makes c a process that stood still for d and does not know it yet, like one whose virtual machine was paused.
+// Time has passed for the engine, and not for c. Locks of c whose lease has ended are free, and the next waiter gets
+// them, while c still trusts its leases. It learns of the loss from the reply to its next request; only a fence refuses
+// what it writes until then. c must be a client of this store.
 func (s *Store) Suspend(c *interlock.Client, d time.Duration) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -82,9 +85,9 @@ func (s *Store) Suspend(c *interlock.Client, d time.Duration) {
 	}
 }
 
-// Requests is how many requests of that kind all clients have sent so far, failed ones included: what a program costs a
-// server. Renewals of several holds travel together and count one each; what the client settles by itself, such as the
-// next goroutine of the process that gets a lock, is no request.
+// Requests returns how many requests of that kind all clients have sent so far, failed ones included: what a program
+// costs a server. Renewals of several holds travel together and count one each. What the client settles by itself, such
+// as a pass to the next goroutine of the process, is no request.
 func (s *Store) Requests(op Op) int {
 	s.t.Helper()
 	s.check(op)
@@ -93,7 +96,7 @@ func (s *Store) Requests(op Op) int {
 	return s.asked[op]
 }
 
-// check ends the test if there is no such request.
+// check ends the test if there is no such kind of request.
 func (s *Store) check(op Op) {
 	s.t.Helper()
 	if op >= ops {
@@ -101,19 +104,21 @@ func (s *Store) check(op Op) {
 	}
 }
 
-// count notes that n requests are sent.
+// count notes that n requests are sent; word is that for the operation in errors.
 func (s *Store) count(word string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[opOf(word)] += n
 }
 
+// change changes the faults.
 func (s *Store) change(f func(*faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.faults)
 }
 
+// present returns the faults of this moment.
 func (s *Store) present() faults {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/interlocktest"
 )
 
-// A lock whose grant was not heard of is taken back, so that it does not stay closed for a lease.
+// A lock whose grant was lost on the way is released again, so that it does not stay held for a lease.
 func TestStore_LoseReplies_OfAcquire_LeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)
@@ -38,7 +38,8 @@ func TestStore_LoseReplies_OfAcquire_LeavesNothing(t *testing.T) {
 	})
 }
 
-// The engine has a hold for a lease longer than its owner trusts it: renewals go on to count.
+// The engine keeps the hold for up to a lease longer than its owner trusts it, because renewals still reach it and only
+// the answers are lost.
 func TestStore_LoseReplies_OfRenew_LosesTheHold_WhichOthersGetLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)
@@ -70,7 +71,7 @@ func TestStore_LoseReplies_OfRenew_LosesTheHold_WhichOthersGetLater(t *testing.T
 	})
 }
 
-// A release is repeated, and what the first attempt had done is told as done.
+// A release is repeated until it is answered. What the first attempt has done counts as done.
 func TestStore_LoseReplies_OfRelease_IsRepeatedUntilItIsKnown(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		t.Run(fmt.Sprintf("back=%v", back), func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestStore_LoseReplies_OfRelease_IsRepeatedUntilItIsKnown(t *testing.T) {
 	}
 }
 
-// What a process writes that stood still for longer than its lease, only a fence can refuse.
+// Only a fence can refuse the writes of a process that stood still for longer than its lease.
 func TestStore_Suspend_LetsTheNextInWhileTheFirstStillTrustsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)
@@ -167,7 +168,7 @@ func TestStore_Suspend_ForLessThanTheLease_IsNoLoss(t *testing.T) {
 	})
 }
 
-// What the documentation says that a call costs.
+// The costs in requests that the documentation states.
 func TestStore_Requests_CountsWhatAProgramCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)
@@ -212,7 +213,7 @@ func TestStore_Requests_CountsWhatAProgramCosts(t *testing.T) {
 	})
 }
 
-// A mistake in the test is told as one.
+// A wrong argument is a mistake in the test, and ends it with a message.
 func TestStore_WrongArguments_EndTheTest(t *testing.T) {
 	foreign := interlocktest.New(t, nil).Client(nil)
 	for name, call := range map[string]func(*interlocktest.Store){

@@ -9,20 +9,24 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// link is one client's way to the store, on which requests fail. What it does not mention goes through.
+// The driver between a client and the store's memory (memlock): every request passes by the faults, before it is
+// carried out and after.
+
+// link is one client's way to the store. Methods that it does not define go through unchanged.
 type link struct {
 	*memlock.Driver
 	store *Store
 }
 
-// Traits are those of an engine that has to be asked: requests can fail and take time.
+// Traits returns the traits of an engine over a network. Requests can fail and take time, so the client must not make
+// them in the way of a local engine.
 func (l *link) Traits() driver.Traits {
 	traits := l.Driver.Traits()
 	traits.Local = false
 	return traits
 }
 
-// before counts a request, makes it wait, and says how it fails.
+// before counts a request, delays it, and returns the error if it does not arrive.
 func (l *link) before(ctx context.Context, op, name string) error {
 	l.store.count(op, 1)
 	if delay := l.store.present().delay; delay > 0 {
@@ -40,7 +44,7 @@ func (l *link) before(ctx context.Context, op, name string) error {
 	return nil
 }
 
-// after says how the reply to a request that was carried out is lost.
+// after returns the error if the reply to a request is lost. The request was carried out.
 func (l *link) after(op, name string) error {
 	switch f := l.store.present(); {
 	case f.down:
@@ -158,7 +162,8 @@ func (l *link) Break(ctx context.Context, key driver.Key, token uint64) error {
 	return l.do(ctx, "break", key.Name, func() error { return l.Driver.Break(ctx, key, token) })
 }
 
-// Renew fails when the engine is down, and when renewals do. Renewals whose reply is lost are carried out.
+// Renew fails when the engine is down, and when renewals do. Renewals whose reply is lost are carried out. No renewal
+// is delayed.
 func (l *link) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	l.store.count("renew", len(batch))
 	if f := l.store.present(); f.down || f.noRenewals {

@@ -1,9 +1,9 @@
 package interlocktest
 
-// Op is what a client asks the engine for.
+// Op is a kind of request to the engine.
 type Op uint8
 
-// What there is to ask.
+// The kinds of requests.
 const (
 	OpAcquire Op = iota // take a lock, in whatever way: its wait, a conversion and an adoption included
 	OpRenew             // renew a hold
@@ -12,7 +12,7 @@ const (
 	ops
 )
 
-// opOf sorts a request by the word for it in errors.
+// opOf returns the kind of a request from the word for it in errors.
 func opOf(word string) Op {
 	switch word {
 	case "acquire", "convert", "adopt", "wait":

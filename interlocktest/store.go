@@ -12,9 +12,11 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
+// The store of a test: its clients, and the check at the end that nothing is still held.
+
 // Options are the options of a store. The zero value and nil mean the same.
 type Options struct {
-	// MayStayHeld says that it is no mistake when locks are held at the end of the test.
+	// MayStayHeld says that locks may still be held at the end of the test.
 	MayStayHeld bool
 
 	_ struct{}
@@ -25,13 +27,13 @@ type Store struct {
 	t    testing.TB
 	root *memlock.Driver // sees the locks, whatever fault there is
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; no request runs under it
 	faults  faults
 	asked   [ops]int // how many requests clients have sent
 	clients []member
 }
 
-// member is a client of the store, and its way there.
+// member is a client of the store, and its link.
 type member struct {
 	client *interlock.Client
 	link   *link
@@ -39,13 +41,13 @@ type member struct {
 
 // New returns a store that lives as long as the test. At the test's end, after its deferred calls and its own clean-up,
 // New reports locks that are still held as errors of the test, and closes all clients. Before it reports one it waits
-// for two seconds, because clients take back in the background what they have lost.
+// for up to two seconds, because clients release in the background what they have lost.
 func New(t testing.TB, opts *Options) *Store {
 	s := &Store{t: t, root: memlock.New(nil)}
 	mayStayHeld := opts != nil && opts.MayStayHeld
 	t.Cleanup(func() {
 		t.Helper()
-		s.change(func(f *faults) { *f = faults{} }) // closing would wait for the engine
+		s.change(func(f *faults) { *f = faults{} }) // with a fault, closing would wait for the engine
 		if !mayStayHeld {
 			s.reportHeld()
 		}
@@ -54,7 +56,7 @@ func New(t testing.TB, opts *Options) *Store {
 	return s
 }
 
-// Client returns a client with a process of its own, as the store sees it. It is closed at the test's end. Wrong
+// Client returns a client that is like a process of its own to the store. It is closed at the test's end. Invalid
 // options end the test.
 func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	s.t.Helper()
@@ -69,11 +71,12 @@ func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	return c
 }
 
-// settling is how long a hold may take to end that nobody has any more: clients give back in the background what they
-// lost, or what an answer was lost about. Of a fault by which a hold was lost the store learns by the end of its lease.
+// settling is how long a hold without an owner may take to end. Clients release in the background what they have lost,
+// and what they may have been granted without an answer. When a fault made a client lose a hold, the store learns of it
+// when the lease ends.
 const settling = 2 * time.Second
 
-// reportHeld makes an error of each hold that lasts.
+// reportHeld reports each hold that lasts as an error of the test.
 func (s *Store) reportHeld() {
 	s.t.Helper()
 	held, err := s.held()
@@ -89,7 +92,7 @@ func (s *Store) reportHeld() {
 	}
 }
 
-// held describes the holds. A lock that rests or is retained has no owner.
+// held describes the holds. A lock that rests or is retained has no owner, so it does not count.
 func (s *Store) held() (all []string, err error) {
 	for info, err := range s.root.Locks(context.WithoutCancel(s.t.Context()), "") {
 		if err != nil {

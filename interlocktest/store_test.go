@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/interlocktest"
 )
 
-// recorder is a test whose errors are looked at.
+// recorder stands for a *testing.T and records what is reported to it.
 type recorder struct {
 	testing.TB
 	cleanup []func()
@@ -75,7 +75,7 @@ func TestStore_ALockThatIsNotGivenBack_IsAnErrorOfTheTest(t *testing.T) {
 	}
 }
 
-// What works under a lock that is taken away must stop.
+// Work under a lock that is taken away must stop.
 func TestStore_Lose_EndsTheWorkInside_AndLetsTheNextIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)
@@ -103,7 +103,7 @@ func TestStore_Lose_EndsTheWorkInside_AndLetsTheNextIn(t *testing.T) {
 	})
 }
 
-// A program that skips its work when another has the lock.
+// Each client is a process of its own: a program that skips its work when another has the lock skips it here.
 func TestStore_ClientsExcludeEachOther(t *testing.T) {
 	store := interlocktest.New(t, nil)
 	first, second := store.Client(nil), store.Client(nil)
@@ -140,7 +140,7 @@ func TestStore_SetDown_FailsRequests_UntilTheEngineIsBack(t *testing.T) {
 	})
 }
 
-// A grant that came while nobody could hear of it is taken back when the engine can be reached again.
+// A grant that came while the engine could not be reached is released once it can be reached again.
 func TestStore_SetDown_LosesTheAnswerOfAWait_AndLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := interlocktest.New(t, nil)

@@ -83,7 +83,7 @@ func TestExhibits_SayThatTheyAreBroken(t *testing.T) {
 			t.Errorf("the documentation of %s does not say that it %s", p.ImportPath, says)
 		}
 	}
-	if n != 17 {
-		t.Errorf("there are %d exhibits, not 17", n)
+	if n != 18 {
+		t.Errorf("there are %d exhibits, not 18", n)
 	}
 }

@@ -31,7 +31,7 @@ func TestRun_WhoseLockIsLostDuringTheCommit_SaysThatItWasCommitted(t *testing.T)
 	})
 }
 
-// sqlError is an error as drivers of PostgreSQL have it.
+// sqlError is an error with an SQLState method, as drivers of PostgreSQL have it.
 type sqlError string
 
 func (e sqlError) Error() string    { return "SQLSTATE " + string(e) }

@@ -13,24 +13,27 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
+// How a transaction ends: Commit and Rollback, the wait for the database, and what its answer means. tx.go completes
+// the transaction then, and letgo.go releases the locks or leaves them to run out.
+
 // probeTime bounds the question whether a connection still answers after a COMMIT that failed.
 const probeTime = time.Second
 
 // Commit commits the transaction and completes it. It returns nil if it was committed and all its locks were released,
-// and an [*OutcomeError] if it was sent and anything is not as it should be. After the end of Begin's context, or when
-// a lease of Hold was lost or released meanwhile or its client is being closed, it rolls back instead and returns why.
-// A second Commit, or one after Rollback, returns sql.ErrTxDone.
+// and an [*OutcomeError] if it was sent and anything is not as it should be. If Begin's context has ended, a lease of
+// Hold was lost or released meanwhile, or its client is being closed, Commit rolls back instead and returns why. A
+// second Commit, or one after Rollback, returns sql.ErrTxDone.
 //
-// The database is waited for until a moment after that context ends. Where locks are bound to the transaction, it is
-// not waited for longer than the first of them would last without another renewal, or five seconds if that is more:
-// nobody is kept waiting for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs
-// that may take longer than a lease, take the locks with a longer one. While the COMMIT is under way, neither the end
-// of MaxHold nor Client.Close gives the locks back ([interlock.Lease.Pending]).
+// Commit waits for the database until a moment after that context ends. If locks are bound to the transaction, it waits
+// no longer than the first of them would last without another renewal, or five seconds if that is more. So nobody is
+// kept waiting for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take
+// longer than a lease, take the locks with a longer one. While the COMMIT is under way, neither the end of MaxHold nor
+// Client.Close gives the locks back ([interlock.Lease.Pending]).
 //
-// A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or
-// the database itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left
-// behind in a goroutine, which ends with the driver: give the driver a time limit for reading (as
-// go-sql-driver/mysql's readTimeout).
+// A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the
+// database itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left behind in a
+// goroutine, which ends with the driver. So give the driver a time limit for reading (as go-sql-driver/mysql's
+// readTimeout).
 func (t *Tx) Commit() error {
 	if !t.claim() {
 		return sql.ErrTxDone
@@ -44,8 +47,9 @@ func (t *Tx) Commit() error {
 	return t.commit(limit)
 }
 
-// embark makes sure that nobody gives t's locks back until over is called, or says why t must not be committed. limit
-// is how long the COMMIT may take: 0 for as long as it likes, because it keeps nobody waiting.
+// embark makes sure that nobody gives t's locks back until over is called, or says why t must not be committed. The
+// check that a lock is held and the mark that it is pending are one step (Lease.Pending). So the lock cannot be given
+// back in between. limit is how long the COMMIT may take; 0 means no limit, because it keeps nobody waiting.
 func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	t.mu.Lock()
 	holds := slices.Clone(t.holds)
@@ -60,7 +64,8 @@ func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 		return 0, over, whyEnded(t.ctx)
 	}
 	for i, l := range holds {
-		if left := max(patience, lasts(l)); i == 0 || left < limit { // whoever waits for one of them waits that long
+		// The shortest counts: a waiter for any one of the locks waits that long.
+		if left := max(patience, lasts(l)); i == 0 || left < limit {
 			limit = left
 		}
 		each, err := l.Pending()
@@ -72,7 +77,7 @@ func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	return limit, over, nil
 }
 
-// lasts is for how long l is held without another renewal.
+// lasts returns for how long l is held without another renewal.
 func lasts(l *interlock.Lease) time.Duration {
 	end := l.Deadline()
 	if end.IsZero() {
@@ -81,10 +86,10 @@ func lasts(l *interlock.Lease) time.Duration {
 	return time.Until(end)
 }
 
-// Rollback rolls the transaction back and completes it. It is waited for until a moment after the end of Begin's
-// context, and for five seconds at most; if the database has not answered by then it is completed in the background,
-// when it answers or after five seconds, and in the latter case its locks are left to run out. After Commit or Rollback
-// it returns sql.ErrTxDone and changes nothing, so it can be deferred.
+// Rollback rolls the transaction back and completes it. It waits for the database until a moment after the end of
+// Begin's context, and for five seconds at most. If the database has not answered by then the transaction is completed
+// in the background, when the answer comes or after five seconds. After five seconds its locks are left to run out.
+// After Commit or Rollback it returns sql.ErrTxDone and changes nothing, so it can be deferred.
 func (t *Tx) Rollback() error {
 	if !t.claim() {
 		return sql.ErrTxDone
@@ -98,10 +103,11 @@ type answer struct {
 	err     error
 }
 
-// ask has a call of database/sql that takes no context done in a goroutine, which also gives the connection back.
+// ask runs a call of database/sql that takes no context, in a goroutine that also gives the connection back. The
+// channel has room for the answer, so the goroutine ends although nobody waits any more.
 func (t *Tx) ask(call func() answer) <-chan answer {
 	said := make(chan answer, 1)
-	go func() { // ends with the call, which nobody can end but the driver
+	go func() { // ends with the call, which only the driver can end
 		a := call()
 		t.stop()
 		_ = t.conn.Close() // to the pool; if the connection is broken, a has said so
@@ -110,7 +116,7 @@ func (t *Tx) ask(call func() answer) <-chan answer {
 	return said
 }
 
-// commit is Commit for who may. 0 is no limit.
+// commit is Commit after the claim. limit 0 is no limit.
 func (t *Tx) commit(limit time.Duration) error {
 	bounded, cancel := graceful(t.ctx)
 	defer cancel()
@@ -139,8 +145,8 @@ func (t *Tx) commit(limit time.Duration) error {
 	return nil
 }
 
-// await returns what the database has said, unless it has not by the first of these ends. Either may be nil: a COMMIT
-// has no late if nobody else waits for its locks.
+// await returns what the database has said, unless one of the others ends first. Either may be nil: without bound locks
+// a COMMIT has no late.
 func await(said <-chan answer, end <-chan struct{}, late <-chan time.Time) (a answer, came bool) {
 	select {
 	case a = <-said:
@@ -170,20 +176,20 @@ func (t *Tx) commitNow() answer {
 	return answer{RolledBack, err}
 }
 
-// answers reports whether the transaction's connection still answers. Answers come in the order of the questions, so
-// the COMMIT was answered then: what the driver has returned is the database's own error.
+// answers reports whether the transaction's connection still answers. Answers come in the order of the questions. So if
+// it does, the COMMIT was answered too, and what the driver has returned is the database's own error.
 func (t *Tx) answers() bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), probeTime)
 	defer cancel()
-	// SQLite keeps a transaction open that it could not commit. Where there is none any more this
-	// is a warning, or an error.
+	// SQLite keeps a transaction open that it could not commit. Where there is none any more this is a warning, or an
+	// error.
 	_, _ = t.conn.ExecContext(ctx, "ROLLBACK")
 	var one int
 	return t.conn.QueryRowContext(ctx, "SELECT 1").Scan(&one) == nil
 }
 
-// undetermined reports whether err says itself that nobody knows: it is about the connection, or the SQLSTATE is that
-// of a connection, of an operator who ended it, or of a statement whose completion is unknown.
+// undetermined reports whether err itself says that the outcome is unknown. It is about the connection, or its SQLSTATE
+// is of one of three kinds: a connection, an operator who ended it, or a statement whose completion is unknown.
 func undetermined(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return true
@@ -196,8 +202,8 @@ func undetermined(err error) bool {
 	return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "40003"
 }
 
-// rollback is Rollback for who may. It returns what the database said and, apart from that, what
-// was wrong with the locks.
+// rollback is Rollback after the claim. It returns what the database said and, separately, what was wrong with the
+// locks.
 func (t *Tx) rollback() (err, lost error) {
 	bounded, cancel := graceful(t.ctx)
 	defer cancel()
@@ -220,8 +226,8 @@ func (t *Tx) rolledBack(bounded context.Context, said <-chan answer, late <-chan
 	return t.unanswered(), t.complete(bounded, RolledBack, false)
 }
 
-// rollbackNow sends the ROLLBACK. If the connection is broken it cannot, and need not: without a COMMIT the
-// database rolls back by itself.
+// rollbackNow sends the ROLLBACK. If the connection is broken it cannot, and need not: without a COMMIT the database
+// rolls back by itself.
 func (t *Tx) rollbackNow() answer {
 	err := t.Tx.Rollback()
 	if errors.Is(err, sql.ErrTxDone) {
@@ -230,7 +236,8 @@ func (t *Tx) rollbackNow() answer {
 	return answer{RolledBack, err}
 }
 
-// rollbackLater completes a transaction whose ROLLBACK was not answered in the caller's time.
+// rollbackLater completes a transaction whose ROLLBACK was not answered in the caller's time. It runs in a goroutine of
+// its own.
 func (t *Tx) rollbackLater(said <-chan answer) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -244,6 +251,7 @@ func (t *Tx) rollbackLater(said <-chan answer) {
 	_ = t.complete(bounded, a.outcome, came && a.outcome != Unknown) // there is nobody left to tell
 }
 
+// unanswered is the error of a ROLLBACK without an answer.
 func (t *Tx) unanswered() error {
 	return errors.Join(errors.New("locktx: the database did not answer the ROLLBACK in time"), whyEnded(t.ctx))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// fake is a database whose answers a test decides. It notes what it is asked.
+// fake is a database/sql driver whose answers the test decides. It records what it is asked.
 type fake struct {
 	mu                      sync.Mutex // guards what follows; the functions are called without it
 	begin, commit, rollback func() error
@@ -35,7 +35,7 @@ func (f *fake) note(what string, by *func() error) error {
 	return do()
 }
 
-// count returns how often something was asked.
+// count returns how often the database was asked for what.
 func (f *fake) count(what string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *fakeConn) QueryContext(context.Context, string, []driver.NamedValue) (d
 	return &oneRow{}, c.f.note("query", &none)
 }
 
-// oneRow is the answer to SELECT 1.
+// oneRow are the rows of SELECT 1.
 type oneRow struct{ read bool }
 
 func (r *oneRow) Columns() []string { return []string{"1"} }
@@ -140,7 +140,7 @@ func open(t *testing.T, d *memlock.Driver) *interlock.Client {
 	return c
 }
 
-// free reports whether another client could have the lock now.
+// free reports whether another client can take the lock now, and gives it back.
 func (s *stage) free() bool {
 	s.t.Helper()
 	l, err := s.other.TryLock(context.Background(), "a")
@@ -157,7 +157,7 @@ func (s *stage) free() bool {
 	return true
 }
 
-// wantFree fails unless the lock is free, or is held.
+// wantFree fails unless the lock is free (want) or held (not want).
 func (s *stage) wantFree(want bool, when string) {
 	s.t.Helper()
 	if got := s.free(); got != want {
@@ -165,7 +165,7 @@ func (s *stage) wantFree(want bool, when string) {
 	}
 }
 
-// held makes the database look, whenever it is asked to end a transaction, whether the lock is still held.
+// held makes the database check at each COMMIT and ROLLBACK that the lock is still held.
 func (s *stage) held() {
 	look := func(when string) func() error {
 		return func() error {
@@ -176,7 +176,7 @@ func (s *stage) held() {
 	s.f.commit, s.f.rollback = look("commit"), look("rollback")
 }
 
-// run is Run with a function that does one statement and then something.
+// run calls Run with a function that executes one statement and then calls then.
 func (s *stage) run(ctx context.Context, then func(ctx context.Context) error) error {
 	return Run(ctx, s.db, s.m, nil, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT"); err != nil {

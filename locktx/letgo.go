@@ -9,20 +9,22 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
+// The end of the locks: released, or left to run out. end.go decides which.
+
 const (
-	// grace is how long Commit and Rollback go on waiting after their context has ended. Both wait for the database and
-	// then for the engine, and all of it is over 50 ms after the end.
+	// grace is how long Commit and Rollback go on waiting after their context has ended. They wait for the database and
+	// then for the engine; all of it is over 50 ms after the end.
 	grace = 40 * time.Millisecond
 
-	// patience is how long a ROLLBACK and the release of locks are waited for if the context never
-	// ends, and a COMMIT at least.
+	// patience is how long a ROLLBACK and the release of locks are waited for if the context never ends, and a COMMIT
+	// at least.
 	patience = 5 * time.Second
 
-	// unleased is how long a COMMIT is waited for under a lock that ends with its process only: the default lease.
+	// unleased is how long a COMMIT is waited for under a lock that ends only with its process: the default lease.
 	unleased = 30 * time.Second
 )
 
-// graceful returns a context that ends a moment after ctx.
+// graceful returns a context that ends grace after ctx.
 func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
@@ -32,7 +34,7 @@ func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// whyEnded returns an error that matches both what ctx says and its cause, or nil if it has not ended.
+// whyEnded returns an error that matches both ctx's error and its cause, or nil if ctx has not ended.
 func whyEnded(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || errors.Is(cause, err) {
@@ -41,8 +43,8 @@ func whyEnded(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// letGo unlocks leases, or leaves them to run out. It waits until bounded ends, and for at most patience, for the
-// engine's word. That it has not come is no error: the release goes on in the background.
+// letGo unlocks leases, or leaves them to run out. It waits for the engine's confirmation until bounded ends, and for
+// at most patience. That none has come is no error: the release goes on in the background.
 func letGo(bounded context.Context, leases []*interlock.Lease, leave bool) error {
 	said := make(chan error, len(leases))
 	limit, cancel := context.WithTimeout(bounded, patience)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 )
 
+// How a transaction ended, as a value and as an error.
+
 // Outcome is how a transaction ended.
 type Outcome int
 
@@ -14,11 +16,11 @@ const (
 	// RolledBack: nothing of it is there or will be. If the connection broke before a COMMIT was sent, or the database
 	// does not answer the ROLLBACK, it may still be undoing it.
 	RolledBack
-	// Unknown: a COMMIT was sent and not answered, or something else than this package ended the transaction.
+	// Unknown: a COMMIT was sent and not answered, or something other than this package ended the transaction.
 	Unknown
 )
 
-// String is for messages.
+// String returns the outcome in words.
 func (o Outcome) String() string {
 	switch o {
 	case Committed:
@@ -31,9 +33,8 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", int(o))
 }
 
-// OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With
-// Committed, all that failed is the lock: it was lost while the database committed, so another owner may have
-// been inside before the end.
+// OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With Committed,
+// only the lock failed: it was lost while the database committed, so another owner may have been inside before the end.
 type OutcomeError struct {
 	Outcome Outcome
 	Err     error // what went wrong: the answer of the database, or the loss of the lock
@@ -45,8 +46,8 @@ func (e *OutcomeError) Error() string { return fmt.Sprintf("locktx: %v: %v", e.O
 // Unwrap returns what went wrong.
 func (e *OutcomeError) Unwrap() error { return e.Err }
 
-// OutcomeOf returns the outcome that an error of Run or Commit stands for: Committed for nil, that of an
-// [*OutcomeError], and RolledBack for every other, because then no COMMIT was sent.
+// OutcomeOf returns the outcome that an error of Run or Commit stands for. That is Committed for nil, and an
+// [*OutcomeError] has its own. It is RolledBack for every other, because then no COMMIT was sent.
 func OutcomeOf(err error) Outcome {
 	var told *OutcomeError
 	switch {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The answer to a ROLLBACK is there in the very instant in which nobody waits any more: it counts, and frees the lock.
+// The answer to a ROLLBACK comes at the very instant at which the wait for it ends. It counts, and frees the lock.
 func TestRollback_WhoseAnswerComesTogetherWithTheEnd_TakesTheAnswer(t *testing.T) {
 	past := make(chan time.Time)
 	close(past)

@@ -10,39 +10,41 @@ import (
 	"github.com/interlock-go/interlock/fence"
 )
 
-// Options are those of Run; nil is the zero value.
+// Run: lock, transaction and fence in one call. tx.go begins the transaction, end.go ends it.
+
+// Options configures Run; nil is the zero value.
 type Options struct {
-	// TxOptions are those of the transaction, with its isolation level. The default is the database's.
+	// TxOptions are the options of the transaction, with its isolation level. The default is the database's.
 	TxOptions *sql.TxOptions
 
 	// Guard is a fence that is checked in the transaction, before fn and before the commit. It keeps a holder that was
-	// overtaken from changing anything, whatever stood still for how long. Its table must exist; see
+	// overtaken from changing anything, no matter what stood still and for how long. Its table must exist; see
 	// [fence.SQLGuard.CreateTable]. It costs two to four statements. The default is none.
 	Guard *fence.SQLGuard
 
-	// Resource is what the guard calls that which the lock protects. The default is the lock's name.
+	// Resource is the guard's name for what the lock protects. The default is the lock's name.
 	Resource string
 
 	_ struct{}
 }
 
-// Run runs fn in a transaction under m: it locks, begins, checks the guard, calls fn, checks the lock and the guard
-// again, commits, or rolls back if anything failed, and unlocks when the database has answered.
+// Run runs fn in a transaction under m. It locks, begins, checks the guard, calls fn, and checks the lock and the guard
+// again. Then it commits, or rolls back if anything failed, and unlocks when the database has answered.
 //
 // fn's context carries the lock's owner, so what fn locks with it re-enters. It ends with ctx and the moment the lock
-// is lost; fn should give it to its statements, which is what stops them then. fn must not end the transaction, nor
-// use it after it has returned. If fn panics or calls runtime.Goexit the transaction is rolled back and the lock
-// released before that goes on.
+// is lost; fn should pass it to its statements, so that they stop then. fn must not end the transaction, nor use it
+// after it has returned. If fn panics or calls runtime.Goexit, the transaction is rolled back and the lock released
+// before that goes on.
 //
 // Run returns nil if the transaction was committed. An [*OutcomeError] says what became of one whose COMMIT was sent:
-// see [OutcomeOf]. Any other error means that nothing was changed; it is fn's own, the database's, or one that says
-// that the lock could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was
-// overtaken (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with
-// Committed; with a Guard it is nil, because the guard kept everybody else out to the end.
+// see [OutcomeOf]. Any other error means that nothing was changed. It is fn's own or the database's. Or it says that
+// the lock could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was overtaken
+// (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with Committed.
+// With a Guard it is nil, because the guard kept everybody else out to the end.
 //
-// When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms
-// after the end of ctx and of fn, also when the database hangs; see [Tx.Commit] for how long a COMMIT is waited
-// for if ctx does not end.
+// When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms after the
+// end of ctx and of fn, also when the database hangs. [Tx.Commit] says how long it waits for a COMMIT if ctx does not
+// end.
 func Run(
 	ctx context.Context, db *sql.DB, m *interlock.Mutex, opts *Options, fn func(ctx context.Context, tx *sql.Tx) error,
 ) error {
@@ -81,8 +83,8 @@ type run struct {
 	fn    func(ctx context.Context, tx *sql.Tx) error
 }
 
-// begin starts the transaction and binds the lock to it. If it does not come to that, also because the driver panics,
-// the lock is given back: nothing was done, so there is nothing to wait for.
+// begin starts the transaction and binds the lock to it. If that fails, also because the driver panics, the lock is
+// released: nothing was done, so there is nothing to wait for.
 func (r *run) begin(ctx, work context.Context, db *sql.DB) (tx *Tx, err error) {
 	defer func() {
 		if tx == nil {
@@ -100,7 +102,7 @@ func (r *run) begin(ctx, work context.Context, db *sql.DB) (tx *Tx, err error) {
 
 // within does the work in a transaction that has begun, and ends it.
 func (r *run) within(work context.Context, tx *Tx) error {
-	defer func() { _ = tx.Rollback() }() // after a panic or Goexit; else it has ended already
+	defer func() { _ = tx.Rollback() }() // after a panic or Goexit; otherwise it has ended already
 	err := r.work(work, tx)
 	if err != nil {
 		tx.claim()

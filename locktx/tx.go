@@ -12,9 +12,11 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// Tx is a transaction that tells of its completion. It is made by [Begin], and ended by its own Commit or Rollback;
-// those of the embedded sql.Tx would end it behind its back. All else is as with sql.Tx, except that the end of Begin's
-// context does not roll it back by itself. It is safe for concurrent use as far as sql.Tx is.
+// A transaction that tells of its completion. end.go ends it.
+
+// Tx is a transaction that tells of its completion. [Begin] makes it, and its own Commit or Rollback end it; do not
+// call those of the embedded sql.Tx, which Tx would not notice. Everything else is as with sql.Tx, except that the end
+// of Begin's context does not roll it back by itself. It is safe for concurrent use as far as sql.Tx is.
 type Tx struct {
 	*sql.Tx
 
@@ -22,18 +24,19 @@ type Tx struct {
 	conn *sql.Conn          // the transaction's, to ask it something after a failed COMMIT
 	stop context.CancelFunc // ends the context that database/sql has of the transaction
 
-	mu        sync.Mutex // guards what follows; nothing is called under it
-	ending    bool       // Commit or Rollback has been called
-	outcome   Outcome    // 0 until it is complete
-	abandoned bool       // and its locks were left to run out
+	// Guards what follows; nothing is called under it.
+	mu        sync.Mutex
+	ending    bool    // Commit or Rollback has been called
+	outcome   Outcome // 0 until the transaction is complete
+	abandoned bool    // it is complete, and its locks were left to run out
 	todo      []func(Outcome)
 	holds     []*interlock.Lease
 }
 
-// Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but it does not
-// roll back by itself: database/sql would do that in a goroutine of its own, and nobody could tell when it is done.
-// So end the transaction yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements
-// take contexts of their own.
+// Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but its end does not
+// roll back by itself. database/sql would do that in a goroutine of its own, and nobody could tell when it is done. So
+// end the transaction yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements take
+// contexts of their own.
 //
 // It costs what BeginTx costs. The transaction has a connection of db's pool until it is complete, as always.
 func Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
@@ -43,13 +46,14 @@ func Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
 	return begin(ctx, ctx, db, opts)
 }
 
-// begin starts a transaction until start ends, whose ending waits for ctx.
+// begin starts a transaction. The start ends with start, the later waiting with ctx: for Run the former is the work's
+// context, which a loss ends.
 func begin(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
 	if start.Err() != nil {
 		return nil, fmt.Errorf("locktx: begin: %w", whyEnded(start))
 	}
-	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx,
-	// but not in Conn.BeginTx.
+	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx, but not in
+	// Conn.BeginTx. There are no more broken ones than idle ones.
 	for left := db.Stats().Idle + 1; ; left-- {
 		t, err := beginOnce(ctx, start, db, opts)
 		if err == nil {
@@ -61,6 +65,8 @@ func begin(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, er
 	}
 }
 
+// beginOnce is one attempt of begin, on one connection. The context that database/sql gets ends only by stop, never by
+// the caller's: see Begin.
 func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
 	conn, err := db.Conn(start)
 	if err != nil {
@@ -92,8 +98,9 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 	return &Tx{Tx: tx, ctx: ctx, conn: conn, stop: stop}, nil
 }
 
-// discard closes the driver's own connection after the driver has panicked in it. database/sql counts it as in use for
-// ever then, and its Conn.Close would wait for ever; but the server is not to keep a session that nobody ends.
+// discard closes the driver's own connection after the driver has panicked in it. database/sql then counts the
+// connection as in use for ever, and its Conn.Close would never return. But the server must not keep a session that
+// nobody ends.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(of any) error { // what it says is of no use: the panic goes on
 		if c, is := of.(driver.Conn); is {
@@ -104,9 +111,9 @@ func discard(conn *sql.Conn) {
 }
 
 // OnCompletion has fn called with the outcome once the transaction is complete, in the order of registration, while the
-// leases of Hold are still held. It is called in the goroutine that calls Commit or Rollback; if that one gave up
-// waiting for the database, in another one. It is called at once if the transaction is complete already. It should be
-// short, must not use the transaction any more, and may look for one outcome only.
+// leases of Hold are still held. It is called in the goroutine that calls Commit or Rollback, or in another one if that
+// goroutine gave up waiting for the database. If the transaction is complete already, it is called at once. It should
+// be short, must not use the transaction any more, and may look for one outcome only.
 func (t *Tx) OnCompletion(fn func(Outcome)) {
 	if fn == nil {
 		return
@@ -122,9 +129,8 @@ func (t *Tx) OnCompletion(fn func(Outcome)) {
 	}
 }
 
-// Hold binds l to the transaction: it is unlocked when the transaction is complete, whatever the outcome, and
-// left to run out if that is unknown. Do not unlock it yourself. Leases are unlocked at once if the
-// transaction is complete already.
+// Hold binds l to the transaction. It is unlocked when the transaction is complete, whatever the outcome, and left to
+// run out if that is unknown. Do not unlock it yourself. If the transaction is complete already, l is let go at once.
 func (t *Tx) Hold(l *interlock.Lease) {
 	if l == nil {
 		return
@@ -142,7 +148,7 @@ func (t *Tx) Hold(l *interlock.Lease) {
 	}
 }
 
-// claim makes the caller the one who ends the transaction.
+// claim makes the caller the one who ends the transaction. It returns false if another call has claimed it.
 func (t *Tx) claim() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,15 +157,16 @@ func (t *Tx) claim() bool {
 	return first
 }
 
-// complete calls what was registered and lets the locks go: it gives them back if the database has answered, and else
-// leaves them to run out. It returns what was wrong with them.
+// complete calls what was registered and lets the locks go: it releases them if the database has answered, and
+// otherwise leaves them to run out. It returns what was wrong with them.
 func (t *Tx) complete(bounded context.Context, o Outcome, answered bool) (err error) {
 	t.mu.Lock()
 	t.outcome, t.abandoned = o, !answered
 	todo, holds := t.todo, t.holds
 	t.todo, t.holds = nil, nil
 	t.mu.Unlock()
-	// Deferred, so that one that panics keeps neither the others from being called nor the locks from being let go.
+	// Deferred, so that a function that panics keeps neither the others from being called nor the locks from being let
+	// go.
 	defer func() { err = letGo(bounded, holds, !answered) }()
 	for _, fn := range slices.Backward(todo) {
 		defer fn(o)

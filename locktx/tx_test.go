@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// begin starts a transaction that holds the lock and notes what it is told.
+// begin starts a transaction that holds the lock, and records what it is told.
 func (s *stage) begin(ctx context.Context) (tx *Tx, told *[]string) {
 	s.t.Helper()
 	tx, err := Begin(ctx, s.db, nil)

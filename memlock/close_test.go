@@ -37,7 +37,7 @@ func TestClose_EndsTheWaitsOfThatClientOnly(t *testing.T) {
 	})
 }
 
-// Closing must not grant one of the client's waits for the sake of another that it takes out first.
+// Close takes several waits of the client out. None of them may be granted because another has left the queue.
 func TestClose_WithSeveralWaitsThatHoldEachOtherUp_TakesNothing(t *testing.T) {
 	for range 20 { // the waits are ended in random order
 		synctest.Test(t, func(t *testing.T) {

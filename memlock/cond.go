@@ -9,6 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Conditions: a second queue for each mutex, whose first waiter a signal moves to the end of the lock's queue
+// (queue.go). The signal stays with the request until its client is known to have the lock (record.signalled).
+
 var _ driver.Conder = (*Driver)(nil)
 
 // CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left
@@ -23,15 +26,17 @@ func (d *Driver) CondWait(
 			parked()
 		}
 	}
-	own.Waiting = func(*driver.HeldError) { tell() } // in this goroutine, first of all before the wait begins
+	// Waiting is called in this goroutine, first of all before the wait begins: that is when the hold has been given
+	// up.
+	own.Waiting = func(*driver.HeldError) { tell() }
 	g, err := d.enter(ctx, own, func(now time.Time, q *state) (*record, error) { return q.condWait(now, give, own) })
 	if err == nil {
-		tell() // a repetition, of what has been granted meanwhile
+		tell()
 	}
 	return g, err
 }
 
-// CondSignal wakes who has waited for the longest, or everybody. It does not wait.
+// CondSignal wakes the wait that has lasted longest, or all. It does not wait, and needs no hold.
 func (d *Driver) CondSignal(ctx context.Context, c *driver.Signal) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -45,7 +50,8 @@ func (d *Driver) CondSignal(ctx context.Context, c *driver.Signal) error {
 	})
 }
 
-// condWait parks r and ends the hold give. Nothing happens if either is refused.
+// condWait parks r and ends the hold give, in one step: no signal can fall in between. Nothing happens if either is
+// refused.
 func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request) (*record, error) {
 	s.advance(now)
 	if rec := s.records[ref{r.Key, r.ID}]; rec != nil {
@@ -62,6 +68,7 @@ func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request)
 	if err := s.refuse(demand{Request: r}, holding); err != nil {
 		return nil, err
 	}
+	// With another hold of the owner the lock would not be given up by this step.
 	if slices.ContainsFunc(holding.group.holds, func(h *record) bool { return h != holding && h.phase == held }) {
 		return nil, fmt.Errorf("the owner %q has further holds: %w", r.Owner, driver.ErrNested)
 	}
@@ -69,13 +76,15 @@ func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request)
 	rec.req.Waiting = nil // see admit
 	s.records[rec.ref] = rec
 	s.conds[r.Key] = append(s.conds[r.Key], rec)
+	// After r is parked: the holder that gets in now may signal at once.
 	s.end(now, holding, "", give.Horizon)
 	return rec, nil
 }
 
-// signal wakes waiters, once for each ID.
+// signal wakes waiters, once for each ID: a repetition wakes nobody.
 func (s *state) signal(now time.Time, c *driver.Signal) {
 	s.advance(now)
+	// The answers of latches are kept for a horizon, and that is all that a signal needs.
 	call := &driver.LatchCall{Key: c.Key, ID: c.ID, Horizon: c.Horizon}
 	if s.latches.told(now, call) != nil {
 		return
@@ -85,8 +94,8 @@ func (s *state) signal(now time.Time, c *driver.Signal) {
 	}
 }
 
-// wakeNext moves who has waited for the longest for the condition to the lock's queue. It reports whether anybody
-// waited.
+// wakeNext moves the oldest waiter for the condition to the end of the lock's queue. It does not overtake those who
+// wait for the lock. It reports whether anybody waited.
 func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 	waits := s.conds[key]
 	if len(waits) == 0 {
@@ -101,6 +110,7 @@ func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 		s.locks[key] = l
 	}
 	s.queued++
+	// At the end of the queue: the waiter gave the lock up, so it comes behind everybody who asked before the signal.
 	l.enqueue(rec)
 	s.drain(now, l)
 	return true
@@ -115,7 +125,8 @@ func (s *state) unpark(rec *record) {
 	}
 }
 
-// passSignal passes the signal on that rec had and has not used.
+// passSignal gives the signal that rec had and has not used to the next waiter. Otherwise that one would sleep although
+// somebody signalled.
 func (s *state) passSignal(now time.Time, rec *record) {
 	if rec.signalled {
 		rec.signalled = false

@@ -9,7 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Convert takes another mode of a read/write lock beside a hold; see [driver.Converter].
+// Another mode beside a hold: the request is judged as one of the same owner, whether it has a name or not (lock.go).
+
+// Convert takes another mode of a read/write lock beside a hold; see [driver.Converter]. It waits as Acquire does.
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	own := d.own(r)
 	return d.enter(ctx, own, func(now time.Time, q *state) (*record, error) {
@@ -20,16 +22,19 @@ func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) 
 	})
 }
 
-// demand is a request, and the ID of the hold beside which it is made; that is empty if it is on its own.
+// demand is a request, and the ID of the hold beside which it is made; the ID is empty if it stands on its own.
 type demand struct {
 	*driver.Request
 	beside string
 }
 
+// demand returns what rec was asked as, for a new judgement.
 func (rec *record) demand() demand { return demand{Request: &rec.req, beside: rec.beside} }
 
-// owns reports whether g, without one of its holds, is that of who asks.
+// owns reports whether g belongs to the owner of r: by the hold beside which r is made, or by name. The hold without
+// does not count.
 func (r demand) owns(g *group, without *record) bool {
+	// Only the hold that it stands beside counts, and not what else an owner of that name has.
 	if r.beside != "" {
 		return g.has(r.beside)
 	}
@@ -44,7 +49,7 @@ func (g *group) has(id string) bool {
 	return slices.ContainsFunc(g.holds, func(h *record) bool { return h.ref.id == id && h.phase == held })
 }
 
-// checkBeside refuses what cannot be beside a hold, because of what it is or because there is none.
+// checkBeside refuses what cannot be beside a hold: a lock without modes, or a hold that is over.
 func (s *state) checkBeside(r demand) error {
 	if r.Kind != driver.KindRWMutex {
 		return fmt.Errorf("another mode of a lock of kind %q: %w", r.Kind, driver.ErrUnsupported)

@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any
-// more.
+// What happens after every change: the queue is granted from its head for as long as the head fits.
+
+// drain grants from the head of the queue for as long as the head fits, and removes the lock when nobody uses it any
+// more. A head that does not fit keeps everybody behind it waiting: that is what makes the queue fair.
 func (s *state) drain(now time.Time, l *lock) {
 	for len(l.queue) > 0 {
 		head := l.queue[0]
 		switch v, own := l.judge(head.demand(), nil); {
+		// It was an upgrade, and its upgradeable read has been released.
 		case v == stuck:
-			// it was to upgrade, and its upgradeable read has been released
 			s.refuseWaiting(l, head, errStuck(&head.req))
 		case v == orphaned:
 			s.refuseWaiting(l, head, s.howEnded(head.demand()))
@@ -23,14 +25,15 @@ func (s *state) drain(now time.Time, l *lock) {
 			return
 		}
 	}
+	// The lock's tokens must stay above those that it gave, so they raise the store's floor.
 	if len(l.groups) == 0 {
 		s.floor = max(s.floor, l.last)
 		delete(s.locks, l.key)
 	}
 }
 
-// follow lets in what else the owner of a new hold has in the queue: it re-enters now, and where it was it might wait
-// for its own owner.
+// follow looks again at the other waiting requests of the owner of a new hold. They re-enter now; where they stand they
+// might wait for their own owner.
 func (s *state) follow(now time.Time, l *lock, first *record) {
 	if !first.req.Named {
 		return
@@ -52,12 +55,14 @@ func (s *state) follow(now time.Time, l *lock, first *record) {
 	}
 }
 
+// grantWaiting grants a request out of its queue, and notes the answer for its call.
 func (s *state) grantWaiting(now time.Time, l *lock, rec *record) {
 	s.leave(l, rec)
 	s.grant(now, l, rec)
 	s.settled = append(s.settled, settlement{ref: rec.ref, rec: rec})
 }
 
+// refuseWaiting refuses a waiting request, and notes the answer for its call.
 func (s *state) refuseWaiting(l *lock, rec *record, err error) {
 	s.leave(l, rec)
 	delete(s.records, rec.ref)

@@ -32,14 +32,14 @@ func mustAcquire(t *testing.T, d *Driver, r *driver.Request) driver.Grant {
 	return g
 }
 
-// result is what a waiting goroutine came to.
+// result is what the Acquire of a waiting goroutine returned.
 type result struct {
 	grant driver.Grant
 	err   error
 	at    time.Time
 }
 
-// wait acquires in a goroutine and returns when it waits for good.
+// wait acquires in a goroutine, and returns when all goroutines of the bubble are blocked.
 func wait(ctx context.Context, d *Driver, r *driver.Request) <-chan result {
 	done := make(chan result, 1)
 	go func() {
@@ -75,7 +75,7 @@ func infos(t *testing.T, d *Driver, prefix string) []driver.LockInfo {
 	return all
 }
 
-// idle fails t if the store would still do anything by itself, or somebody waits.
+// idle fails t if the store has a timer set, or a request waits.
 func idle(t *testing.T, d *Driver) {
 	t.Helper()
 	d.store.mu.Lock()

@@ -7,15 +7,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// group is what one owner has of a lock: several holds of a named owner that re-entered, one of anybody else. The lock
-// is held by it while any of its holds lives.
+// What one owner has of a lock. lock.go judges by it.
+
+// group is what one owner has of a lock: several holds if a named owner re-entered or a hold was converted, else one.
+// The owner has the lock while any of its holds lives.
 type group struct {
 	since time.Time // of the first of its holds
-	block block     // of the newest acquisition: an upgrade mints a new one
+	block block     // of the newest acquisition, which all holds share: an upgrade mints a new one
 	holds []*record
 }
 
-// mode returns the strongest mode of g's holds.
+// mode returns the strongest mode of g's holds, kept ones included: they keep others out.
 func (g *group) mode() driver.Mode {
 	mode := driver.Shared
 	for _, h := range g.holds {
@@ -29,7 +31,8 @@ func (g *group) mode() driver.Mode {
 	return mode
 }
 
-// liveMode is mode without the holds that were released with Keep, and without one more.
+// liveMode is mode without the holds that answer to nobody any more (released with Keep, or delayed), and without one
+// more.
 func (g *group) liveMode(without *record) driver.Mode {
 	live := group{}
 	for _, h := range g.holds {
@@ -58,15 +61,15 @@ func (g *group) contains(token uint64) bool {
 	})
 }
 
-// belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point
-// of Keep is that the lock stays closed.
+// belongs reports whether g is the named owner's and live. A hold released with Keep admits nobody, not even its owner:
+// the point of Keep is that the lock stays closed.
 func (g *group) belongs(owner string, without *record) bool {
 	return slices.ContainsFunc(g.holds, func(h *record) bool {
 		return h != without && h.phase == held && h.req.Named && h.req.Owner == owner
 	})
 }
 
-// permits returns how much of a limit g's shared holds take.
+// permits returns how many permits g's shared holds take.
 func (g *group) permits() int {
 	sum := 0
 	for _, h := range g.holds {

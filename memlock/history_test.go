@@ -15,7 +15,8 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "replay the random history with this seed")
 
-// history drives a state machine with random steps and judges every state by rules of its own, without the machine's.
+// history drives a state machine with random steps. It judges every state by rules of its own (invariants_test.go),
+// which share no code with the machine.
 type history struct {
 	t     *testing.T
 	draw  func(n int) int // a number below n
@@ -51,7 +52,7 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Fatalf(format, args...)
 }
 
-// step does one thing and checks what came of it.
+// step makes one random step and checks the state after it.
 func (h *history) step() {
 	h.now = h.now.Add(h.pause())
 	h.s.advance(h.now) // before the picture is taken: whom an expiry lets in is checked by itself
@@ -80,7 +81,7 @@ func (h *history) step() {
 	h.check(before)
 }
 
-// pause is mostly short, sometimes as long as a lease, and now and then the clock goes back.
+// pause returns how far the clock moves: mostly a little, sometimes as long as a lease, and now and then back.
 func (h *history) pause() time.Duration {
 	switch h.draw(12) {
 	case 0:
@@ -138,7 +139,8 @@ func (h *history) acquire(before map[driver.Key][]*record) string {
 	return what
 }
 
-// beside is a hold of r's lock beside which r is asked for, or mostly none. A named owner asks beside its own.
+// beside returns the ID of a hold of r's lock beside which r is asked for; mostly it returns none. A named owner asks
+// beside its own hold.
 func (h *history) beside(r *driver.Request) string {
 	if r.Kind != driver.KindRWMutex || h.draw(2) == 0 {
 		return ""
@@ -238,7 +240,7 @@ func (h *history) requeue() string {
 	return what
 }
 
-// pick prefers a request that is alive.
+// pick returns a request, preferably one that waits or holds.
 func (h *history) pick() ref {
 	for range 8 {
 		at := h.ids[h.draw(len(h.ids))]
@@ -256,7 +258,7 @@ func (h *history) upgraded(rec *record) bool {
 	})
 }
 
-// end undoes all, and nothing must be left but tombs; they go with time.
+// end undoes all requests. Nothing but tombs may be left, and these must go with time.
 func (h *history) end() {
 	for _, at := range h.ids {
 		_ = h.s.release(h.now, &driver.Release{Key: at.key, ID: at.id, Undo: true, Horizon: time.Second})

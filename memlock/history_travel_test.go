@@ -9,7 +9,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// adopt gives a hold, or what may not be one any more, to a new request. What the request says of mode and weight does
+// adopt gives a hold, or a request that may not hold any more, to a new request. The mode and weight of that request do
 // not count.
 func (h *history) adopt() string {
 	if len(h.ids) == 0 {
@@ -39,7 +39,7 @@ func (h *history) adopt() string {
 	return what
 }
 
-// checkAdopted checks that a hold is what it was, but for its name, its token, and its end.
+// checkAdopted checks that an adopted hold is what it was, except for its ID, its token, and its end.
 func (h *history) checkAdopted(what string, was, is *record, lease time.Duration) {
 	h.t.Helper()
 	if h.s.records[was.ref] != nil || h.s.graves.tombs[was.ref] == nil {
@@ -57,7 +57,7 @@ func (h *history) checkAdopted(what string, was, is *record, lease time.Duration
 	}
 }
 
-// resize changes how many permits there are, mostly while they are in use.
+// resize changes the limit of a semaphore, mostly one that is in use.
 func (h *history) resize() string {
 	key, limit := h.keys[2], 1+h.draw(5)
 	most, before := 0, 0

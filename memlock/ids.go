@@ -7,7 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// ref names one request for ever. The key is part of it, so that an ID met on another lock is another request.
+// Identities: requests that live, requests that are over, and the agenda in which both end. They make every request
+// idempotent, which a driver owes its callers (package driver).
+
+// ref names one request for ever. The key is part of it: the same ID on another lock is another request.
 type ref struct {
 	key driver.Key
 	id  string
@@ -18,8 +21,9 @@ type phase uint8
 
 const (
 	waiting phase = iota // in its lock's queue
-	held                 // granted, renewable
-	// released with Keep, or lost with a LockDelay: holds the lock until its lease ends, and answers to nobody.
+	held                 // granted, and renewable
+	// Released with Keep, or lost with a LockDelay: it keeps the lock closed until its lease ends, and answers to
+	// nobody.
 	kept
 	parked // waits for the signal of a condition
 )
@@ -28,44 +32,46 @@ const (
 type record struct {
 	entry
 	req    driver.Request
-	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
+	beside string // the ID of the hold beside which it was asked for; empty if it stands on its own
 	phase  phase
-	since  time.Time // of asking while it waits, then of granting
-	block  block     // what the grant answered
-	pass   int       // local passes, as renewals have told
-	// nobody holds it any more, but its client keeps it with a short lease; see driver.Renewal
+	since  time.Time // when it was asked for while it waits, then when it was granted
+	block  block     // the tokens of its grant
+	pass   int       // how often it has passed on inside the client, by its latest renewal
+	// Nobody holds it any more, but its client keeps it with a short lease; see driver.Renewal.
 	retained bool
 	group    *group            // nil while it waits
 	lost     driver.LostReason // why it is kept; empty if it was released
-	undone   bool              // it is being taken away, and a late copy may come
-	// it has waited for a condition, and nobody knows yet whether it has taken the lock after that
+	undone   bool              // it is being undone, and a late copy may come
+	// It has been signalled, and its client has not confirmed yet that it has the lock: if it goes now, the signal goes
+	// on.
 	signalled bool
-	from      *Driver // which client asked for it; see Driver.Stall
+	from      *Driver // the client that asked for it; see Driver.Stall
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.
 type tomb struct {
 	entry
-	reason driver.LostReason // empty: released or undone
-	token  uint64
-	owner  string // empty: anonymous
-	group  *group // of which it was, if it expired
-	shared bool
-	undone bool
+	reason driver.LostReason // empty if it was released or undone
+	token  uint64            // of the hold, for the *LostError
+	owner  string            // of a named owner; else empty
+	// Where it belonged, if it expired: later holds of that group have not taken the lock from it.
+	group  *group
+	shared bool // it was not exclusive
+	undone bool // its outcome was unknown to its client
 
-	in           *row // nil if it is not forgotten before its time
+	in           *row // nil if only time removes it
 	before, next *tomb
 }
 
 // entry is a place in an agenda.
 type entry struct {
 	ref   ref
-	at    time.Time
-	index int
+	at    time.Time // when it is due
+	index int       // its place in the agenda
 }
 
-// agenda orders entries by time, the earliest first. Entries know their index, so that a renewal moves one in place and
-// nothing stale is left behind.
+// agenda orders entries by time, the earliest first. Each entry knows its index, so that a renewal moves it in place
+// and leaves nothing stale behind.
 type agenda []*entry
 
 // Len is for package heap.
@@ -96,11 +102,13 @@ func (a *agenda) Pop() any {
 	return e
 }
 
+// add puts e in, due at the instant at.
 func (a *agenda) add(e *entry, at time.Time) {
 	e.at = at
 	heap.Push(a, e)
 }
 
+// move changes when e is due.
 func (a *agenda) move(e *entry, at time.Time) {
 	e.at = at
 	heap.Fix(a, e.index)
@@ -117,13 +125,13 @@ func (a agenda) due(now time.Time) (*entry, bool) {
 }
 
 // mostTombs is how many released requests a store remembers, and how many undone ones. A request in memory is over when
-// its call has returned, so none of them comes again but by a driver around this one that delays requests or repeats
-// them, as tests have. Between a request and such a copy there is room for as many others. Without a bound each cycle
-// of lock and unlock would stay for a lease, which may be hours.
+// its call has returned. So a copy of one comes only from a driver around this one that delays or repeats requests, as
+// tests have. There is room for this many other requests in between. Without a bound each cycle of lock and unlock
+// would be remembered for a lease, which may be hours.
 const mostTombs = 1 << 14
 
-// graveyard keeps the tombs until a late copy of their request can no longer come. Those of lost holds also tell the
-// holder what has become of it, so they stay for their time; they are no more than there were holds.
+// graveyard keeps the tombs until a late copy of their request can no longer come. Tombs of lost holds also tell the
+// holder what has become of its hold, so they stay for their time. There are no more of them than there were holds.
 type graveyard struct {
 	tombs            map[ref]*tomb
 	agenda           agenda
@@ -136,7 +144,8 @@ type row struct {
 	n           int
 }
 
-// bury keeps t until at, or longer if the same request has been buried for longer. The first reason stays.
+// bury keeps t until at, or longer if the same request has been buried for longer. The first reason stays, because the
+// request ended only once.
 func (g *graveyard) bury(t tomb, at time.Time) {
 	old := g.tombs[t.ref]
 	if old == nil {
@@ -148,6 +157,7 @@ func (g *graveyard) bury(t tomb, at time.Time) {
 	if at.After(old.at) {
 		g.agenda.move(&old.entry, at)
 	}
+	// Its client does not know the outcome, so it moves to the row from which releases do not push it out.
 	if t.undone && old.in == &g.released {
 		old.in.drop(old)
 		old.undone, old.before, old.next = true, nil, nil
@@ -155,7 +165,7 @@ func (g *graveyard) bury(t tomb, at time.Time) {
 	}
 }
 
-// bound puts t in its row, if it has one, and forgets the oldest there if they are too many.
+// bound puts t in its row, if it has one, and forgets the oldest there if there are too many.
 func (g *graveyard) bound(t *tomb) {
 	switch {
 	case t.reason != "":
@@ -178,6 +188,7 @@ func (g *graveyard) forget(now time.Time) {
 	}
 }
 
+// remove forgets t before or at its time.
 func (g *graveyard) remove(t *tomb) {
 	g.agenda.remove(&t.entry)
 	delete(g.tombs, t.ref)
@@ -186,6 +197,7 @@ func (g *graveyard) remove(t *tomb) {
 	}
 }
 
+// push puts t at the end.
 func (r *row) push(t *tomb) {
 	if t.before = r.last; r.last == nil {
 		r.first = t
@@ -196,6 +208,7 @@ func (r *row) push(t *tomb) {
 	r.n++
 }
 
+// drop takes t out; it must be in r.
 func (r *row) drop(t *tomb) {
 	if t.before == nil {
 		r.first = t.next

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// remembered is how many requests that are over d's store knows, after having looked at its books.
+// remembered returns how many tombs d's store keeps, and fails if its lists of them disagree.
 func remembered(t *testing.T, d *Driver) int {
 	t.Helper()
 	d.store.mu.Lock()
@@ -42,7 +42,7 @@ func remembered(t *testing.T, d *Driver) int {
 	return len(g.tombs)
 }
 
-// longAsk asks for a lease that outlasts every test.
+// longAsk returns a request with a lease that outlasts every test.
 func longAsk(id string) *driver.Request {
 	r := ask(id)
 	r.Lease = time.Hour
@@ -107,7 +107,7 @@ func TestUndone_AreRemembered_ButNoMoreThanSoMany(t *testing.T) {
 	})
 }
 
-// An undo of what has been released already says that a copy may come: from then on it counts as undone.
+// An undo of a request that has been released says that a copy may still come. From then on it counts as undone.
 func TestReleased_AndUndoneThen_CountsAsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(nil)

@@ -12,13 +12,16 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
+// What operators see and do: list, break, diagnose. look.go describes one lock.
+
 var (
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-// Locks yields the locks whose name starts with prefix, by name and kind. It holds no mutex while it yields.
+// Locks yields the locks whose names start with prefix, by name and kind. Each is read in a step of its own, so it is
+// consistent in itself. No mutex is held while the loop runs, so it may take as long as it likes.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		keys, err := d.keys(prefix)
@@ -39,7 +42,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// Break ends all holds of the owner whose tokens contain token, lets in who waits, and then tells the holders.
+// Break ends all holds of the owner whose tokens contain token, lets in who waits, and then tells the holders, in this
+// goroutine and without the store's mutex.
 func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
 	var broken []func(driver.LostReason, error)
 	err := d.do(func(now time.Time, q *state) error {
@@ -53,8 +57,8 @@ func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
 	return err
 }
 
-// checksPage explains the check.
-const checksPage = "docs/operations.md#findings-on-memory"
+// checksPage is the heading that explains the check.
+const checksPage = "docs/doctor.md#findings-on-memory"
 
 // Diagnose finds nothing wrong: there is no server.
 func (d *Driver) Diagnose(context.Context) []driver.Finding {
@@ -71,7 +75,7 @@ func (d *Driver) Diagnose(context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, []driver.Finding{f})
 }
 
-// keys lists what is in use, in an order that does not change from call to call.
+// keys lists the locks in use, in an order that is the same for every call.
 func (d *Driver) keys(prefix string) ([]driver.Key, error) {
 	var keys []driver.Key
 	err := d.do(func(now time.Time, q *state) error {

@@ -16,7 +16,8 @@ func (h *history) queues() map[driver.Key][]*record {
 	return queues
 }
 
-// check looks at everything after a step. With before, it also checks that who left the queue left in turn.
+// check checks all invariants after a step. With before, the queues of the state before, it also checks that grants
+// came in turn.
 func (h *history) check(before map[driver.Key][]*record) {
 	h.checkSettled(before)
 	queued, granted := 0, 0
@@ -72,8 +73,8 @@ func (h *history) checkHolders(l *lock) {
 	}
 }
 
-// checkNoMore checks that nothing was granted while more permits are out than there are since the limit has shrunk. A
-// hold that goes on with another client is none that was granted.
+// checkNoMore checks that nothing was granted while more permits are out than the limit allows, because it was lowered.
+// An adopted hold does not count as a grant.
 func (h *history) checkNoMore(l *lock, used int) {
 	for _, g := range l.groups {
 		for _, hold := range g.holds {
@@ -84,7 +85,7 @@ func (h *history) checkNoMore(l *lock, used int) {
 	}
 }
 
-// checkHead checks that no head waits that could be in.
+// checkHead checks that the head of the queue is not one that could be granted.
 func (h *history) checkHead(l *lock) {
 	if len(l.queue) == 0 {
 		return
@@ -108,7 +109,7 @@ func (h *history) checkHead(l *lock) {
 	}
 }
 
-// isOwn reports whether g is in nobody's way who waits as head.
+// isOwn reports whether g belongs to the owner of head, so that it is not in its way.
 func isOwn(g *group, head *record) bool {
 	first := g.holds[0]
 	if head.req.Named && head.req.Limit == 0 && first.phase == held && first.req.Named &&
@@ -118,7 +119,7 @@ func isOwn(g *group, head *record) bool {
 	return slices.ContainsFunc(g.holds, func(hold *record) bool { return hold.ref.id == head.beside })
 }
 
-// sum is what some groups have, by mode.
+// sum is what several groups hold, by mode.
 type sum struct{ writers, upgraders, permits int }
 
 func (s *sum) add(g *group) {
@@ -145,7 +146,7 @@ func (h *history) checkGrant(rec *record) {
 	h.known[rec.ref] = rec.block
 }
 
-// checkSettled checks the new tokens in the order in which they were granted, and that nobody was overtaken.
+// checkSettled checks that new tokens grow in the order of the grants, and that nobody was overtaken.
 func (h *history) checkSettled(before map[driver.Key][]*record) {
 	for _, done := range h.s.settle() {
 		h.trace = append(h.trace, fmt.Sprintf("%14s %s %s: %s", "then", done.ref.key.Kind, done.ref.id, name(done.err)))

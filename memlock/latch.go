@@ -8,23 +8,25 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Latches: counts that belong to nobody. Every change has an ID, whose answer is kept for repetitions.
+
 var _ driver.Latcher = (*Driver)(nil)
 
-// latch is one that counts. At zero there is none.
+// latch is one that counts. At zero there is none, so a latch that was never set costs nothing.
 type latch struct {
 	count   int64
 	set     string           // the ID that has set it
-	counted map[string]int64 // what was left after the count-down of each ID
+	counted map[string]int64 // what was left after the count-down of each ID, for as long as the latch counts
 }
 
-// latches are all of a store, and what was answered to whom of late.
+// latches are all of a store, and the answers that may be asked for again.
 type latches struct {
 	counting map[driver.Key]*latch
 	answers  map[ref]*answer
-	agenda   agenda // of the answers
+	agenda   agenda // of the answers, by when they are forgotten
 }
 
-// answer is remembered for a repetition.
+// answer is remembered for a repetition of a call.
 type answer struct {
 	entry
 	set  bool
@@ -35,19 +37,19 @@ func newLatches() latches {
 	return latches{counting: make(map[driver.Key]*latch), answers: make(map[ref]*answer)}
 }
 
-// SetLatch sets a latch whose count is zero.
+// SetLatch sets a latch whose count is zero. It does not wait.
 func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (set bool, err error) {
 	err = d.onLatch(ctx, c.Key, func(now time.Time, q *state) { set = q.setLatch(now, c) })
 	return set, err
 }
 
-// CountDown takes one from the count.
+// CountDown takes one from the count. It does not wait.
 func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (left int64, err error) {
 	err = d.onLatch(ctx, c.Key, func(now time.Time, q *state) { left = q.countDown(now, c) })
 	return left, err
 }
 
-// LatchCount tells the count.
+// LatchCount returns the count.
 func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (left int64, err error) {
 	err = d.onLatch(ctx, key, func(_ time.Time, q *state) {
 		if l := q.latches.counting[key]; l != nil {
@@ -57,6 +59,7 @@ func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (left int64, er
 	return left, err
 }
 
+// onLatch runs a step for a latch.
 func (d *Driver) onLatch(ctx context.Context, key driver.Key, step func(now time.Time, q *state)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,6 +73,7 @@ func (d *Driver) onLatch(ctx context.Context, key driver.Key, step func(now time
 	})
 }
 
+// setLatch sets the latch, unless it counts already; a repetition gets the first answer.
 func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
 	a := s.latches.told(now, c)
 	if a != nil {
@@ -80,11 +84,12 @@ func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
 		l = &latch{count: c.Count, set: c.ID, counted: make(map[string]int64)}
 		s.latches.counting[c.Key] = l
 	}
-	set := l.set == c.ID // also of a call that was answered longer ago
+	set := l.set == c.ID // also for a call that was answered longer ago than its horizon
 	s.latches.remember(now, c, answer{set: set})
 	return set
 }
 
+// countDown takes one from the count, once for each ID.
 func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
 	a := s.latches.told(now, c)
 	if a != nil {
@@ -98,7 +103,8 @@ func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
 	return left
 }
 
-// take counts down once for each ID.
+// take takes one from l, which counts, once for each ID. At zero the latch is forgotten, and those who watch it hear of
+// a change.
 func (s *state) take(l *latch, c *driver.LatchCall) int64 {
 	if left, counted := l.counted[c.ID]; counted {
 		return left
@@ -112,7 +118,8 @@ func (s *state) take(l *latch, c *driver.LatchCall) int64 {
 	return l.count
 }
 
-// told returns what was answered to this call before, and remembers it anew.
+// told returns what was answered to this call before, or nil, and remembers it for longer. It forgets the answers whose
+// time has come.
 func (l *latches) told(now time.Time, c *driver.LatchCall) *answer {
 	for e, ok := l.agenda.due(now); ok; e, ok = l.agenda.due(now) {
 		l.agenda.remove(e)
@@ -125,6 +132,7 @@ func (l *latches) told(now time.Time, c *driver.LatchCall) *answer {
 	return a
 }
 
+// remember keeps the answer for the horizon of the call.
 func (l *latches) remember(now time.Time, c *driver.LatchCall, a answer) {
 	if c.Horizon <= 0 {
 		return

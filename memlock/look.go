@@ -10,7 +10,7 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look tells about one lock.
+// Look describes one lock; of one that is not in use it returns kind and name. It does not wait.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {

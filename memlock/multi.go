@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Several locks in one step. A mutex over the whole store makes that easy; what counts is that nothing is granted
+// unless everything can be.
+
 var _ driver.MultiAcquirer = (*Driver)(nil)
 
 // AcquireAll grants all requests at one instant, or none; see [driver.MultiAcquirer]. It takes whatever Acquire takes,
@@ -38,13 +41,14 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	return grants, nil
 }
 
-// acquireAll grants all of the requests, or none. They are of different locks, so what is granted to one does not
-// change what another finds.
+// acquireAll grants all of the requests, or none. They are of different locks, so granting one does not change what
+// another finds. Every refusal comes before the first grant.
 func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	if err := differ(all); err != nil {
 		return nil, err
 	}
 	s.advance(now)
+	// Copies before everything else: what they have is in their own way, and they would be refused.
 	if recs, err := s.allAgain(now, all); recs != nil || err != nil {
 		return recs, err
 	}
@@ -55,6 +59,7 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	}
 	for _, r := range all {
 		if l := s.locks[r.Key]; l != nil && !l.free(r) {
+			// Nothing is taken, but a holder that may retain the lock gives it back for the next attempt.
 			s.recall(l)
 			return nil, l.heldBy(r)
 		}
@@ -70,8 +75,8 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	return recs, nil
 }
 
-// allAgain answers a copy of requests that are known, if any of them is: they were granted together, so unless all are
-// held they are over.
+// allAgain answers a copy of requests if any of them is known. They were granted together, so if not all of them are
+// held, the step is over.
 func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
 	var recs []*record
 	known := 0
@@ -97,7 +102,7 @@ func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
 	return recs, nil
 }
 
-// differ refuses what is not one request for each of several locks.
+// differ refuses a list that is empty, or in which a lock or an ID occurs twice.
 func differ(all []demand) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no requests: %w", driver.ErrUnsupported)

@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The limit of a semaphore that is in use.
+
 var _ driver.Resizer = (*Driver)(nil)
 
 // Resize changes the limit of a semaphore that is in use; see [driver.Resizer]. It does not wait.
@@ -18,7 +20,8 @@ func (d *Driver) Resize(_ context.Context, key driver.Key, limit int) error {
 	return d.do(func(now time.Time, q *state) error { return q.resize(now, key, limit) })
 }
 
-// resize changes the limit and lets in whoever fits now.
+// resize changes the limit and lets in whoever fits now. A lock that is not in use has no limit to change. Requests
+// that wait for more than the new limit could never be granted, so it is refused.
 func (s *state) resize(now time.Time, key driver.Key, limit int) error {
 	s.advance(now)
 	l := s.locks[key]
@@ -32,7 +35,8 @@ func (s *state) resize(now time.Time, key driver.Key, limit int) error {
 		}
 	}
 	l.limit = limit
-	for _, w := range l.queue { // they are judged by what they asked with
+	// Waiting requests are judged by the limit that they carry.
+	for _, w := range l.queue {
 		w.req.Limit = limit
 	}
 	s.drain(now, l)

@@ -86,7 +86,7 @@ func (st *stage) outcome(t *testing.T, verb string, args []string) string {
 	return ""
 }
 
-// token is the token of a hold; of what is no hold it is one that nobody has.
+// token returns the token of a hold, or one that nobody has if id is no hold.
 func (st *stage) token(id string) uint64 {
 	if rec := st.state.records[ref{key, id}]; rec != nil {
 		return rec.block.first
@@ -124,7 +124,7 @@ func request(t *testing.T, verb string, args []string) *driver.Request {
 	return r
 }
 
-// beside is the hold beside which a step asks, if it names one.
+// beside returns the hold beside which a step asks, or "" if it names none.
 func beside(args []string) string {
 	for _, arg := range args {
 		if id, is := strings.CutPrefix(arg, "beside="); is {
@@ -153,7 +153,7 @@ func entered(rec *record, err error) string {
 	return "granted"
 }
 
-// name is the word for an outcome.
+// name returns a script's word for an outcome.
 func name(err error) string {
 	var lost *driver.LostError
 	if errors.As(err, &lost) {

@@ -7,23 +7,28 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// store is what the clients of one name space share: the state machine, and what makes it run by itself.
+// What makes the state machine (queue.go) run by itself: the mutex, the timer that ends leases on which somebody waits,
+// and the calls that wait for an answer (wait.go).
+
+// store is what the clients of one name space share.
 type store struct {
-	// mu guards everything below. Nothing blocks and no function of the caller's runs while it is held.
+	// Guards everything below, and every Driver's closed. Nothing blocks and no function of the caller's runs while it
+	// is held.
 	mu      sync.Mutex
 	q       *state
-	calls   map[ref][]*call
+	calls   map[ref][]*call // the goroutines that wait, by request: copies of one wait side by side
 	watches map[*watch]struct{}
-	clients int
+	clients int // open ones; with the last the store is forgotten
 
-	// timer ends the lease on which somebody may be waiting. There is one for the whole store, and only while somebody
-	// waits. It may fire early, when that lease was renewed or released, but never late.
+	// Ends the lease on which somebody may be waiting. There is one timer for the whole store, and only while somebody
+	// waits. It may fire too early, when that lease was renewed or released, but never too late.
 	timer *time.Timer
-	fires time.Time
+	fires time.Time // when timer fires
 
 	empty func() // called without mu when the last client has closed; may be nil
 }
 
+// newStore returns a store without clients, whose tokens are larger than floor.
 func newStore(floor uint64) *store {
 	return &store{q: newState(floor), calls: make(map[ref][]*call), watches: make(map[*watch]struct{})}
 }
@@ -36,7 +41,7 @@ func (s *store) open() *Driver {
 	return &Driver{store: s}
 }
 
-// close ends d and its waits.
+// close ends d and its waits. Its holds stay until their leases end, as those of a process that has died.
 func (s *store) close(d *Driver) {
 	s.mu.Lock()
 	if d.closed {
@@ -46,15 +51,18 @@ func (s *store) close(d *Driver) {
 	d.closed = true
 	s.clients--
 	last := s.clients == 0
+	// Before mu is given up: no wait of d may be granted a lock after this.
 	s.hangUp(d)
 	s.closeWatches(d)
 	s.mu.Unlock()
+	// Without mu: empty takes the registry's mutex, which comes before mu. A client that is opened in between keeps the
+	// store; forget looks again.
 	if last && s.empty != nil {
 		s.empty()
 	}
 }
 
-// hangUp ends d's waits.
+// hangUp ends d's waits, and withdraws the requests for which no other client waits.
 func (s *store) hangUp(d *Driver) {
 	var alone []*record
 	for at, calls := range s.calls {
@@ -67,12 +75,13 @@ func (s *store) hangUp(d *Driver) {
 			alone = append(alone, rec)
 		}
 	}
+	// All at once, so that none of them is granted what another of them leaves.
 	s.q.withdraw(time.Now(), alone...)
 	s.finish()
 }
 
 // finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the
-// timer.
+// timer. It must run before mu is given up, or an answer would be late by a step.
 func (s *store) finish() {
 	settled := s.q.settle()
 	for _, done := range settled {
@@ -81,10 +90,11 @@ func (s *store) finish() {
 				c.settle(driver.Grant{}, done.err)
 				continue
 			}
-			c.settle(grantOf(done.rec, done.rec.req.Lease, done.rec.since), nil)
+			c.settle(grantOf(done.rec, done.rec.req.Lease, done.rec.since), nil) // since is when the store granted it
 		}
 		delete(s.calls, done.ref)
 	}
+	// Only after all answers: a call that has got its own must not be told of a holder.
 	for i, done := range settled {
 		if i+1 == len(settled) || settled[i+1].ref.key != done.ref.key { // once for all that were let in together
 			s.spread(done.ref.key)
@@ -94,7 +104,7 @@ func (s *store) finish() {
 	s.arm()
 }
 
-// unlock gives mu up after a step, and tells the holders whose locks others want.
+// unlock gives mu up after a step, and then tells the holders whose locks others want: those functions call the driver.
 func (s *store) unlock() {
 	recalled := s.q.recalled
 	s.q.recalled = nil
@@ -128,11 +138,14 @@ func (s *store) arm() {
 		return // it fires in time and is then set anew: cheaper than moving it at every release
 	}
 	s.disarm()
+	// fired is given the address, because the timer has no value yet when its function is made. It reads it under mu,
+	// which arm's caller holds until the value is there.
 	var own *time.Timer
 	own = time.AfterFunc(time.Until(next), func() { s.fired(&own) })
 	s.timer, s.fires = own, next
 }
 
+// disarm stops the timer. One that has fired already, and waits for mu, finds that it is not the store's any more.
 func (s *store) disarm() {
 	if s.timer != nil {
 		s.timer.Stop()

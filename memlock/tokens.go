@@ -2,6 +2,8 @@ package memlock
 
 import "time"
 
+// Fencing tokens: the clock in microseconds or one more than the last, whichever is larger (docs/adr/0006).
+
 const (
 	// maxBlock bounds a block of tokens: 65,536 tokens run ahead of the clock by 66 ms at most.
 	maxBlock = 1 << 16
@@ -25,11 +27,11 @@ func (b block) contains(token uint64) bool {
 // end returns b's last token.
 func (b block) end() uint64 { return b.first + uint64(b.n) - 1 }
 
-// mint returns up to want tokens above last. The first is the clock in microseconds when that is larger, so tokens grow
-// also across a store that was forgotten.
+// mint returns up to want tokens above last. The first is the clock in microseconds if that is larger. So tokens also
+// grow across a store that was forgotten.
 //
-// A block of several is given only when the clock is ahead of last. Otherwise blocks granted faster than one token a
-// microsecond would run ahead of the clock for ever, and tokens could then fall behind after the state was lost.
+// A block of several is given only if the clock is ahead of last. Otherwise blocks that are granted faster than one
+// token a microsecond would run ahead of the clock for ever. Tokens could then fall behind after the state was lost.
 func mint(now time.Time, last uint64, want int) block {
 	clock := uint64(min(max(now.UnixMicro(), 0), maxClock))
 	if clock <= last {

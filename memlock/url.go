@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// mem:// URLs: one store for each name in the process.
+
+// The registry is reachable only through the mux, so this package has no global variable of its own.
 func init() {
 	stores := &registry{stores: make(map[string]*store)}
 	driver.DefaultMux.Register("mem", stores.open)
@@ -15,13 +18,14 @@ func init() {
 
 // registry finds the stores of mem:// URLs by name.
 type registry struct {
-	// mu guards everything below. It is taken before a store's mutex, never after.
+	// Guards what follows. It is taken before a store's mutex, never after.
 	mu     sync.Mutex
 	stores map[string]*store
 	floor  uint64 // no token of a store that is gone was larger
 }
 
-// open returns a client of the store that u names.
+// open returns a client of the store that u names, and makes the store if it is the first. The client is made under mu,
+// so that forget cannot drop the store in between.
 func (r *registry) open(_ context.Context, u *driver.URL, _ driver.Config) (driver.Driver, error) {
 	name, err := nameOf(u)
 	if err != nil {
@@ -38,7 +42,7 @@ func (r *registry) open(_ context.Context, u *driver.URL, _ driver.Config) (driv
 	return s.open(), nil
 }
 
-// nameOf reads the store's name. Its errors show nothing of u: what is too much may be a password.
+// nameOf returns the store's name. Its errors show nothing of u: what is too much may be a password.
 func nameOf(u *driver.URL) (string, error) {
 	switch {
 	case u.User != "" || u.Password != "":
@@ -57,13 +61,15 @@ func nameOf(u *driver.URL) (string, error) {
 	return u.Hosts[0], nil
 }
 
-// forget drops a store that its last client has left, unless somebody has opened it again meanwhile. Tokens go on above
-// its own, so that a store of the same name that comes later keeps the order although the clock may have gone back.
+// forget drops a store that its last client has left, unless another client has opened it meanwhile. Tokens of later
+// stores start above its own. So a store of the same name keeps the order although the clock may have gone back.
 func (r *registry) forget(name string, s *store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// mu was free since the last client closed: another may have opened the store, or another forget may have been
+	// here.
 	if s.clients > 0 || r.stores[name] != s {
 		return
 	}

@@ -8,23 +8,28 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Calls that block: a goroutine waits for the answer that a later step (store.go) leaves for its request.
+
 // call is a goroutine that waits in Acquire. Copies of one request may wait side by side: they share a place in the
 // queue.
 type call struct {
 	from *Driver
-	// done is closed by whoever settles the call, under the store's mutex; grant and err are written before that.
+	// Closed by whoever settles the call, under the store's mutex; grant and err are written before that and constant
+	// after it.
 	done  chan struct{}
 	grant driver.Grant
 	err   error
-	// moved carries who is in the way now. The store sends under its mutex; one place is enough, because only the
-	// latest counts. It is nil if the caller does not want to know.
+	// Carries who is in the way now. The store sends under its mutex. One place is enough, because only the latest
+	// counts. It is nil if the caller does not want to know.
 	moved chan *driver.HeldError
 }
 
-// told is how many waiters of a lock hear of a new holder. All of them would make each hand-off wake everybody.
+// told is how many waiters of a lock are told of a new holder. Telling all of them would make each hand-off wake
+// everybody.
 const told = 16
 
-// notify leaves news for c, in place of older ones that it has not taken in.
+// notify leaves news for c, in place of older news that it has not received. It never blocks: only the store sends,
+// under its mutex, so the place is free after the first select.
 func (c *call) notify(e *driver.HeldError) {
 	if c.moved == nil {
 		return
@@ -36,12 +41,13 @@ func (c *call) notify(e *driver.HeldError) {
 	c.moved <- e
 }
 
+// settle answers c. It is called once, under the store's mutex.
 func (c *call) settle(g driver.Grant, err error) {
 	c.grant, c.err = g, err
 	close(c.done)
 }
 
-// enter runs a step that may queue r, and waits if it did.
+// enter runs a step that may queue r, and waits if it did. It returns when r is settled, or when ctx ends.
 func (d *Driver) enter(
 	ctx context.Context, r *driver.Request, step func(now time.Time, q *state) (*record, error),
 ) (driver.Grant, error) {
@@ -57,15 +63,15 @@ func (d *Driver) enter(
 		select {
 		case <-c.done: // granted, refused, undone, or closed
 			return c.grant, c.err
-		case e := <-c.moved: // somebody in front has got it: in this goroutine, so that it is told before the end
+		case e := <-c.moved: // another holder; called in this goroutine, so that it is told before the end of the wait
 			r.Waiting(e)
-		case <-ctx.Done(): // the caller gives up; a grant may come in between
+		case <-ctx.Done(): // the caller gives up; a grant may come first
 			return d.give(ctx, c, r)
 		}
 	}
 }
 
-// begin runs the step. The call is nil if that was all.
+// begin runs the step. The call that it returns is nil if the step was all.
 func (d *Driver) begin(
 	r *driver.Request, sent time.Time, step func(now time.Time, q *state) (*record, error),
 ) (*call, driver.Grant, error) {
@@ -79,6 +85,7 @@ func (d *Driver) begin(
 	if rec != nil {
 		rec.from = d
 	}
+	// A refusal is a step too: advance may have ended leases and let others in, who are answered now.
 	if err != nil || rec.phase == held {
 		s.finish()
 		s.unlock()
@@ -92,6 +99,7 @@ func (d *Driver) begin(
 		c.moved = make(chan *driver.HeldError, 1)
 	}
 	s.calls[rec.ref] = append(s.calls[rec.ref], c)
+	// Read under the mutex, and told without it: Waiting is the caller's and may call the driver.
 	inTheWay := s.q.locks[r.Key].heldBy(rec.demand())
 	s.finish()
 	s.unlock()
@@ -101,7 +109,8 @@ func (d *Driver) begin(
 	return c, driver.Grant{}, nil
 }
 
-// give gives a wait up after its context has ended.
+// give gives a wait up after its context has ended. Leases that end now are ended first: r may have been granted at
+// this very instant.
 func (d *Driver) give(ctx context.Context, c *call, r *driver.Request) (driver.Grant, error) {
 	s := d.store
 	s.mu.Lock()
@@ -109,11 +118,12 @@ func (d *Driver) give(ctx context.Context, c *call, r *driver.Request) (driver.G
 	s.q.advance(now)
 	s.finish()
 	select {
-	case <-c.done: // settled before the mutex was ours, or just now: the answer stands, a grant must not get lost
+	case <-c.done: // settled before the mutex was ours, or just now: the answer stands, or a grant would be lost
 		s.mu.Unlock()
 		return c.grant, c.err
 	default:
 	}
+	// The request stays queued while a copy of it waits in another goroutine.
 	if rec := s.leave(ref{r.Key, r.ID}, func(other *call) bool { return other == c }); rec != nil {
 		s.q.withdraw(now, rec)
 	}
@@ -122,8 +132,8 @@ func (d *Driver) give(ctx context.Context, c *call, r *driver.Request) (driver.G
 	return driver.Grant{}, ctx.Err()
 }
 
-// leave takes calls off a waiting request, and returns the request if that was the last of them: nobody would hear of
-// its grant.
+// leave takes calls off a waiting request. It returns the request if that was the last of them, because nobody would
+// hear of its grant.
 func (s *store) leave(at ref, which func(*call) bool) *record {
 	s.calls[at] = slices.DeleteFunc(s.calls[at], which)
 	if len(s.calls[at]) > 0 {
@@ -133,7 +143,7 @@ func (s *store) leave(at ref, which func(*call) bool) *record {
 	return s.q.records[at]
 }
 
-// grantOf answers with what rec was granted.
+// grantOf returns the answer for rec. sent is from before the step, so it is not later than the grant.
 func grantOf(rec *record, lease time.Duration, sent time.Time) driver.Grant {
 	return driver.Grant{Token: rec.block.first, Tokens: rec.block.n, Nonce: rec.block.nonce, Sent: sent, Lease: lease}
 }

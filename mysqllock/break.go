@@ -1,3 +1,7 @@
+// Breaks: an operator's wish that a hold ends. The wish is a row in the table NAME_breaks, which the client that holds
+// the lock reads once a second over a shared connection (ReadBreaks), because the server has no notifications.
+// sqlsession/break.go decides when to read; prune.go removes rows that nobody has answered.
+
 package mysqllock
 
 import (
@@ -13,6 +17,8 @@ import (
 )
 
 const (
+	// breakFirst and breakMost are the pauses between two looks of an operator who waits for the end of the hold: they
+	// double from the first to the second.
 	breakFirst = 5 * time.Millisecond
 	breakMost  = 100 * time.Millisecond
 
@@ -20,9 +26,15 @@ const (
 	breakPause = time.Second
 )
 
-// Break leaves a row for the holder, which he finds within a second and a half if he lives: he tells it to whom it
-// concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the
-// server ends his session, and Break returns then. To end the session at once would end the other holds on it as well.
+// Break leaves a row for the client that holds the lock, which finds it within a second and a half if it is alive. That
+// client ends the hold, tells its owner, and gives the lock back, and Break returns when it sees that. The lock of a
+// client that does not answer becomes free when the server ends its session, and Break returns then.
+//
+// The session is not ended at once, because other holds are on it, which nobody has asked to break.
+//
+// It costs three round trips before the first pause, and one for each further look. It returns driver.ErrNotHeld if
+// nobody holds the lock, a *driver.HeldError if the token is not the holder's or the holder has not yet written its
+// row, and the error of ctx when that ends, after which the holder may still obey.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	r, err := d.current(ctx, key)
 	switch {
@@ -49,6 +61,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		if err != nil {
 			return err
 		}
+		// The hold has ended if another session has the lock, or the same one under another token.
 		if now.heldBy != r.session || now.session != r.session || now.token != r.token {
 			return nil
 		}
@@ -58,6 +71,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 }
 
+// breakError gives an error of the caller's context as it is, and every other one as driver.ErrUnavailable.
 func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -65,13 +79,14 @@ func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) erro
 	return d.core.Unavailable("break", key.Name, err)
 }
 
+// idOf returns the identity of a lock of this driver's table. It holds mu for a moment and asks the server nothing.
 func (d *Driver) idOf(key driver.Key) lockID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return idOf(d.scope, key)
 }
 
-// current reads one lock.
+// current reads one lock: the zero record if it was never used, and heldBy 0 if nobody has it. It costs one round trip.
 func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 	rows, err := d.ask(ctx, d.lookText(d.idOf(key)))
 	switch {
@@ -83,7 +98,8 @@ func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 	return readRecord(rows[0]), nil
 }
 
-// ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
+// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement over a shared
+// connection, which costs one round trip. It does not wait for it. holding is never empty.
 func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	sessions := ""
 	for _, c := range holding {
@@ -91,15 +107,18 @@ func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	}
 	x.d.core.OnShared(sqlsession.Job{
 		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(sessions[1:]) },
-		Dead: func(error) {}, // another time
+		Dead: func(error) {}, // the next look reads them
 	})
 }
 
+// readBreaks ends the holds that were asked for. sessions is a list of numbers with commas between. The hold is told
+// before the row is removed: in the other order a client that dies in between has removed a wish which nobody has
+// obeyed. The token is part of the condition of the DELETE, so a break that has overwritten the row meanwhile stays.
 func (s *speaker) readBreaks(sessions string) {
 	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), token FROM %s_breaks WHERE session IN (%s)",
 		s.d.opts.Table, sessions))
 	if err != nil {
-		return // another time
+		return // the next look reads them
 	}
 	for _, r := range rows {
 		if id, err := hex.DecodeString(r.text(0)); err == nil && len(id) == len(lockID{}) {
@@ -107,7 +126,7 @@ func (s *speaker) readBreaks(sessions string) {
 		}
 		if s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE id = x'%s' AND token = %d", s.d.opts.Table, r.text(0),
 			r.uint(1))) != nil {
-			return // it does no harm: the token is nobody's any more
+			return // the row stays and does no harm: no hold has that token any more
 		}
 	}
 }

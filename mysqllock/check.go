@@ -1,3 +1,6 @@
+// The checks of the server: Diagnose, which the tool's doctor shows, and the check at the start of a driver.
+// check_rules.go judges what is asked for here.
+
 package mysqllock
 
 import (
@@ -11,13 +14,14 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-mysql-and-mariadb"
+// checksPage is the chapter in which the checks and their advice are explained.
+const checksPage = "docs/doctor.md#findings-on-mysql-and-mariadb"
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
 // written to, what the user may do with the tables, whether tokens survive a crash, room for connections and prepared
-// statements, who sees the waits, and how long a round trip takes. What fails comes first. It changes nothing, and
-// takes some ten round trips.
+// statements, whose waits can be listed, and how long a round trip takes. Findings that fail come first. It changes
+// nothing, takes some ten round trips, and returns after sqlsession.DiagnosisTime at the latest. A server that does not
+// answer is one finding and no error.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
@@ -33,8 +37,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, findings)
 }
 
-// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the
-// settings.
+// checkAtStart logs the findings or makes them an error, as Options.Check wants. It costs one round trip, for the
+// rights: the first session has asked for the settings when it was set up.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
@@ -48,8 +52,9 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	return enginekit.Report(ctx, d.opts.Logger, "mysql", findings, d.opts.Check)
 }
 
-// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What
-// the user may do cannot be read from a list: rights come from roles, databases and patterns.
+// rightsText has the server plan statements that need each of the rights, and run none of them: EXPLAIN checks rights.
+// The answer is an error with the first right that is missing. What the user may do cannot be read from a list, because
+// rights come from roles, databases and patterns.
 func (d *Driver) rightsText() string {
 	var all []string
 	for _, table := range []string{d.opts.Table, d.opts.Table + "_breaks"} {
@@ -59,7 +64,8 @@ func (d *Driver) rightsText() string {
 	return strings.Join(all, "; ")
 }
 
-// checkRights looks whether the user may do with the tables what locking needs.
+// checkRights looks whether the user may do with the tables what locking needs. Another error than that of a missing
+// right is a warning: it says nothing about the rights.
 func (d *Driver) checkRights(ctx context.Context) driver.Finding {
 	f := driver.Finding{
 		Check: "rights", Level: driver.LevelOK,
@@ -80,10 +86,13 @@ func (d *Driver) checkRights(ctx context.Context) driver.Finding {
 	return f
 }
 
+// settingsQuery asks for the settings of settingNames. Those that the server does not know are missing in the answer,
+// so one text serves all servers.
 func settingsQuery() string {
 	return "SHOW VARIABLES WHERE Variable_name IN ('" + strings.Join(settingNames, "', '") + "')"
 }
 
+// settingsOf makes a map of rows of name and value, as SHOW VARIABLES and SHOW STATUS return them.
 func settingsOf(rows []row) map[string]string {
 	settings := make(map[string]string, len(rows))
 	for _, r := range rows {
@@ -92,7 +101,7 @@ func settingsOf(rows []row) map[string]string {
 	return settings
 }
 
-// checkTrip measures. A grant is one round trip.
+// checkTrip measures some round trips of an empty statement. A grant takes one of them, and a commit.
 func (d *Driver) checkTrip(ctx context.Context) driver.Finding {
 	return d.core.CheckTrip(func() error {
 		_, err := d.ask(ctx, "SELECT 1")
@@ -100,7 +109,8 @@ func (d *Driver) checkTrip(ctx context.Context) driver.Finding {
 	})
 }
 
-// checkUsage looks for room, for this client's connections and for its prepared statements.
+// checkUsage looks for room for this client's connections and prepared statements. Sessions of the same user are always
+// listed, whatever the user's rights.
 func (d *Driver) checkUsage(ctx context.Context, settings map[string]string) []driver.Finding {
 	own, errOwn := d.ask(ctx,
 		"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = SUBSTRING_INDEX(USER(), '@', 1)")
@@ -115,7 +125,8 @@ func (d *Driver) checkUsage(ctx context.Context, settings map[string]string) []d
 	}
 }
 
-// checkProcess looks whether the waits of other users are seen.
+// checkProcess says whose waits can be listed. Without PROCESS on all databases the server lists the sessions of the
+// same user alone. It is never worse than OK, because only operators need the list.
 func (d *Driver) checkProcess(ctx context.Context) driver.Finding {
 	f := driver.Finding{Check: "waiters", Level: driver.LevelOK, Detail: "the waits of all users can be listed"}
 	rows, err := d.ask(ctx, "SHOW GRANTS")

@@ -1,3 +1,6 @@
+// What the server's settings mean for locks. refusal is asked by every new session (dial.go), because there the locks
+// would not exclude; judge and the others make findings for check.go.
+
 package mysqllock
 
 import (
@@ -10,10 +13,12 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
+// galeraReason is why a Galera cluster is refused, for two errors.
 const galeraReason = "in a Galera cluster GET_LOCK is a lock of one node, so clients of two nodes would both have " +
 	"it, and MariaDB refuses it there (MDEV-30473): keep locks on a server that stands alone, or use another engine"
 
-// refusal says why locks cannot be kept on a server with these settings at all, or returns nil.
+// refusal says why locks cannot be kept on a server with these settings at all, or returns nil. Options.Check does not
+// soften it.
 func refusal(s map[string]string) error {
 	switch {
 	case isGalera(s):
@@ -32,19 +37,23 @@ func refusal(s map[string]string) error {
 	return nil
 }
 
+// isOn reads a setting that the server shows as ON or 1.
 func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }
 
+// isGalera reports whether the server is a node of a Galera cluster. A server may be built for it and not use it: then
+// the provider is none.
 func isGalera(s map[string]string) bool {
 	provider := strings.ToLower(s["wsrep_provider"])
 	return isOn(s["wsrep_on"]) && provider != "" && provider != "none"
 }
 
+// hasSeveralPrimaries reports whether a replication group lets more than one server be written to.
 func hasSeveralPrimaries(s map[string]string) bool {
 	return s["group_replication_group_name"] != "" &&
 		strings.EqualFold(s["group_replication_single_primary_mode"], "OFF")
 }
 
-// isTooOld reads "10.11.6-MariaDB-log" or "8.0.36". What cannot be read is not refused.
+// isTooOld reads "10.11.6-MariaDB-log" or "8.0.36". A version that cannot be read is not refused.
 func isTooOld(s map[string]string) bool {
 	oldest := 50708
 	if isMariaDB(s) {
@@ -54,7 +63,7 @@ func isTooOld(s map[string]string) bool {
 	return ok && number < oldest
 }
 
-// versionOf makes 101106 of 10.11.6.
+// versionOf makes 101106 of 10.11.6. A third part that is missing or no number counts as 0.
 func versionOf(text string) (number int, ok bool) {
 	parts := strings.SplitN(text, ".", 3)
 	for i := range 3 {
@@ -72,6 +81,7 @@ func versionOf(text string) (number int, ok bool) {
 	return number, true
 }
 
+// numberIn reads a number, or returns 0 if it is none.
 func numberIn(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -80,11 +90,13 @@ func numberIn(text string) uint64 {
 	return n
 }
 
-// judge says what follows from the server's settings.
+// judge returns one finding for each rule about settings, in the order in which they are shown. It asks the server
+// nothing.
 func judge(s map[string]string) []driver.Finding {
 	return []driver.Finding{judgeVersion(s), judgeCluster(s), judgeWriting(s), judgeTokens(s)}
 }
 
+// judgeVersion says which server it is.
 func judgeVersion(s map[string]string) driver.Finding {
 	f := driver.Finding{
 		Check: "version", Level: driver.LevelOK,
@@ -96,7 +108,8 @@ func judgeVersion(s map[string]string) driver.Finding {
 	return f
 }
 
-// judgeCluster looks at what is left after refusal.
+// judgeCluster looks at what is left after refusal: a group with a single primary. There the locks exclude, until
+// another server becomes the primary.
 func judgeCluster(s map[string]string) driver.Finding {
 	f := driver.Finding{Check: "cluster", Level: driver.LevelOK, Detail: "none that would share locks"}
 	if s["group_replication_group_name"] != "" {
@@ -107,6 +120,7 @@ func judgeCluster(s map[string]string) driver.Finding {
 	return f
 }
 
+// judgeWriting fails on a server that is read-only: a grant writes its token.
 func judgeWriting(s map[string]string) driver.Finding {
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
 		if value := s[name]; value != "" && value != "0" && !strings.EqualFold(value, "OFF") {
@@ -120,7 +134,9 @@ func judgeWriting(s map[string]string) driver.Finding {
 	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
 }
 
-// judgeTokens looks whether a token that was granted survives a crash of the server.
+// judgeTokens says whether a token that was granted survives a crash of the server, and is known to a replica that is
+// promoted. Otherwise it is a warning only, because tokens are larger than the clock's last reading all the same,
+// unless the clock is behind.
 func judgeTokens(s map[string]string) driver.Finding {
 	const advice = "set innodb_flush_log_at_trx_commit=1 (and sync_binlog=1 if replicas are promoted)"
 	f := driver.Finding{Check: "tokens", Level: driver.LevelOK, Detail: "they are on disk before a grant counts"}
@@ -137,8 +153,9 @@ func judgeTokens(s map[string]string) driver.Finding {
 	return f
 }
 
-// judgeRoom compares the connections that there are, own of them of the same user, with those that there may be. The
-// server says 0 where the user has no limit.
+// judgeRoom compares the connections that this client may open, which are wanted, with the room under the server's
+// limit and the user's: the tighter one counts. own is how many sessions the same user has. The server says 0 for a
+// user without a limit. It is a warning only, because a wait without a connection asks again and again.
 func judgeRoom(wanted int, own uint64, s, used map[string]string) driver.Finding {
 	now, most := numberIn(used["Threads_connected"]), numberIn(s["max_connections"])
 	whose, setting := "the server", "max_connections"
@@ -157,7 +174,8 @@ func judgeRoom(wanted int, own uint64, s, used map[string]string) driver.Finding
 // fullStatements is the part of max_prepared_stmt_count, in percent, from which on it counts as nearly reached.
 const fullStatements = 90
 
-// judgeStatements: a statement that cannot be prepared is sent as text, which costs a round trip more.
+// judgeStatements warns if the server is about to prepare no more statements, for all clients together. Then a
+// statement is sent as text, which costs a round trip more.
 func judgeStatements(s, used map[string]string) driver.Finding {
 	now, most := numberIn(used["Prepared_stmt_count"]), numberIn(s["max_prepared_stmt_count"])
 	if now >= most*fullStatements/100 {

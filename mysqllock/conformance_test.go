@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -26,6 +27,7 @@ func TestConformance(t *testing.T) {
 
 // With one connection for waits, further ones ask again and again, and the order of coming is lost.
 func TestConformance_OneConnectionForWaits(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

@@ -1,3 +1,7 @@
+// How a session begins. dialect.go's Dial comes here: connect opens a connection by the client library, setUp asks who
+// the session is and makes the settings by which the server ends it when the client vanishes. Then sqlsession takes it
+// over.
+
 package mysqllock
 
 import (
@@ -13,17 +17,18 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// dialTimeout bounds the attempt to open a session.
+// dialTimeout bounds the attempt to open a session, set-up included.
 const dialTimeout = 5 * time.Second
 
-// socket remembers the connection below TLS.
+// socket remembers the connection below TLS, on which sqlsession sets deadlines: the library's own connection shows
+// none of it.
 type socket struct {
 	mu   sync.Mutex // guards conn
 	conn net.Conn
 }
 
-// dialer returns how the socket of a session is made: as the program says, or in the usual way with signs of life that
-// the system sends, which find out about a peer that has gone while a statement waits.
+// dialer returns how the socket of a session is made: by the program's own function if there is one, or else by a
+// dialer with keep-alives. While a statement waits, nothing else notices a server that has vanished.
 func (s *socket) dialer(
 	own func(ctx context.Context, network, addr string) (net.Conn, error), timeout time.Duration,
 ) func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -44,16 +49,20 @@ func (s *socket) dialer(
 	}
 }
 
-// configure returns a configuration that sessions can be opened with. What would break a session that has to last, or
-// change the meaning of an answer, is set here whatever the program says.
+// configure returns a copy of the configuration with which sessions can be opened. What would break a session that has
+// to last, or change the meaning of an answer, is set here whatever the program says.
 func configure(config *mysql.Config) (*mysql.Config, error) {
 	if config == nil {
 		return nil, errors.New("mysql: there is no configuration")
 	}
 	c := config.Clone()
-	c.MultiStatements = true // a wait is two statements
+	c.MultiStatements = true // a wait is two statements, and a check of rights six
+	// The core sets deadlines itself, for each statement its own; those of the library would end a wait.
 	c.ReadTimeout, c.WriteTimeout = 0, 0
+	// The number of affected rows must be that of rows that were written, and arguments must go with a prepared
+	// statement.
 	c.ClientFoundRows, c.ColumnsWithAlias, c.InterpolateParams = false, false, false
+	// Times are read as numbers. With RejectReadOnly, an error of a read-only server would look like a lost connection.
 	c.ParseTime, c.RejectReadOnly = false, false
 	c.Logger = &mysql.NopLogger{}
 	if c.DBName == "" {
@@ -62,7 +71,8 @@ func configure(config *mysql.Config) (*mysql.Config, error) {
 	return c, nil
 }
 
-// connect opens a session as the server gives it.
+// connect opens a session with the server's own settings. The context bounds the opening alone. The session's mark is a
+// random name, so no two sessions ever have the same.
 func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	config, k := d.config.Clone(), new(socket)
 	config.DialFunc = k.dialer(d.config.DialFunc, d.opts.Timeout)
@@ -76,7 +86,7 @@ func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	}
 	my, ok := opened.(clientConn)
 	if !ok {
-		_ = opened.Close() // nothing was asked of it
+		_ = opened.Close() // it has done nothing yet, so an error has no meaning
 		return nil, errors.New("the client library's connections lack what is needed")
 	}
 	s := &speaker{d: d, my: my, mark: markPrefix + strings.ToLower(rand.Text())}
@@ -84,7 +94,7 @@ func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	return s, nil
 }
 
-// serverOf tells servers apart.
+// serverOf returns a text by which servers are told apart. A setting that a server does not know counts as empty.
 func serverOf(settings map[string]string) string {
 	var names []string
 	for _, name := range []string{"hostname", "port", "server_id", "server_uid", "server_uuid"} {
@@ -93,7 +103,8 @@ func serverOf(settings map[string]string) string {
 	return strings.Join(names, " ")
 }
 
-// settingNames are those that decide whether and how locks are kept.
+// settingNames are the settings that decide whether and how locks are kept, which server it is, and how much room it
+// has.
 var settingNames = []string{
 	"version", "version_comment", "wsrep_on", "wsrep_provider", "group_replication_group_name",
 	"group_replication_single_primary_mode", "log_bin", "binlog_format", "sync_binlog", "read_only", "super_read_only",
@@ -102,7 +113,15 @@ var settingNames = []string{
 	"max_user_connections", "max_prepared_stmt_count", "thread_handling", "lower_case_table_names",
 }
 
-// setUp learns who the session is, and sets what it needs. It costs two round trips, and two more if it is to wait.
+// setUp learns who the session is, and sets what it needs. It costs two round trips, and two more for a session that is
+// to wait.
+//
+// Its own lock, the mark, is taken in the packet of the settings. CONNECTION_ID is asked again there: a proxy that
+// shares sessions may have answered with another one than before. The trust in the session begins at the moment before
+// the first statement was sent.
+//
+// A database's name is taken in lower case where the server does not tell the two apart, since it is part of each
+// lock's identity.
 func (s *speaker) setUp(ctx context.Context) error {
 	sent := s.d.core.Clock()
 	rows, err := queryAll(s.my.QueryContext(ctx,
@@ -138,7 +157,8 @@ func (s *speaker) setUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// prepareAhead has a session that is to wait prepare what it says once it has the lock, when others wait for its end.
+// prepareAhead has a session that is to wait prepare what it says once it has the lock. Prepared later, each would add
+// a round trip while others wait for its end. A server that prepares no more is no error; see prepare.
 func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 	if !s.c.Waits() {
 		return nil
@@ -148,7 +168,7 @@ func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 		if err == nil {
 			continue
 		}
-		s.stmts[st] = nil                        // what comes with an error need not be nil
+		s.stmts[st] = nil                        // the library may return a statement along with the error
 		if numberOf(err) != errTooManyPrepared { // see prepare
 			return advise(err)
 		}
@@ -156,10 +176,12 @@ func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 	return nil
 }
 
-// settingsText sets what a session needs. A vanished client is noticed by wait_timeout while its session has nothing to
-// do; net_read_timeout and net_write_timeout are for the moments in which it vanishes. What the server's configuration
-// sets for other programs must not end a wait (max_statement_time) or a session that is in nobody's way, nor keep a
-// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's
+// settingsText makes the settings that a session needs to be a lease.
+//
+// The server notices a vanished client by wait_timeout while its session has nothing to do; net_read_timeout and
+// net_write_timeout are for the moments in between. What the server's configuration sets for other programs must not
+// end a wait (max_statement_time) or an idle session earlier (idle_transaction_timeout), nor keep a token from being
+// committed (autocommit). Statements wait for rows and tables only for a third of the timeout, so that the session's
 // signs of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
 func (d *Driver) settingsText(settings map[string]string) string {
 	timeout := strconv.Itoa(int(d.opts.Timeout / time.Second))
@@ -177,6 +199,7 @@ func (d *Driver) settingsText(settings map[string]string) string {
 	return "SET SESSION " + strings.Join(set, ", SESSION ") + "; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 }
 
+// isMariaDB reports whether the server is MariaDB, whose settings and errors differ from MySQL's.
 func isMariaDB(settings map[string]string) bool {
 	return strings.Contains(strings.ToLower(settings["version"]+settings["version_comment"]), "mariadb")
 }

@@ -1,5 +1,5 @@
-// Package mysqllock is the engine for MariaDB and MySQL: locks of GET_LOCK, on sessions that are pinned to their locks,
-// and tokens in a table. Who waits does so in the server; a client that is gone loses its locks with its session.
+// Package mysqllock is the engine for MariaDB and MySQL: locks of GET_LOCK, each on the session that has taken it, and
+// tokens in a table. A wait stands in the server's own queue; a client that is gone loses its locks with its session.
 //
 //	locks, err := interlock.Open(ctx, "mysql://user:password@localhost:3306/app", nil)
 //
@@ -20,30 +20,30 @@
 // # Guarantees
 //
 // Requests are granted first come, first served, across processes, as long as each of them waits in the server: see
-// [Options.Waits] and [Options.Slice] for when one loses its place. A lock has one holder at a time as long as the
-// server keeps the session of the holder and the holder keeps to what it is told. What ends a session:
+// [Options.Waits] and [Options.Slice] for when a wait loses its place. A lock has one holder at a time as long as the
+// server keeps the holder's session, and the holder stops when it is told that its hold is lost. What ends a session:
 //
 //   - Its client is gone: the server hears the end of the connection, and frees the locks at once. A client that
-//     vanishes without a word (its machine is lost, the network is cut) is given wait_timeout, which is set to the
-//     timeout for the session: after that without a sign of life the server ends it. The holder's own trust ends a
-//     little earlier: it counts from when the last answered statement was sent. Signs of life are sent each third of
-//     the timeout.
+//     vanishes without a word (its machine is lost, the network is cut) has until wait_timeout, which each session sets
+//     to the timeout: without a sign of life for that long, the server ends it. The holder's own trust ends a little
+//     earlier: it counts from when the last answered statement was sent. Signs of life are sent each third of the
+//     timeout.
 //   - The server is restarted, fails over to another one, or an operator or the network ends the connection. Then
-//     another may get in at once, and the holder is told as soon as its machine hears of the end of the connection,
-//     usually within milliseconds. For that moment there are two. Resources that check tokens are not harmed; see
-//     package [github.com/interlock-go/interlock/fence].
+//     another client may get the lock at once, and the holder is told as soon as its machine hears of the end of the
+//     connection, usually within milliseconds. For that moment there are two holders. Resources that check tokens are
+//     not harmed; see package [github.com/interlock-go/interlock/fence].
 //
-// A server that hangs gives nothing away: the holder stops to trust its hold when the timeout is over.
+// A server that hangs grants nothing. The holder stops trusting its hold when the timeout is over.
 //
 // The token is the server's clock in microseconds, or one more than the largest before. It is written by the session
 // that has the lock and committed before a grant counts. On one server that keeps its data tokens always grow. After a
 // failover to a replica that had not got the last tokens they go on growing, unless its clock is behind by more than
 // the time since the last grant.
 //
-// A connection on which the outcome of a release is unknown is destroyed, and the driver sees to it, over another one,
-// that the server ends its session; until that is known the release says that the outcome is unknown. The same is done
-// with every session that held or waited for something when its connection broke: none keeps a lock for nobody until
-// its timeout, if the server can be reached.
+// A connection on which the outcome of a release is unknown is destroyed, and over another one the driver has the
+// server end its session; until that is known, the release says that the outcome is unknown. The same is done with
+// every session that held or waited for something when its connection broke: none keeps a lock for nobody until its
+// timeout, if the server can be reached.
 //
 // # Costs
 //
@@ -51,8 +51,8 @@
 //     time for one commit. Release: one round trip, without a write.
 //   - A refused try: two, of which the second says who has the lock.
 //   - A wait: the refused try (spared if the lock was held when it was last waited for), the statement that waits, and
-//     the statement that writes the token. After 10 ms of waiting one more looks who is in the way. A release wakes one
-//     waiter.
+//     the statement that writes the token. After 10 ms of waiting, one more statement asks who is in the way. A release
+//     wakes one waiter.
 //   - A cancelled wait: KILL QUERY over another connection, and a statement that makes sure.
 //   - Connections: up to [Options.Shared] that hold the locks that were free when they were asked for, thousands of
 //     them if need be; and one for each lock that this client waits for or holds because it has waited for it, up to
@@ -66,11 +66,11 @@
 //
 // # What it cannot do
 //
-//   - More than one server's word. GET_LOCK is a lock of one server and is not replicated: a failover frees all locks,
+//   - Locks over several servers. GET_LOCK is a lock of one server and is not replicated: a failover frees all of them,
 //     and in a cluster with several primaries (Galera, group replication) two clients would both have one. Such servers
 //     are refused at the start.
 //   - Locks for owners that are named: a lock belongs to a session of one process. Kinds other than the mutex.
-//   - Deadlocks are not found: each wait has a session that holds nothing.
+//   - A search for deadlocks: each wait has a session of its own that holds nothing, so the server sees none.
 //   - Proxies that share sessions between clients (statement or transaction pooling). One is found out when the
 //     session's own mark is missing, and then its holds are lost. A connection that a load balancer closes because
 //     nothing has passed for a while ends a wait's place; set [Options.Slice] below its limit.

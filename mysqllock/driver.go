@@ -1,3 +1,6 @@
+// The driver: how it is opened, what it can do, and the calls that go straight to the core in enginekit/sqlsession,
+// which owns requests, connections and trust. The engine's own way of doing it is in dialect.go and speaker.go.
+
 package mysqllock
 
 import (
@@ -19,24 +22,29 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
+// kinds are the kinds of locks that the engine has.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not
-// be copied.
+// be copied. Every call that asks the server runs over one of its own connections, and ends when its context does.
 type Driver struct {
 	core   *sqlsession.Core
 	config *mysql.Config
 	opts   Options
-	texts  *[statements]string
+	texts  *[statements]string // with the table's name put in
 
 	mu       sync.Mutex        // guards what follows
-	scope    string            // database and table, which are part of each lock's identity
-	settings map[string]string // of the server, by settingNames
+	scope    string            // database and table, which are part of each lock's identity; "" before the first session
+	settings map[string]string // of the server, by settingNames, as the last session has read them
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates
-// the tables if there are none, and checks the set-up as opts say. Close closes the connections. A nil opts means the
-// defaults. The configuration's DialFunc is used if there is one; timeouts of reading and writing are not.
+// the tables if there are none, and checks the set-up as opts say. ctx bounds New alone. Close closes the connections.
+// A nil opts means the defaults. The configuration's DialFunc is used if there is one; its timeouts of reading and
+// writing are not. config is not changed.
+//
+// It returns an error of the server or the network, of options that are not allowed, of a server on which GET_LOCK does
+// not exclude, and with CheckRefuse an error that matches enginekit.ErrNotSetUp. After an error nothing is open.
 func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -59,7 +67,8 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 	return d, nil
 }
 
-// begin opens the first connection and finds out whether locks can be kept.
+// begin opens the first connection and finds out whether locks can be kept. The tables are created before the check,
+// which looks for rights on them.
 func (d *Driver) begin(ctx context.Context) error {
 	c, err := dialect{d}.Dial(ctx, false)
 	if err != nil {
@@ -76,9 +85,9 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what a new session has found out. A session that is in another database than those before, or calls it
-// otherwise, is refused: its locks would be others, and its tokens be kept in another table. That is so if init_connect
-// or lower_case_table_names has changed.
+// learn keeps what a new session has found out. It refuses a session whose database is another one than that of the
+// sessions before, or has another name: its locks would be others, and its tokens be kept in another table. That
+// happens when init_connect or lower_case_table_names was changed.
 func (d *Driver) learn(database string, settings map[string]string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +100,7 @@ func (d *Driver) learn(database string, settings map[string]string) error {
 	return nil
 }
 
-// Traits describes the engine.
+// Traits describes the engine. It asks nothing.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "mysql", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
@@ -115,24 +124,26 @@ func (d *Driver) Traits() driver.Traits {
 }
 
 // Acquire asks for the lock on a shared connection, and if it is held waits for it in the server on a connection of the
-// pool. See the package documentation for what that costs.
+// pool. See the package documentation for what that costs. When ctx ends, the wait is cancelled in the server too.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.core.Acquire(ctx, r)
 }
 
 // Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
-// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
-// outcome is unknown.
+// meanwhile, the driver has the server end the session over another one; until that is known, the outcome is unknown,
+// and the error says so.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
-// hold. It takes little more than a second, also when the server hangs.
+// hold. It takes little more than a second, also when the server hangs. If it hangs, the locks become free by the
+// server's own timeouts.
 func (d *Driver) Close() error { return d.core.Close() }
 
-// session returns what speaks for c.
+// session returns the speaker of c: the part of a connection that knows MySQL.
 func session(c *sqlsession.Conn) *speaker { return c.Session().(*speaker) }
 
-// ask runs a text on a shared connection and waits for the answer as long as ctx lasts.
+// ask runs a text in the goroutine of a shared connection and waits for the answer until ctx ends. After that the
+// statement may still run, and its answer is dropped.
 func (d *Driver) ask(ctx context.Context, text string) ([]row, error) {
 	return sqlsession.Ask(ctx, d.core, func(c *sqlsession.Conn) ([]row, error) { return session(c).query(text) })
 }

@@ -1,3 +1,6 @@
+// What the server's errors mean. speaker.go and talk.go ask whether a statement may be run again or has ended the
+// connection; sqlsession asks through dialect.go what to tell the caller.
+
 package mysqllock
 
 import (
@@ -9,12 +12,13 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// Numbers of errors that mean something here.
+// The numbers of errors to which the engine reacts. Of these, the ones from 1900 on are MariaDB's own, and the ones
+// from 3000 on MySQL's.
 const (
 	errTooManyConnections = 1040
 	errAccessDenied       = 1044
 	errWrongPassword      = 1045
-	errNull               = 1048
+	errNull               = 1048 // stmtMint found that the session does not have the lock
 	errUnknownDatabase    = 1049
 	errShutdown           = 1053
 	errUnknownThread      = 1094
@@ -24,31 +28,32 @@ const (
 	errNoColumnRight      = 1143
 	errNoTable            = 1146
 	errTooManyOfUser      = 1203
-	errLockWait           = 1205
+	errLockWait           = 1205 // innodb_lock_wait_timeout: a row was locked by somebody else
 	errDeadlock           = 1213
-	errUnsupportedYet     = 1235
+	errUnsupportedYet     = 1235 // GET_LOCK on a node of Galera
 	errReadOnlyOption     = 1290
-	errInterrupted        = 1317
+	errInterrupted        = 1317 // KILL QUERY
 	errUserLimit          = 1226
 	errTooManyPrepared    = 1461
-	errStatementTime      = 1969
+	errStatementTime      = 1969 // max_statement_time
 	errReadOnlyServer     = 1836
 	errKilled             = 1927 // MariaDB
 	errKilledMySQL        = 3169
-	errIdleMySQL          = 4031
+	errIdleMySQL          = 4031 // wait_timeout has ended the session
 )
 
 var (
-	// errSwapped says that statements do not reach the session that they should.
+	// errSwapped is the error of a statement that another session has answered, or of an unlock without a lock. Both
+	// mean that the connection's session is not the one that holds its locks.
 	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
 		"locks: a proxy that shares sessions cannot be used for locks")
 
-	// errOtherServer says that one address leads to several servers.
+	// errOtherServer is the error of an address that leads to several servers.
 	errOtherServer = errors.New("the address leads to another server than before: GET_LOCK is a lock of one server, " +
 		"so a load balancer in front of several cannot be used for locks")
 )
 
-// numberOf is the number of an error that the server has sent, or 0.
+// numberOf is the number of an error that the server has sent, or 0 for every other error.
 func numberOf(err error) uint16 {
 	var said *mysql.MySQLError
 	if errors.As(err, &said) {
@@ -57,7 +62,7 @@ func numberOf(err error) uint16 {
 	return 0
 }
 
-// isGoodbye reports whether the server says that it ends the session.
+// isGoodbye reports whether the server says with err that it ends the session.
 func isGoodbye(err error) bool {
 	switch numberOf(err) {
 	case errShutdown, errKilled, errKilledMySQL, errIdleMySQL:
@@ -66,10 +71,11 @@ func isGoodbye(err error) bool {
 	return false
 }
 
-// isBroken reports whether err leaves open what the server has done, after which the connection is not used any more.
+// isBroken reports whether err leaves open what the server has done, or says that the session has ended. The connection
+// is not used after that: an answer that is still on its way would be taken for that of the next statement.
 func isBroken(err error) bool { return err != nil && (numberOf(err) == 0 || isGoodbye(err)) }
 
-// isFull reports whether the server has no room for another connection.
+// isFull reports whether the server has no room for another connection at the moment.
 func isFull(err error) bool {
 	switch numberOf(err) {
 	case errTooManyConnections, errTooManyOfUser, errUserLimit:
@@ -78,7 +84,8 @@ func isFull(err error) bool {
 	return false
 }
 
-// isPassing reports whether the same statement may succeed if it is run again at once.
+// isPassing reports whether the same statement may succeed if it is run again at once. None of these errors says
+// anything about the lock: GET_LOCK is not undone by a rollback.
 func isPassing(err error) bool {
 	switch numberOf(err) {
 	case errDeadlock, errInterrupted:
@@ -101,7 +108,8 @@ func advise(err error) error {
 	return err
 }
 
-// judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
+// judgeError says what an error means to the caller, and for one that is refused what to do. Refused means that asking
+// again is of no use; Unreached that no server has seen the request; Unknown that the outcome is not known.
 func judgeError(err error) (sqlsession.Meaning, string) {
 	var broken *net.OpError
 	switch numberOf(err) {

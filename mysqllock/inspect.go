@@ -1,3 +1,6 @@
+// What operators see: the locks in use, from the table of tokens and IS_USED_LOCK, and the waits, from the notes that
+// statements carry in the server's list of processes. look.go asks for one lock; speaker.go puts the notes in.
+
 package mysqllock
 
 import (
@@ -17,13 +20,13 @@ import (
 // record is a row of the table, and which session has its lock at the moment.
 type record struct {
 	key                  driver.Key
-	token, last          uint64
+	token, last          uint64 // the first and the last token of its block
 	owner, client, label string
 	since                time.Time
-	session, heldBy      uint64
+	session, heldBy      uint64 // session has written the row, heldBy has the lock or is 0
 }
 
-// readRecord reads a row of columns and the session that has the lock.
+// readRecord reads a row of columns, followed by the session that has the lock.
 func readRecord(r row) record {
 	return record{
 		key:   driver.Key{Kind: driver.Kind(r.text(0)), Name: r.text(1)},
@@ -32,8 +35,8 @@ func readRecord(r row) record {
 	}
 }
 
-// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do
-// it.
+// holder is what operators see of the session that has the lock. One that has it and has not yet written its row is
+// shown by its number alone.
 func (r *record) holder() driver.Holder {
 	if r.heldBy != r.session {
 		return driver.Holder{Client: "connection " + uintText(r.heldBy)}
@@ -50,7 +53,7 @@ func (r *record) info(waiters []driver.Waiter) driver.LockInfo {
 }
 
 // note is what a statement that waits says about itself in a comment, which the server shows in its list of processes.
-// It costs nothing, and goes with the statement.
+// It costs no statement of its own, and goes with the one that it is about.
 type note struct {
 	Kind   driver.Kind `json:"k"`
 	Name   []byte      `json:"n"`
@@ -62,8 +65,8 @@ type note struct {
 // waitMark begins the comment. What follows is hexadecimal, so nothing in it can end the comment.
 const waitMark = "il1 "
 
-// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent
-// on processors for a lock that others want too (by pprof).
+// noteOf writes the note of r as JSON, by hand: with json.Marshal and fmt, the text of a wait took 7 % of the client's
+// processor time for a lock that others want too (by pprof).
 func noteOf(r *driver.Request) string {
 	text := `{"k":"` + string(r.Kind) + `"` + field("n", r.Name) // kinds are words
 	for _, f := range [...]struct{ name, value string }{{"o", r.Owner}, {"c", r.Client}, {"l", r.Label}} {
@@ -74,11 +77,13 @@ func noteOf(r *driver.Request) string {
 	return text + "}"
 }
 
+// field writes one field of a note. base64 needs no escapes in JSON.
 func field(name, value string) string {
 	return `,"` + name + `":"` + base64.StdEncoding.EncodeToString([]byte(value)) + `"`
 }
 
-// readNote reads the comment of a statement, and reports whether it has one and waits for this driver's kind of lock.
+// readNote reads the note in a statement's text and the name of the lock that it waits for. It reports false for a
+// statement of another program, or one that the server has cut off.
 func readNote(statement string) (n note, lock string, ok bool) {
 	_, rest, found := strings.Cut(statement, "/*"+waitMark)
 	digits, rest, closed := strings.Cut(rest, "*/")
@@ -91,12 +96,14 @@ func readNote(statement string) (n note, lock string, ok bool) {
 	return n, lock, ok
 }
 
-// chunk is how many rows of the table one statement looks at.
+// chunk is how many rows of the table one statement looks at, so that a large table keeps no statement running for
+// long.
 const chunk = 1000
 
-// Locks reads the table of tokens in steps, and asks the server of each lock who has it; those that nobody has are left
-// out. Who waits is in the server's list of processes. A user without the right PROCESS sees only the waits of clients
-// with the same user.
+// Locks reads the table of tokens in steps of a thousand rows, and asks the server about each lock who has it; locks
+// that nobody has are left out. Each step costs two round trips, and the list of waits one at the beginning. So it is
+// no snapshot: a lock may change hands between two steps. The waiters are in the server's list of processes; a user
+// without the right PROCESS sees only those with the same user.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		waits, err := d.listWaits(ctx)
@@ -123,6 +130,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
+// listError gives an error of the caller's context as it is, and every other one as driver.ErrUnavailable.
 func (d *Driver) listError(ctx context.Context, prefix string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -130,7 +138,8 @@ func (d *Driver) listError(ctx context.Context, prefix string, err error) error 
 	return d.core.Unavailable("list", prefix, err)
 }
 
-// listChunk returns the locks in use among the next rows, and up to where it has looked, or "" at the end.
+// listChunk returns the locks in use among the next rows, and the id up to which it has looked, or "" at the end. That
+// id is read first, without the prefix: it bounds how many rows a step touches, however few of them have the prefix.
 func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []record, next string, err error) {
 	where := "id > x'" + after + "'"
 	if after == "" {
@@ -152,7 +161,7 @@ func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []r
 	return found, next, err
 }
 
-// listHeld returns the locks in use among some rows of the table.
+// listHeld returns the locks in use among some rows of the table. IS_USED_LOCK is NULL for a lock that nobody has.
 func (d *Driver) listHeld(ctx context.Context, where string) (found []record, err error) {
 	rows, err := d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM "+
 		"%[3]s WHERE %[4]s HAVING held IS NOT NULL",
@@ -166,7 +175,9 @@ func (d *Driver) listHeld(ctx context.Context, where string) (found []record, er
 	return found, nil
 }
 
-// listWaits returns who waits for which lock, who came first at the beginning.
+// listWaits returns the waiters of each lock, by the lock's name for GET_LOCK, the one that came first at the
+// beginning. Their order is made from how long each statement has lasted: MariaDB counts it in milliseconds, MySQL in
+// seconds.
 func (d *Driver) listWaits(ctx context.Context) (map[string][]driver.Waiter, error) {
 	elapsed := "TIME * 1000"
 	d.mu.Lock()

@@ -1,3 +1,6 @@
+// From a lock's name to the name that GET_LOCK is asked for. dialect.go makes it for each request, break.go and look.go
+// for operators.
+
 package mysqllock
 
 import (
@@ -17,13 +20,14 @@ const (
 	// lockPrefix begins the name that GET_LOCK is asked for. The 1 is the version of this format; see wire.md.
 	lockPrefix = "il1:"
 
-	// markPrefix begins the name of the lock that each session takes for itself; see speaker.mark.
+	// markPrefix begins the name of the lock that each session takes for itself; see speaker.mark. No lock's name
+	// begins with it, so the two never meet.
 	markPrefix = "il1s:"
 )
 
 // idOf returns the identity of a lock. The scope is the database and the table: GET_LOCK knows one set of names for the
-// whole server, and locks of two tables must not meet. Neither of the first two parts has a zero byte, so no two locks
-// have the same text.
+// whole server, and locks of two tables must not meet. Neither scope nor kind has a zero byte, so no two locks have the
+// same text.
 func idOf(scope string, key driver.Key) lockID {
 	b := make([]byte, 0, 640)
 	b = append(append(b, scope...), 0)
@@ -39,7 +43,7 @@ func (id lockID) hex() string { return hex.EncodeToString(id[:]) }
 // lock is the name for GET_LOCK.
 func (id lockID) lock() string { return lockPrefix + id.hex() }
 
-// core is the identity as the core knows it.
+// core is the identity as sqlsession knows it, which has room for more bytes.
 func (id lockID) core() (c sqlsession.LockID) {
 	copy(c[:], id[:])
 	return c

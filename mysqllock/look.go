@@ -1,3 +1,5 @@
+// A look at one lock, for operators and for the text of errors. inspect.go has the list of all.
+
 package mysqllock
 
 import (
@@ -10,8 +12,9 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look reads the row of one lock and asks who has it, which is one round trip, and a second one for those who wait if
-// somebody has.
+// Look reads the row of one lock and asks who has it, in one round trip; if somebody has, a second one asks for the
+// waiters. It returns an info without holders if the lock is free or was never used, and an error that matches
+// driver.ErrUnsupported for a kind that the engine does not have.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {
@@ -32,6 +35,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	return found[0].info(waits[id.lock()]), nil
 }
 
+// lookError gives an error of the caller's context as it is, and every other one as driver.ErrUnavailable.
 func (d *Driver) lookError(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -1,6 +1,9 @@
+// The options of a driver and their checks. New and url.go fill them in; nothing changes them after that.
+
 package mysqllock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,21 +26,21 @@ type Options struct {
 	Timeout time.Duration
 
 	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at
-	// a time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is
+	// a time, so with too few many goroutines wait for each other. They are opened as they are needed. The default is
 	// 4.
 	Shared int
 
-	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting.
-	// Beyond that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
+	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting. A
+	// wait beyond that number asks again and again instead, and is served in no order. The default is 16.
 	Waits int
 
 	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. The server
-	// does not notice that a client that waits has vanished before it gets the lock or its slice is over, so a long
-	// slice keeps the connections of dead clients; a short one loses the order of coming more often. The default is 1
-	// minute.
+	// notices that a waiting client has vanished only when that gets the lock or its slice is over, so a long slice
+	// keeps the connections of dead clients; a short one loses the order of coming more often. The default is 1 minute,
+	// the least 10 ms.
 	Slice time.Duration
 
-	// Check says what to do with what the start-up check finds. The default is CheckWarn.
+	// Check says what to do with the findings of the start-up check. The default is CheckWarn.
 	Check CheckPolicy
 
 	// Logger gets the findings of the start-up check. The default discards.
@@ -51,7 +54,7 @@ type CheckPolicy = enginekit.CheckPolicy
 
 const (
 	// CheckWarn logs findings. A server on which GET_LOCK does not exclude (Galera, several primaries) is refused
-	// nevertheless: two clients would hold one lock.
+	// nevertheless, because two clients would hold one lock.
 	CheckWarn CheckPolicy = enginekit.CheckWarn
 	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
 	CheckRefuse CheckPolicy = enginekit.CheckRefuse
@@ -71,36 +74,27 @@ const (
 	mostConnections = 1000
 )
 
-// tableName is what needs no quotes, and is the same on servers that do not tell upper from lower case.
+// tableName matches names that need no quotes, and are the same on servers that do not tell upper from lower case.
 var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`) })
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, which may be nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Table == "" {
-		c.Table = defaultTable
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Shared == 0 {
-		c.Shared = defaultShared
-	}
-	if c.Waits == 0 {
-		c.Waits = defaultWaits
-	}
-	if c.Slice == 0 {
-		c.Slice = defaultSlice
-	}
+	c.Table = cmp.Or(c.Table, defaultTable)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Shared = cmp.Or(c.Shared, defaultShared)
+	c.Waits = cmp.Or(c.Waits, defaultWaits)
+	c.Slice = cmp.Or(c.Slice, defaultSlice)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, c.validate()
 }
 
+// validate checks o, whose defaults are filled in, and rounds the timeout up.
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):

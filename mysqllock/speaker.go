@@ -1,3 +1,6 @@
+// The statements of a session as sqlsession asks for them: it implements sqlsession.Session. The core's connection
+// calls it; statements.go has the texts, talk.go sends and receives.
+
 package mysqllock
 
 import (
@@ -10,7 +13,9 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// speaker says to one session of the server what its connection is to say. It is for the connection's goroutine.
+// speaker is the engine's part of one connection: what sqlsession knows as its Session. It has no mutex. Only the
+// goroutine of the connection uses my and stmts; the other fields do not change after the session was set up, so other
+// sessions may read them.
 type speaker struct {
 	d      *Driver
 	c      *sqlsession.Conn
@@ -19,12 +24,13 @@ type speaker struct {
 	server string // which server it is; see serverOf
 	mark   string // the lock that the session has taken for itself: it tells sessions apart for ever
 
-	stmts [statements]sqldriver.Stmt
+	stmts [statements]sqldriver.Stmt // nil as long as a statement is not prepared
 }
 
 var _ sqlsession.Session = (*speaker)(nil)
 
-// clientConn is what is needed of the client library's connection.
+// clientConn is what is needed of the client library's connection, which is used directly: the standard library's pool
+// would move statements to other sessions.
 type clientConn interface {
 	sqldriver.Conn
 	sqldriver.ConnPrepareContext
@@ -33,23 +39,25 @@ type clientConn interface {
 }
 
 const (
-	// mostTokens bounds a block: a second's worth of the clock.
+	// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second
+	// ahead of it.
 	mostTokens = 1_000_000
 
-	// mostText is what the columns for owner, client and label take.
+	// mostText is how many bytes the columns for owner, client and label take.
 	mostText = 255
 )
 
-// grantArgs are the arguments of stmtTry and stmtMint.
+// grantArgs are the arguments of stmtTry and stmtMint, in the order of their question marks.
 func grantArgs(e *sqlsession.Entry, id lockID) []sqldriver.NamedValue {
 	r := &e.Request
 	return named(id[:], string(r.Kind), []byte(r.Name), int64(tokensOf(r)-1),
 		[]byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label)), id.lock())
 }
 
+// tokensOf is how many tokens the block of r has if it is granted whole.
 func tokensOf(r *driver.Request) int { return min(max(r.Tokens, 1), mostTokens) }
 
-// clip shortens what only people read to what its column takes, without cutting a character in two.
+// clip shortens a text that only people read to the size of its column, without cutting a character in two.
 func clip(s string) string {
 	if len(s) <= mostText {
 		return s
@@ -61,7 +69,8 @@ func clip(s string) string {
 	return s[:end]
 }
 
-// Try runs stmtTry.
+// Try runs stmtTry. A refusal does not say by whom, so a caller that does not wait has it looked up, for another round
+// trip; one that waits is told later.
 func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if a, err = s.take(e, stmtTry); err != nil || a.Granted {
 		return a, err
@@ -75,8 +84,9 @@ func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, nil
 }
 
-// take runs the statement that mints the token. After an error of stmtTry, which the server may have raised when the
-// lock was taken already, the lock is given back.
+// take runs the statement that mints the token. After an error of stmtTry, which may have taken the lock before it
+// failed, the lock is given back before the statement is run again; if that fails too, the session may still have the
+// lock, and the error matches sqlsession.ErrUnsure. stmtMint takes no lock: after its errors the core calls Leave.
 func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, err error) {
 	args := grantArgs(e, lockOf(e))
 	for range interruptions {
@@ -103,8 +113,8 @@ func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, 
 	return a, err
 }
 
-// unasked marks the error that has ended a session which the try did not reach: it was not even prepared, or nothing of
-// it was written.
+// unasked marks the error that has ended a session if the try did not reach it: it was not prepared yet, or nothing of
+// it was written. Then the core may ask again over another connection, without a second hold anywhere.
 func unasked(err error) error {
 	if errors.Is(err, errUnprepared) || errors.Is(err, sqldriver.ErrBadConn) {
 		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
@@ -112,7 +122,7 @@ func unasked(err error) error {
 	return err
 }
 
-// mintedFor reads what has come back with a token.
+// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted.
 func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	a := sqlsession.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
 	if value&blockFlag != 0 {
@@ -121,8 +131,9 @@ func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	return a
 }
 
-// Wait runs the statement that waits, and then stmtMint. The answer to the wait says nothing about when the lock was
-// given: the server may have ended the session since. The second statement finds out.
+// Wait runs the statement that waits, and then stmtMint. The answer to the wait does not say that the session has the
+// lock now: the server may have ended the session since, and answered on another. The second statement makes sure of
+// that as it writes the token.
 func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	id := lockOf(e)
 	if e.Refused() {
@@ -139,11 +150,14 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	case err != nil || len(rows) != 1:
 		return a, err
 	}
+	// The answer says whether the lock was held when the wait began: if so, the next request for it waits at once.
 	lasts := hinted
 	if rows[0].uint(0) == 0 {
 		lasts = 0
 	}
 	s.d.core.Hint(id.core(), lasts)
+	// Without the lock the slice is over, or the wait was cancelled. A lock that came together with a cancellation is
+	// given back by Leave, so it needs no token.
 	if rows[0].uint(1) != 1 || e.Stopped() {
 		return a, nil
 	}
@@ -154,14 +168,15 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, err
 }
 
-// Look tells who has the lock.
+// Look tells who has the lock, in one round trip. An error is dropped: a try finds out.
 func (s *speaker) Look(e *sqlsession.Entry) {
 	if held, _, err := s.look(e.Request.Key, lockOf(e)); err == nil {
 		e.Seen(held)
 	}
 }
 
-// LookBeside tells who is in the way of a wait on another connection.
+// LookBeside tells who is in the way of a wait on another connection, in one round trip. It asks to be called again if
+// the wait has just ended, or nobody has the lock at this moment.
 func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again bool) {
 	held, heldBy, err := s.look(e.Request.Key, lockOf(e))
 	if err != nil || heldBy == 0 || heldBy == session(waits).id {
@@ -171,7 +186,7 @@ func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again
 	return false
 }
 
-// look asks who has a lock. heldBy is the session that has it, or 0.
+// look asks who has a lock, in one round trip. heldBy is the session that has it, or 0.
 func (s *speaker) look(key driver.Key, id lockID) (held *driver.HeldError, heldBy uint64, err error) {
 	rows, err := s.query(s.d.lookText(id))
 	if err != nil {
@@ -181,8 +196,8 @@ func (s *speaker) look(key driver.Key, id lockID) (held *driver.HeldError, heldB
 	return held, heldBy, nil
 }
 
-// heldOf reads the answer to lookText. What the row says counts only if the session that wrote it has the lock: another
-// may have got it just now, and not have written yet.
+// heldOf reads the answer to lookText. The row counts only if the session that wrote it has the lock: another may just
+// have got it and not yet have written.
 func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) {
 	held = &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if len(rows) == 0 {
@@ -196,7 +211,8 @@ func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) 
 	return held, r.heldBy
 }
 
-// Unlock gives the lock back.
+// Unlock gives the lock back, in one round trip. A session that does not have it is not the one that the client
+// believes, so its connection is ended.
 func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	had, err := s.unlock(lockOf(e).lock())
 	if err == nil && !had {
@@ -206,25 +222,27 @@ func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	return err
 }
 
-// Leave gives back what the session may have.
+// Leave gives back what the session may have. It is no error if it has nothing.
 func (s *speaker) Leave(e *sqlsession.Entry) error {
 	_, err := s.unlock(lockOf(e).lock())
 	return err
 }
 
-// Pin is for numbers that two locks share, which there are none.
+// Pin is for numbers that two locks share. Here there are none.
 func (s *speaker) Pin(*sqlsession.Entry) (bool, error) { return false, nil }
 
-// Interrupt ends the statement that another session waits for.
+// Interrupt ends the statement in which another session waits, by KILL QUERY, which also leaves the queue. Its
+// connection lives on.
 func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	err := s.run("KILL QUERY " + uintText(session(other).id))
 	if isBroken(err) {
 		return err
 	}
-	return nil // a session that has ended is none any more: its number is used again only after a restart
+	return nil // the session has ended; its number is used again only after a restart
 }
 
-// Bury ends another session. It is known by its mark, because its number may be another session's after a restart.
+// Bury ends another session and reports whether it is gone. It finds it by its mark, because its number may be another
+// session's after a restart of the server. The core calls it again until the mark is nobody's.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	rows, err := s.query("SELECT IS_USED_LOCK('" + session(other).mark + "')")
 	if err != nil || len(rows) != 1 {
@@ -234,13 +252,14 @@ func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	if id == 0 {
 		return true
 	}
-	// If it ends just now there is no such session, which the next look finds. Its number is used again only by a
-	// server that has started again, and that does not hear of this.
+	// If it ends just now there is no such session, and the next look finds that. Its number is used again only by a
+	// server that has started anew, and that one does not receive this.
 	_ = s.run("KILL " + uintText(id))
 	return false
 }
 
-// Ping is a sign of life. It also makes sure that it is this session that answers.
+// Ping is a sign of life: one round trip, which starts wait_timeout anew. It also makes sure that it is this session
+// that answers, and not another one behind a proxy.
 func (s *speaker) Ping() {
 	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
 	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
@@ -248,7 +267,7 @@ func (s *speaker) Ping() {
 	}
 }
 
-// Close says goodbye.
+// Close ends the session with the protocol's goodbye, so that the server frees its locks at once.
 func (s *speaker) Close() {
-	_ = s.my.Close() // an error says that the server hears no goodbye, but it hears the end
+	_ = s.my.Close() // after an error the server hears no goodbye, but the end of the socket
 }

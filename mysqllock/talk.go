@@ -1,3 +1,6 @@
+// How statements go over the connection: prepared, or as text, which may be several statements. speaker.go comes here;
+// sqlsession's Conn sets the deadlines before and takes in the end after each.
+
 package mysqllock
 
 import (
@@ -11,10 +14,12 @@ import (
 	"time"
 )
 
-// background is the context of every statement; see sqllock.Conn. For others the client library starts to watch them.
+// background is the context of every statement; see sqlsession.Conn. For any other the client library starts to watch
+// it.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// answered takes in the end of a statement.
+// answered reports the end of a statement to the connection: a good answer is a sign of life from the moment when it
+// was sent. It returns err.
 func (s *speaker) answered(sent time.Duration, err error) error {
 	return s.c.Answered(sent, err, isBroken(err))
 }
@@ -22,9 +27,9 @@ func (s *speaker) answered(sent time.Duration, err error) error {
 // errUnprepared says that a statement was not asked, because the session ended when it was to be prepared.
 var errUnprepared = errors.New("the statement was not prepared")
 
-// prepare returns a prepared statement. It costs a round trip when a connection first needs it. It returns nil if the
-// server keeps as many as it may, for all of its clients (max_prepared_stmt_count): then the statement is sent as a
-// text.
+// prepare returns a prepared statement. It costs a round trip when a connection first needs it. It returns nil without
+// an error if the server keeps as many as it may, for all of its clients (max_prepared_stmt_count): then the statement
+// is sent as a text. The server is asked again the next time.
 func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	if s.stmts[st] != nil {
 		return s.stmts[st], nil
@@ -43,7 +48,8 @@ func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 }
 
 // inText puts the arguments of a statement into its text. Nothing in them can end a literal: bytes are written in
-// hexadecimal digits, and a string is the name of a kind or of a lock for GET_LOCK.
+// hexadecimal digits, and a string is the name of a kind or of a lock for GET_LOCK. No statement has a question mark
+// beside those of its arguments.
 func (s *speaker) inText(st statement, args []sqldriver.NamedValue) string {
 	parts := strings.Split(s.d.texts[st], "?")
 	var text strings.Builder
@@ -64,7 +70,8 @@ func (s *speaker) inText(st statement, args []sqldriver.NamedValue) string {
 	return text.String()
 }
 
-// exec runs one of the statements that return no rows.
+// exec runs one of the statements that return no rows, in one round trip. id is the value of LAST_INSERT_ID in the
+// answer.
 func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id int64, err error) {
 	stmt, err := s.prepare(st)
 	if err != nil {
@@ -95,15 +102,16 @@ func (s *speaker) run(text string) error {
 	return s.answered(sent, err)
 }
 
-// query runs a text and returns the rows of all its statements.
+// query runs a text and returns the rows of all its statements, one after the other.
 func (s *speaker) query(text string) ([]row, error) {
 	sent := s.c.Sent(s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, text, nil))
 	return rows, s.answered(sent, err)
 }
 
-// unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement
-// before may hit this one, so it is asked again; whether the one that was hit had an effect nobody knows.
+// unlock gives a lock back, and reports whether the session had it. An interruption that was meant for the statement
+// before may hit this one, so it is asked again. Whether the interrupted one had its effect nobody knows: so an answer
+// that the session has nothing counts as success from the second time on.
 func (s *speaker) unlock(lock string) (had bool, err error) {
 	for i := range interruptions {
 		if had, err = s.unlockOnce(lock); !isPassing(err) {
@@ -113,9 +121,10 @@ func (s *speaker) unlock(lock string) (had bool, err error) {
 	return had, err
 }
 
-// interruptions is how many may hit one statement.
+// interruptions is how many interruptions may hit one statement.
 const interruptions = 5
 
+// unlockOnce sends the statement once.
 func (s *speaker) unlockOnce(lock string) (bool, error) {
 	args := named(lock)
 	stmt, err := s.prepare(stmtUnlock)
@@ -135,7 +144,7 @@ func (s *speaker) unlockOnce(lock string) (bool, error) {
 	return len(rows) == 1 && rows[0].uint(0) == 1, nil
 }
 
-// named makes arguments of a statement.
+// named makes arguments of a statement, in their order.
 func named(args ...sqldriver.Value) []sqldriver.NamedValue {
 	values := make([]sqldriver.NamedValue, len(args))
 	for i, arg := range args {
@@ -144,10 +153,11 @@ func named(args ...sqldriver.Value) []sqldriver.NamedValue {
 	return values
 }
 
-// row is one row of an answer.
+// row is one row of an answer. The library's types depend on whether the statement was prepared, which uint and text
+// even out.
 type row []sqldriver.Value
 
-// uint is a column as a number, 0 if it is NULL.
+// uint is a column as a number, 0 if it is NULL or not there.
 func (r row) uint(i int) uint64 {
 	if i >= len(r) {
 		return 0
@@ -172,7 +182,7 @@ func (r row) uint(i int) uint64 {
 	return 0
 }
 
-// text is a column as text, empty if it is NULL.
+// text is a column as text, empty if it is NULL or not there.
 func (r row) text(i int) string {
 	if i >= len(r) {
 		return ""
@@ -187,7 +197,7 @@ func (r row) text(i int) string {
 	}
 }
 
-// queryAll reads all rows of all statements.
+// queryAll reads all rows of all statements. Otherwise the rest would be taken for the answer to the next statement.
 func queryAll(rows sqldriver.Rows, err error) ([]row, error) {
 	if err != nil {
 		return nil, err

@@ -1,3 +1,6 @@
+// From a URL to a driver. The package's import registers it; the root package's Open comes here, and New of driver.go
+// goes on.
+
 package mysqllock
 
 import (
@@ -15,7 +18,8 @@ func init() { driver.DefaultMux.Register("mysql", openURL) }
 
 const defaultPort = "3306"
 
-// openURL returns a driver for u, with connections of its own.
+// openURL returns a driver for u, with connections of its own. Errors that speak of the set-up or of the URL are passed
+// on as they are; all others are explained in url_error.go.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
 	config, opts, err := fromURL(u, c)
 	if err != nil {
@@ -31,7 +35,8 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return nil, openError(config, err)
 }
 
-// fromURL reads what the package doc describes under URL.
+// fromURL reads what the package documentation describes under URL. It asks nothing of the server, so a mistake shows
+// at once.
 func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 	if err := address.CheckPath("mysql", u); err != nil {
 		return nil, nil, err
@@ -69,12 +74,12 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 		return nil, nil, err
 	}
 	config.ConnectionAttributes = "program_name:interlock"
-	// the client library takes the server's name from the address
+	// The client library takes the server's name for the certificate from the address.
 	config.TLS, err = files.Config("mysql", encrypted, "tls=true")
 	return config, opts, err
 }
 
-// locate reads the host, which is a socket's path if there is a / in it.
+// locate reads the host, which is a socket's path if it begins with a slash. Without a host it is localhost.
 func locate(config *mysql.Config, hosts []string) error {
 	host := "localhost"
 	if len(hosts) == 1 {

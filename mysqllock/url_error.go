@@ -1,3 +1,6 @@
+// What to tell people when a driver cannot be opened by its URL: which server, why, and what to do. url.go makes the
+// error; enginekit prints it.
+
 package mysqllock
 
 import (
@@ -26,7 +29,8 @@ type opening struct {
 	err    error
 }
 
-// advice explains what servers and the client library say in their own words.
+// advice says in plain words what to do about an error, or returns "". The server has one number for several causes,
+// which the URL tells apart.
 func (e opening) advice() string {
 	says := func(part string) bool { return strings.Contains(e.err.Error(), part) }
 	var slow net.Error

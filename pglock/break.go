@@ -1,3 +1,7 @@
+// Breaks: an operator's wish that a hold ends. The wish is a row in the table NAME_breaks and a notification; the
+// client that holds the lock reads the row over a shared connection (ReadBreaks) and ends the hold itself.
+// sqlsession/break.go decides when to read; prune.go removes rows that nobody has answered.
+
 package pglock
 
 import (
@@ -14,34 +18,48 @@ import (
 )
 
 const (
+	// breakFirst and breakMost are the pauses between two looks of an operator who waits for the end of the hold: they
+	// double from the first to the second.
 	breakFirst = 2 * time.Millisecond
 	breakMost  = 100 * time.Millisecond
 
-	// breakPause is how long a break may go unseen if its notification was not heard.
+	// breakPause is how often a client reads the rows without having been notified: the longest time for which a break
+	// stays unseen when its notification was lost.
 	breakPause = 10 * time.Second
 )
 
-// channelOf is the channel on which breaks are announced. Its name is short, whatever the table's identity is.
+// channelOf returns the channel on which breaks of this table are announced. It is a hash, because the name of a
+// channel has at most 63 bytes and a table's identity may have more; a fixed form also needs no quotes in LISTEN.
 func channelOf(table string) string {
 	sum := sha256.Sum256([]byte(table))
 	return "interlock_" + hex.EncodeToString(sum[:8])
 }
 
 const (
-	// breakText leaves the row that the holder reads, and has the holder look.
+	// breakText leaves the row for the client whose session holds the lock, and wakes all clients that listen. The
+	// notification carries nothing: it is sent on commit, so who reads the table after it finds the row. A second break
+	// of the same hold overwrites the first.
 	breakText = `WITH b AS (INSERT INTO {T}_breaks (key, pid, token) VALUES ($1::bigint, $2::int, $3::bigint)
 		ON CONFLICT (pid, key) DO UPDATE SET token = excluded.token, asked = now())
 	SELECT pg_notify($4::text, '')`
 
+	// breaksText reads the wishes for the sessions of one client, and brokenText removes one of them. The token is part
+	// of its condition: a break that has overwritten the row meanwhile stays.
 	breaksText = `SELECT key, pid, token FROM {T}_breaks WHERE pid = ANY($1::int[])`
 	brokenText = `DELETE FROM {T}_breaks WHERE key = $1::bigint AND pid = $2::int AND token = $3::bigint`
 )
 
 func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.table.quoted) }
 
-// Break leaves a row for the holder and has the server tell all clients to look: the one whose it is tells it to whom
-// it concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the
-// server ends its session, and Break returns then. To end the session at once would end the other holds on it as well.
+// Break leaves a row for the holder and notifies all clients. The client that has the session ends the hold, tells its
+// owner, and gives the lock back; Break returns when the server lists the hold no more. The lock of a client that does
+// not answer becomes free when the server ends its session, after at most the holder's timeout, and Break returns then.
+//
+// The session is not ended at once, because other holds are on it, which nobody has asked to break.
+//
+// It costs one round trip for each look, after pauses of 2 ms that double up to 100 ms, and one to leave the row. It
+// returns driver.ErrNotHeld if nobody holds the lock, a *driver.HeldError if another token does, and the error of ctx
+// when that ends, after which the holder may still obey.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	var asked *record
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
@@ -59,6 +77,8 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		} else if asked, err = whom(key, holders, token); err != nil {
 			return err
 		} else if asked != nil {
+			// The row is written once: asked stays set, and from then on only its disappearance from the list is waited
+			// for.
 			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid),
 				int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
 				return d.breakError(ctx, key, err)
@@ -70,7 +90,8 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 }
 
-// whom returns who of the holders has the token. It is nobody yet while one of them is about to write which he has.
+// whom returns the holder who has the token. It returns nil without an error while one of the holders has taken the
+// lock and has not yet written its row: that one may have the token, so the caller looks again.
 func whom(key driver.Key, holders []record, token uint64) (*record, error) {
 	if len(holders) == 0 {
 		return nil, driver.ErrNotHeld
@@ -85,9 +106,10 @@ func whom(key driver.Key, holders []record, token uint64) (*record, error) {
 	if all {
 		return nil, heldError(key, holders)
 	}
-	return nil, nil //nolint:nilnil // it is looked again
+	return nil, nil //nolint:nilnil // the caller looks again
 }
 
+// breakError gives an error of the caller's context as it is, and every other one as driver.ErrUnavailable.
 func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -95,7 +117,8 @@ func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) erro
 	return d.core.Unavailable("break", key.Name, err)
 }
 
-// ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
+// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement over a shared
+// connection, which costs one round trip. It does not wait for it.
 func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	var pids []int32
 	for _, c := range holding {
@@ -103,19 +126,21 @@ func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	}
 	x.d.core.OnShared(sqlsession.Job{
 		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(pids) },
-		Dead: func(error) {}, // another time
+		Dead: func(error) {}, // the next look reads them
 	})
 }
 
+// readBreaks ends the holds that were asked for. The hold is told before the row is removed: in the other order a
+// client that dies in between has removed a wish which nobody has obeyed.
 func (s *speaker) readBreaks(pids []int32) {
 	found, err := s.query(s.d.text(breaksText), int4Array(pids))
 	if err != nil {
-		return // another time
+		return // the next look reads them
 	}
 	for _, r := range found {
 		s.d.core.Break(lockOf(int64Of(r[0])), uint64(int64Of(r[2])))
 		if _, err := s.query(s.d.text(brokenText), r[0], r[1], r[2]); err != nil {
-			return // it does no harm: the token is nobody's any more
+			return // the row stays and does no harm: no hold has that token any more
 		}
 	}
 }

@@ -1,3 +1,6 @@
+// What the server's settings mean for locks. facts reads them in one statement, and each judge function turns a few of
+// them into one finding. check.go calls judge; Diagnose and the start of a driver use the same rules.
+
 package pglock
 
 import (
@@ -8,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// facts are what the server tells about itself.
+// facts are the server's answers to factsText, and what the role lacks.
 type facts struct {
 	version          string
 	standby          bool
@@ -16,21 +19,24 @@ type facts struct {
 	fsync            bool
 	commit           string // synchronous_commit as the role has it, before a session is set up
 	replicates       bool   // commits wait for standbys
-	standbys         int64  // which follow the server now
+	standbys         int64  // that follow the server now
 	rooms            [3]room
-	lockRoom         int64 // how many locks the server's table has room for, of all sessions
-	locks            int64
-	mayDelayDeadlock bool
-	lacks            string // rights that the role has not, each with its table
+	lockRoom         int64  // in entries of the server's table of locks, for all sessions together
+	locks            int64  // entries in use, of all sorts
+	mayDelayDeadlock bool   // sessions of ours may leave the search for deadlocks
+	lacks            string // rights that the role does not have, each with its table
 	namesakes        string // other schemas that have a table of the same name
 }
 
-// room is a limit of sessions, and how many there are.
+// room is a limit of sessions and how many there are. most is negative if there is no limit.
 type room struct{ sessions, most int64 }
 
-// factsText counts the sessions of clients for the server, the database and the role, each with its limit, which is
-// negative if there is none. A role without pg_read_all_stats is not told which sessions of others are those of
-// clients: they have a database.
+// factsText counts the sessions of clients three times: for the server, the database and the role, each followed by its
+// limit, which is negative if there is none. Connections that are reserved for superusers are taken off the server's
+// limit, unless the role is one.
+//
+// A role without pg_read_all_stats is not told the type of other roles' sessions. Then those with a database are
+// counted, which are the clients' and a few of the server's own, so the count is rather too high.
 const factsText = `WITH s AS (SELECT datname, usename FROM pg_stat_activity WHERE coalesce(backend_type = 'client backend', datid IS NOT NULL))
 	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
 	current_setting('fsync')::bool, (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
@@ -47,9 +53,11 @@ const factsText = `WITH s AS (SELECT datname, usename FROM pg_stat_activity WHER
 		WHERE c.relname = $1::name AND n.nspname <> $2::name AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
 		AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'collided'))` // which one of another program has not
 
-// mayText is asked of servers that know rights on parameters.
+// mayText asks whether the role was granted the parameter. Only servers from PostgreSQL 15 on know such rights.
 const mayText = `SELECT has_parameter_privilege('deadlock_timeout', 'SET')`
 
+// facts asks for everything that judge needs, in two or three round trips. An error of the last one is left out: a
+// server before 15 answers it with one.
 func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	found, err := d.query(ctx, factsText, textValue(d.table.name), textValue(d.table.schema))
 	if err != nil {
@@ -70,6 +78,7 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	if f.lacks, err = d.lacks(ctx); err != nil {
 		return f, err
 	}
+	// Servers before PostgreSQL 15 do not know the function, and its error means that the role may not.
 	if !f.mayDelayDeadlock {
 		// an old server does not know the function
 		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 {
@@ -79,7 +88,7 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	return f, nil
 }
 
-// judge says what follows from the facts.
+// judge returns one finding for each rule, in the order in which they are shown. It asks the server nothing.
 func (d *Driver) judge(f facts) []driver.Finding {
 	return []driver.Finding{
 		{Check: "version", Level: driver.LevelOK, Detail: "PostgreSQL " + f.version},
@@ -88,7 +97,8 @@ func (d *Driver) judge(f facts) []driver.Finding {
 	}
 }
 
-// lacks is what the role may not do with the tables.
+// lacks says which of the tables are missing and which rights the role lacks on the others, or "". It costs one round
+// trip.
 func (d *Driver) lacks(ctx context.Context) (string, error) {
 	all, err := d.find(ctx)
 	var lacks []string
@@ -103,7 +113,9 @@ func (d *Driver) lacks(ctx context.Context) (string, error) {
 	return strings.Join(lacks, "; "), err
 }
 
-// judgeTable looks for tables that other clients may find by the name that this one has found its own by.
+// judgeTable warns of a table of the same name in another schema. Clients whose search_path leads there have other
+// locks and would never be in the way of ours, without an error. A table that was configured with its schema cannot be
+// mixed up.
 func (d *Driver) judgeTable(f facts) driver.Finding {
 	r := driver.Finding{Check: "table", Level: driver.LevelOK, Detail: "tokens are kept in " + d.table.quoted}
 	if f.namesakes != "" && !strings.Contains(d.opts.Table, ".") {
@@ -116,6 +128,7 @@ func (d *Driver) judgeTable(f facts) driver.Finding {
 	return r
 }
 
+// judgeRights fails without the rights on all four tables: each grant, wait, break or read needs one of them.
 func (d *Driver) judgeRights(f facts) driver.Finding {
 	if f.lacks == "" {
 		return driver.Finding{
@@ -131,6 +144,7 @@ func (d *Driver) judgeRights(f facts) driver.Finding {
 	}
 }
 
+// judgeRole fails on a standby, and on a server or role that is read-only: a grant writes its token.
 func judgeRole(f facts) driver.Finding {
 	const advice = "name the primary, or add target_session_attrs to the servers' names in your configuration"
 	switch {
@@ -148,7 +162,9 @@ func judgeRole(f facts) driver.Finding {
 	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
 }
 
-// judgeTokens looks whether a token that was granted survives a crash of the server, and of the server's machine.
+// judgeTokens says whether a token that was granted survives a crash of the server's process and of its machine.
+// Without fsync it may not. With standbys that no commit waits for, a failover may forget the last tokens; those after
+// it are larger all the same if the new primary's clock is not behind, so that is a warning only.
 func judgeTokens(f facts) driver.Finding {
 	r := driver.Finding{Check: "tokens", Level: driver.LevelOK, Detail: "they are on disk before a grant counts"}
 	switch {
@@ -170,7 +186,8 @@ func judgeTokens(f facts) driver.Finding {
 	return r
 }
 
-// judgeRoom compares the connections that there are with those that there may be.
+// judgeRoom compares the connections that this client may open with those that are left under the tightest of the three
+// limits. It is a warning only, because a wait without a connection asks again and again.
 func (d *Driver) judgeRoom(f facts) driver.Finding {
 	most := int64(d.opts.Shared + d.opts.Waits)
 	least := 0 // where there is the least room
@@ -192,7 +209,8 @@ func (d *Driver) judgeRoom(f facts) driver.Finding {
 	return r
 }
 
-// judgeLocks looks at the server's table of locks, which all sessions share and whose size is fixed.
+// judgeLocks looks at the server's table of locks, whose size is fixed at the server's start and which all sessions
+// share. When it is full, the server refuses locks of every sort, for other programs too.
 func judgeLocks(f facts) driver.Finding {
 	r := driver.Finding{
 		Check: "locks", Level: driver.LevelOK,
@@ -204,9 +222,10 @@ func judgeLocks(f facts) driver.Finding {
 	return r
 }
 
-// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all
-// that wait for the same lock, and what that costs grows with the square of their number, and stops everybody
-// meanwhile.
+// judgeDeadlock is about crowds. Each wait that lasts longer than deadlock_timeout makes the server search for a
+// deadlock among all sessions that wait for the same lock. That costs the square of their number, and the whole table
+// of locks is locked meanwhile. Waits of ours cannot be in a deadlock, because a session that waits holds nothing, so
+// they leave the search if the role may set that.
 func judgeDeadlock(f facts) driver.Finding {
 	if f.mayDelayDeadlock {
 		return driver.Finding{

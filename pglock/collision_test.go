@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -115,6 +116,7 @@ func TestPinnedRows_AreNotRemoved(t *testing.T) {
 func crowded(table string, key driver.Key, probe int) int64 { return hash(table, key, probe) & 0x3ff }
 
 func TestConformance_WithCollisions(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

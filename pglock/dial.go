@@ -1,3 +1,7 @@
+// How a session begins. dialect.go's Dial and driver.go's begin come here; connect opens a connection by the client
+// library, setUp makes the settings by which the server ends the session of a vanished client, and then sqlsession
+// takes the connection over.
+
 package pglock
 
 import (
@@ -15,18 +19,20 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// dialTimeout bounds the attempt to open a session.
+// dialTimeout bounds the attempt to open a session, set-up included.
 const dialTimeout = 5 * time.Second
 
-// socket remembers the connection below TLS, and refuses to make another: after a broken read the client library dials
-// once more to cancel the statement, for up to 15 s, which the driver does better.
+// socket remembers the connection below TLS, on which deadlines are set, and refuses to make another one. After a
+// broken read the client library dials once more to cancel the statement, for up to 15 s; the driver has the server end
+// the session over another connection instead (Bury), which also shows when that has happened.
 type socket struct {
-	mu   sync.Mutex
-	conn net.Conn
-	done bool
+	mu   sync.Mutex // guards the others
+	conn net.Conn   // the last one that was dialled: an attempt without TLS comes after one with it
+	done bool       // the session is open, so whoever dials now only wants to cancel
 }
 
-// dialer returns how the sockets of a session are made.
+// dialer returns the function by which the client library makes the sockets of a session. Keep-alives let the client
+// notice a server that has vanished, after about 4/3 of the timeout.
 func (s *socket) dialer(timeout time.Duration) pgconn.DialFunc {
 	third := max(timeout/3, time.Second)
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: third, Interval: third, Count: 3}}
@@ -48,6 +54,7 @@ func (s *socket) dialer(timeout time.Duration) pgconn.DialFunc {
 	}
 }
 
+// settled returns the connection of the session that is open, and forbids any further one.
 func (s *socket) settled() net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,28 +62,31 @@ func (s *socket) settled() net.Conn {
 	return s.conn
 }
 
-// start sets a session up and makes it one of the driver's. After an error it has ended.
+// start sets a session up and hands it to the core, which runs its goroutine from then on. After an error the session
+// has been ended.
 func (s *speaker) start(ctx context.Context) error {
 	err := s.setUp(ctx)
 	if err == nil {
 		err = s.d.core.Adopt(s.c, nil)
 	}
 	if err != nil {
-		s.discard() // the error that matters is this one
+		s.discard() // an error of closing would hide the one that matters
 	}
 	return err
 }
 
-// connect opens a session as the server gives it.
+// connect opens a session with the server's own settings. The context bounds the opening alone.
 func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	config, k := d.config.Copy(), new(socket)
 	config.DialFunc = k.dialer(d.opts.Timeout)
-	var g *gate // of the last connection that was tried, which is the one
+	var g *gate // of the last connection that was tried, which is the one in use
 	own := config.BuildFrontend
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		g = &gate{from: r}
 		return own(g, w)
 	}
+	// The library calls OnNotification while it reads, in the goroutine that runs the connection's statements, so
+	// CheckBreaks must not run a statement itself.
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.CheckBreaks() }
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -87,24 +97,27 @@ func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	return s, nil
 }
 
-// discard ends a connection that is nobody's yet.
+// discard ends a connection that the core has not adopted.
 func (s *speaker) discard() { s.c.Discard() }
 
-// parameter is one of the session's. Servers before the version since, as in server_version_num, do not know it.
+// parameter is a setting of the session. Servers before the version since, as in server_version_num, do not know it; 0
+// means that all do.
 type parameter struct {
 	name, value string
 	since       int
 }
 
-// settings are what a session needs. A vanished client is noticed by idle_session_timeout while its session holds
-// locks, and by client_connection_check_interval and the TCP settings while it waits. What roles and databases set for
-// other programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the token's row
-// from being read anew (the isolation level).
+// settings are what a session needs to be a lease.
+//
+// The server notices a vanished client by idle_session_timeout while its session holds locks, and by
+// client_connection_check_interval and the TCP settings while it waits in a statement. What roles and databases set for
+// other programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the row of the
+// token from being read anew after a wait (the isolation level): a token would then be minted from an old one.
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
 	seconds := func(t time.Duration) string { return strconv.FormatInt(max(int64(t/time.Second), 1), 10) }
-	slice := millis(timeout / 3) // of shared connections: they wait for rows alone, and must give signs of life
+	slice := millis(timeout / 3) // shared connections wait for locks of rows alone, and must give signs of life
 	if waits {
 		slice = millis(d.opts.Slice)
 	}
@@ -120,14 +133,20 @@ func (d *Driver) settings(waits bool) []parameter {
 		{name: "tcp_keepalives_interval", value: seconds(timeout / 6)},
 		{name: "tcp_keepalives_count", value: "3"},
 		{name: "tcp_user_timeout", value: millis(timeout)},
+		// Without this the server plans each of the first five runs of a prepared statement anew, for parameters that
+		// change nothing about the plan.
 		{name: "plan_cache_mode", value: "force_generic_plan"},
 		{name: "jit", value: "off"},
 	}
 }
 
-// setUpText makes the settings, and tells how the session is called. The function is asked and not the view over it: a
-// condition on the view has the server look through all sessions for each of them, which with some thousands takes
-// longer than all else in opening one.
+// setUpText makes the settings and returns the number of the server's process and when it began, all in one statement.
+// synchronous_commit is raised from off, so that a token is on disk before its grant counts, and is otherwise left as
+// the role has it.
+//
+// The function pg_stat_get_activity is asked and not the view pg_stat_activity over it: a condition on the view has the
+// server look through all sessions for each new one, which with some thousands takes longer than all else in opening
+// one.
 func setUpText(settings []parameter) string {
 	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
@@ -141,11 +160,14 @@ func setUpText(settings []parameter) string {
 	return text + " FROM pg_stat_get_activity(pg_backend_pid())"
 }
 
-// setUp makes the settings, and learns how the session is called. It costs two round trips.
+// setUp makes the settings and learns the session's name. It costs two round trips. The trust in the session begins at
+// the moment before the first was sent: from then on idle_session_timeout holds.
 func (s *speaker) setUp(ctx context.Context) error {
 	if err := checkVersion(s.pg.ParameterStatus("server_version")); err != nil {
 		return err
 	}
+	// The time was measured before the statement was sent, as for each sign of life: so it is never later than the
+	// moment from which the server counts.
 	sent := s.d.core.Clock()
 	answer := s.pg.ExecParams(ctx, setUpText(s.d.settings(s.c.Waits())), nil, nil, nil, binaryFormat).Read()
 	switch {
@@ -162,14 +184,18 @@ func (s *speaker) setUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// waitsNeed are the statements that every session which waits comes to need. The last one is asked for while others
-// wait for its end.
+// waitsNeed are the statements that every session that waits comes to need, so they are prepared when it is opened.
+// stmtUnlock is the one that matters: prepared later, it would add a round trip to a hand-off for which others wait.
 var waitsNeed = []statement{stmtNote, stmtLock, stmtUnlock}
 
-// setFurther makes the settings that not every server and role can, all in one packet, and has shared connections
-// listen for breaks, and others prepare what they will say. What fails is left as it is:
-// client_connection_check_interval on servers on Windows, deadlock_timeout for roles without the right. A statement
-// that could not be prepared is so when it is needed.
+// setFurther makes the settings that not every server and role can make, all in one packet and so in one round trip.
+// Shared connections listen for breaks; those that wait leave the search for deadlocks and prepare waitsNeed.
+//
+// What the server refuses is left as it is: client_connection_check_interval on Windows, deadlock_timeout for a role
+// without the right. A statement that could not be prepared here is prepared when it is needed, and its error shows
+// then.
+//
+// Each line has its own sync, so that a refused one does not take the next with it.
 func (s *speaker) setFurther(ctx context.Context) error {
 	x := &conversation{s: s, p: s.pg.StartPipeline(ctx)}
 	say := func(text string) {
@@ -190,8 +216,8 @@ func (s *speaker) setFurther(ctx context.Context) error {
 	return s.concluded(x, waitsNeed)
 }
 
-// concluded hears what the server says to setFurther, in which two settings come before the statements that are
-// prepared.
+// concluded reads the server's answers to setFurther, where two settings come before the statements that are prepared.
+// It returns only errors that have ended the connection.
 func (s *speaker) concluded(x *conversation, prepares []statement) error {
 	err := x.p.Flush()
 	for i := 0; err == nil && i < 2+len(prepares); i++ {
@@ -209,10 +235,11 @@ func (s *speaker) concluded(x *conversation, prepares []statement) error {
 	return err
 }
 
-// leastVersion is the first that ends idle sessions by itself.
+// leastVersion is the first PostgreSQL with idle_session_timeout, which ends idle sessions. Without it a client that
+// stands still would keep its locks.
 const leastVersion = 14
 
-// checkVersion reads "15.4 (Debian ...)" or "17beta1".
+// checkVersion refuses a server that is too old. It reads "15.4 (Debian ...)" or "17beta1".
 func checkVersion(version string) error {
 	digits := 0
 	for digits < len(version) && version[digits] >= '0' && version[digits] <= '9' {
@@ -224,5 +251,5 @@ func checkVersion(version string) error {
 			"locks of a client that has vanished",
 			version, leastVersion)
 	}
-	return nil // a pooler may not tell
+	return nil // a pooler may not tell the version; the settings fail then if the server is too old
 }

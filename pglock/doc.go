@@ -1,5 +1,5 @@
-// Package pglock is the engine for PostgreSQL 14 and later. A lock is an advisory lock of one session; who waits does
-// so in the server's own queue; a row of a table keeps the token.
+// Package pglock is the engine for PostgreSQL 14 and later. A lock is an advisory lock of one session, waiters stand in
+// the server's own queue, and a row of a table keeps the token.
 //
 //	locks, err := interlock.Open(ctx, "postgres://user:password@localhost/app", nil)
 //
@@ -23,17 +23,17 @@
 //
 // # Guarantees
 //
-// One server never has two holders of a lock at once. Waiters are served first come, first served, across processes,
-// for as long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs); then it stands at the
-// end again. A try never overtakes who waits, and readers do not overtake a writer that waits.
+// One server never has two holders of a lock at once. Waiters are served first come, first served, across processes, as
+// long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs). After a slice it stands at the
+// end again. A try never overtakes a waiter, and readers do not overtake a writer that waits.
 //
 // A hold lasts as long as its session. The client gives a sign of life each third of the timeout, and each 8 seconds if
-// that is shorter, and trusts its holds
-// from when the last one that was answered was sent. The server ends a session that gives none (idle_session_timeout),
-// so the lock of a client that has vanished, or stands still, is free after the timeout; when the client's process dies
-// it is free at once. What ends a session, ends all holds on it, and their holders are told: at once if the server says
-// so or the connection breaks, otherwise when the trust ends. A connection that breaks is never used again, and the
-// driver sees to it over another one that the server has ended the session before it says that nothing is left of it.
+// that is shorter, and trusts its holds for a timeout from when it sent the last one that was answered. The server ends
+// a session that gives none (idle_session_timeout), so the lock of a client that has vanished, or stands still, is free
+// after the timeout; when the client's process dies it is free at once. When a session ends, all holds on it end, and
+// their holders are told: at once if the server says so or the connection breaks, otherwise when the trust ends. A
+// connection that breaks is never used again: over another one the driver has the server end the session, and until
+// that is done it reports the outcome as unknown.
 //
 // The token is the server's clock in microseconds, or one more than the last if the clock is not beyond that. It is
 // written and committed by the same statement that takes the lock, so it is on disk before the grant counts. It goes on
@@ -44,10 +44,10 @@
 // [github.com/interlock-go/interlock/fence]):
 //
 //   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it
-//     until he is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
+//     until it is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
 //     not replicated, so a failover frees all of them.
-//   - After the server's wall clock was set ahead: by that it may end a session early. The old holder hears of it in
-//     the same way.
+//   - After the server's wall clock was set ahead: it may end a session early. The old holder hears of it in the same
+//     way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).
 //
 // # What it cannot do
@@ -57,9 +57,9 @@
 // server's queue has no place at the front for a reader that wants to write, so two of them would wait for each other.
 //
 // A client reads one lock at most Shared + Waits (20) times at once: each of its readers needs a session that has no
-// part in the lock, because the server lets a session in that has it, past those who wait, and even to write. A further
-// reader waits, although the lock is free to be read, and a try says [driver.ErrUnavailable]. Readers of different
-// locks share sessions.
+// part in the lock, because the server lets a session that already has it in, past the waiters, and even to write. A
+// further reader waits, although the lock is free to be read, and a try says [driver.ErrUnavailable]. Readers of
+// different locks share sessions.
 //
 // # Names
 //
@@ -75,14 +75,14 @@
 //
 //   - Acquire of a free lock: one round trip, one statement, one write to the log of the server. Release: one round
 //     trip. A TryLock that is refused: one.
-//   - Wait: two round trips of a try and of who is in the way, then one packet to the connection that waits. The
+//   - Wait: two round trips, for a try and for who is in the way, then one packet to the connection that waits. The
 //     hand-off is one message from the server and needs no further round trip, unless the wait has lasted for more than
 //     a quarter of the timeout. A lock that was contended a moment ago is waited for without a try.
 //   - Connections: up to Shared (4) hold all locks that were free when they were asked for, thousands of them. Each
 //     lock that is waited for, or was got by waiting, has one of up to Waits (16) others, until its release. Beyond
-//     that a wait asks again and again, about each 20 ms and in a crowd less often, and the order is lost. So it does,
-//     up to a second apart, while the server takes more than 5 s to open its connection. A client that is never in
-//     anybody's way has one connection.
+//     that a wait asks again and again, about each 20 ms and in a crowd less often, and the order is lost. A wait does
+//     the same, up to a second apart, while the server takes more than 5 s to open its connection. A client that never
+//     meets another one has one connection.
 //   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is
 //     shorter, if it has nothing else to do.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x
@@ -94,9 +94,9 @@
 //   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at
 //     most.
 //   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a
-//     second, takes seconds and stops all locks meanwhile. There is nothing to be found, because no session of ours
-//     waits and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER
-//     deadlock_timeout TO the role.
+//     second, takes seconds and stops all locks meanwhile. It can find nothing, because no session of ours both waits
+//     and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER deadlock_timeout TO
+//     the role.
 //
 // # Servers
 //

@@ -1,3 +1,6 @@
+// The driver: how it is opened, what it can do, and the calls that go straight to the core in enginekit/sqlsession,
+// which owns requests, connections and trust. The engine's own way of doing it is in dialect.go and speaker.go.
+
 package pglock
 
 import (
@@ -19,26 +22,32 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
+// kinds are the kinds of locks that the engine has.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
-// copied.
+// copied. Every call that asks the server runs over one of its own connections, and ends when its context does.
 type Driver struct {
 	core   *sqlsession.Core
 	config *pgconn.Config
 	opts   Options
 	hash   hasher
 
-	// Found out by the first connection, and the same from then on.
+	// Set by begin, over the first connection and before any other goroutine has the driver, and never changed after
+	// that.
 	table   table // of the tokens
 	texts   *[statements]string
-	channel string // on which breaks are announced
-	pooler  driver.Finding
+	channel string         // on which breaks are announced
+	pooler  driver.Finding // what the first connection showed; Diagnose does not look again
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates
-// the tables if there are none, and checks the set-up as opts say. Close closes the connections. A nil opts means the
-// defaults. The configuration's DialFunc and OnNotification are not used.
+// the tables if there are none, and checks the set-up as opts say. ctx bounds New alone. Close closes the connections.
+// A nil opts means the defaults. The configuration's DialFunc and OnNotification are not used, and config is not
+// changed.
+//
+// It returns an error of the server or the network, of options that are not allowed, of a pooler that shares sessions,
+// and with CheckRefuse an error that matches enginekit.ErrNotSetUp. After an error nothing is open.
 func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, error) {
 	if config == nil {
 		return nil, errors.New("postgres: there is no configuration: make one with pgconn.ParseConfig")
@@ -50,12 +59,16 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 	return start(ctx, config, o, hash)
 }
 
-// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to
-// write down what it counts, and asks its wall clock then whether the session's time is over too: if that has jumped
-// ahead meanwhile it ends the session, and its locks. (Timers of before the last statement do the same, but few fire
-// just between a jump and the next sign of life.) The heartbeat looks once a second.
+// longestIdle is the longest time in which a session does nothing, whatever the timeout is.
+//
+// A PostgreSQL wakes up a session that has been idle for ten seconds, to write down its statistics, and asks its wall
+// clock then whether the time of idle_session_timeout is over too. If the clock has jumped ahead meanwhile, the server
+// ends the session, and its locks. A session that is never idle for ten seconds is not asked. (Timers from before the
+// last statement ask as well, but few of them fire between a jump and the next sign of life.) Eight leaves room for the
+// heartbeat, which looks once a second.
 const longestIdle = 8 * time.Second
 
+// start is New with a hash function, which tests exchange for one whose numbers collide.
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
 	d := &Driver{config: config.Copy(), opts: o, hash: h}
 	d.core = sqlsession.New(sqlsession.Config{
@@ -71,6 +84,11 @@ func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Dr
 }
 
 // begin opens the first connection and finds out whether locks can be kept.
+//
+// The order matters. A pooler is looked for before anything is set up, because set-up of a shared session would change
+// it for others. The table is resolved before the session is started, since its identity names the channel that the
+// session listens on. The tables are created over the adopted connection, which bounds each statement. The check comes
+// last and finds the tables there.
 func (d *Driver) begin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -80,7 +98,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 	pooler, err := d.checkPooler(bounded, s)
 	if err != nil {
-		s.discard() // the error that matters is the other one
+		s.discard() // an error of closing would hide the one that matters
 		return err
 	}
 	if d.table, err = s.resolve(bounded); err != nil {
@@ -103,7 +121,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// Traits describes the engine.
+// Traits describes the engine. It asks nothing.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "postgres", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true,
@@ -134,29 +152,31 @@ func (d *Driver) Traits() driver.Traits {
 }
 
 // Acquire asks for the lock on a shared connection, and if it is held waits for it in the server on a connection of the
-// pool. See the package documentation for what that costs.
+// pool. See the package documentation for what that costs. When ctx ends, the wait is cancelled in the server too.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.core.Acquire(ctx, r)
 }
 
 // Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
-// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
-// outcome is unknown.
+// meanwhile, the driver ends the session over another one; until the server confirms that, the outcome is unknown, and
+// the error says so.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
-// hold. It takes little more than a second, also when the server hangs.
+// hold. It takes little more than a second, also when the server hangs. If it hangs, the locks become free by the
+// server's own timeouts.
 func (d *Driver) Close() error { return d.core.Close() }
 
-// session returns what speaks for c.
+// session returns the speaker of c: the part of a connection that knows PostgreSQL.
 func session(c *sqlsession.Conn) *speaker { return c.Session().(*speaker) }
 
-// ask has f run on a shared connection and waits for it as long as ctx lasts.
+// ask runs f in the goroutine of a shared connection and waits for the answer until ctx ends. After that f may still
+// run, and its answer is dropped.
 func ask[T any](ctx context.Context, d *Driver, f func(s *speaker) (T, error)) (T, error) {
 	return sqlsession.Ask(ctx, d.core, func(c *sqlsession.Conn) (T, error) { return f(session(c)) })
 }
 
-// query has a statement run on a shared connection.
+// query runs a statement on a shared connection, unprepared.
 func (d *Driver) query(ctx context.Context, text string, params ...[]byte) (rows, error) {
 	return ask(ctx, d, func(s *speaker) (rows, error) { return s.query(text, params...) })
 }

@@ -1,3 +1,6 @@
+// What the server's errors mean. speaker.go, try.go and talk.go ask whether a statement may be run again or has ended
+// the connection; sqlsession asks through dialect.go what to tell the caller.
+
 package pglock
 
 import (
@@ -8,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SQLSTATEs that mean something here.
+// The SQLSTATEs to which the engine reacts; see appendix A of PostgreSQL's documentation.
 const (
-	stateLockTimeout   = "55P03"
-	stateCancelled     = "57014"
+	stateLockTimeout   = "55P03" // lock_timeout: a wait has lasted for its slice
+	stateCancelled     = "57014" // pg_cancel_backend, or statement_timeout
 	stateDeadlock      = "40P01"
 	stateSerialization = "40001"
 	stateNoRight       = "42501"
@@ -21,20 +24,21 @@ const (
 	stateReadOnly      = "25006"
 	stateTooMany       = "53300"
 	stateOutOfMemory   = "53200"
-	stateDiskFull      = "53100"
-	stateStarting      = "57P03"
-	stateIdle          = "57P05"
+	stateDiskFull      = "53100" // no space on the server's disk
+	stateStarting      = "57P03" // it starts, stops or recovers
+	stateIdle          = "57P05" // idle_session_timeout has ended the session
 	stateWrongPassword = "28P01"
 	stateNotAllowed    = "28000"
 	stateNoDatabase    = "3D000"
 	stateNoColumn      = "42703"
 )
 
-// errSwapped says that statements do not reach the session that they should.
+// errSwapped is the error of a statement that another session has answered, or of an unlock without a lock. Both mean
+// that the connection's session is not the one that holds its locks.
 var errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
 	"locks: a pooler that shares sessions cannot be used for locks")
 
-// stateOf is the SQLSTATE of an error that the server has sent, or "".
+// stateOf is the SQLSTATE of an error that the server has sent, or "" for every other error.
 func stateOf(err error) string {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -43,16 +47,19 @@ func stateOf(err error) string {
 	return ""
 }
 
-// isGoodbye reports whether the server says that it ends the session.
+// isGoodbye reports whether the server says with err that it ends the session. The text of the severity is translated;
+// its unlocalized form is not.
 func isGoodbye(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && (said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC")
 }
 
-// isBroken reports whether err leaves open what the server has done, after which the connection is not used any more.
+// isBroken reports whether err leaves open what the server has done, or says that the session has ended. The connection
+// is not used after that: an answer that is still on its way would be taken for that of the next statement.
 func isBroken(err error) bool { return err != nil && (stateOf(err) == "" || isGoodbye(err)) }
 
-// isPassing reports whether the same statement may succeed if it is run again at once.
+// isPassing reports whether the same statement may succeed if it is run again at once. All three roll back the
+// statement, and none says anything about the lock: an advisory lock of a session is not given back by a rollback.
 func isPassing(err error) bool {
 	switch stateOf(err) {
 	case stateCancelled, stateDeadlock, stateSerialization:
@@ -61,7 +68,8 @@ func isPassing(err error) bool {
 	return false
 }
 
-// advise adds what to do about an error that people meet.
+// advise adds what to do about an error that people meet. stateLockTimeout is explained here and not in judgeError,
+// because to a wait it is no error.
 func advise(err error) error {
 	if stateOf(err) == stateLockTimeout {
 		return fmt.Errorf("%w (somebody keeps rows of the table of tokens locked)", err)
@@ -72,7 +80,8 @@ func advise(err error) error {
 	return err
 }
 
-// judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
+// judgeError says what an error means to the caller, and for one that is refused what to do. Refused means that asking
+// again is of no use; Unreached that no server has seen the request; Unknown that the outcome is not known.
 func judgeError(err error) (sqlsession.Meaning, string) {
 	var failed *pgconn.ConnectError
 	switch stateOf(err) {

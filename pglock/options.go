@@ -1,6 +1,9 @@
+// The options of a driver and their checks. New and url.go fill them in; nothing changes them after that.
+
 package pglock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,10 +16,11 @@ import (
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
-	// Table holds the tokens, one row for each lock; more tables are named after it, with _waits, _breaks and _readers
-	// at the end. It may be written schema.table; without a schema it is looked for along the role's search_path, once,
-	// and made in the first schema there if there is none. Clients share their locks if, and only if, they share the
-	// table, however they name it. So write the schema if roles have different paths. The default is "interlock".
+	// Table holds the tokens, one row for each lock; three more tables are named after it, with _waits, _breaks and
+	// _readers at the end. It may be written schema.table. Without a schema it is looked for along the role's
+	// search_path, once, and made in the first schema there if there is none. Clients share their locks if, and only
+	// if, they share the table, however they name it. So write the schema if roles have different paths. The default is
+	// "interlock".
 	Table string
 
 	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is
@@ -24,20 +28,20 @@ type Options struct {
 	Timeout time.Duration
 
 	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at
-	// a time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is
+	// a time, so with too few many goroutines wait for each other. They are opened as they are needed. The default is
 	// 4.
 	Shared int
 
-	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting.
-	// Beyond that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
+	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting. A
+	// wait beyond that number asks again and again instead, and is served in no order. The default is 16.
 	Waits int
 
 	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. Every
-	// statement that waits keeps the whole database from removing old row versions, so a long slice makes tables grow;
-	// a short one loses the order of coming more often. The default is 30 s.
+	// statement that waits keeps VACUUM from removing old row versions in the whole database, so a long slice makes
+	// tables grow; a short one loses the order of coming more often. The default is 30 s, the least 10 ms.
 	Slice time.Duration
 
-	// Check says what to do with what the start-up check finds. The default is CheckWarn.
+	// Check says what to do with the findings of the start-up check. The default is CheckWarn.
 	Check CheckPolicy
 
 	// Logger gets the findings of the start-up check. The default discards.
@@ -50,12 +54,12 @@ type Options struct {
 type CheckPolicy = enginekit.CheckPolicy
 
 const (
-	// CheckWarn logs findings. A pooler that shares server sessions among clients is refused nevertheless: two clients
-	// would hold one lock.
+	// CheckWarn logs findings. A pooler that shares server sessions among clients is refused nevertheless, because two
+	// clients would hold one lock.
 	CheckWarn CheckPolicy = enginekit.CheckWarn
 	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
 	CheckRefuse CheckPolicy = enginekit.CheckRefuse
-	// CheckNone asks nothing.
+	// CheckNone asks nothing, and so does not notice a pooler that shares sessions.
 	CheckNone CheckPolicy = enginekit.CheckNone
 )
 
@@ -72,38 +76,30 @@ const (
 	mostConnections = 1000
 )
 
-// tableName is what needs no quotes, so that it is the same in the program and in psql.
+// tableName matches names that need no quotes, so that the name is the same in the program and in psql. Fifty
+// characters leave room for the suffixes within the 63 bytes of a name.
 var tableName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,49}$`)
 })
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, which may be nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Table == "" {
-		c.Table = defaultTable
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Shared == 0 {
-		c.Shared = defaultShared
-	}
-	if c.Waits == 0 {
-		c.Waits = defaultWaits
-	}
-	if c.Slice == 0 {
-		c.Slice = defaultSlice
-	}
+	c.Table = cmp.Or(c.Table, defaultTable)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Shared = cmp.Or(c.Shared, defaultShared)
+	c.Waits = cmp.Or(c.Waits, defaultWaits)
+	c.Slice = cmp.Or(c.Slice, defaultSlice)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, c.validate()
 }
 
+// validate checks o, whose defaults are filled in, and raises a timeout that is too short.
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):

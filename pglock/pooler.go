@@ -1,3 +1,6 @@
+// How the driver finds out that a pooler such as PgBouncer stands between it and the server, and whether that shares
+// sessions. driver.go asks over its first connection, before any lock.
+
 package pglock
 
 import (
@@ -7,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// poolerAdvice is what to do about a pooler.
 const poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client " +
 	"(pool_mode = session)"
 
@@ -17,9 +21,12 @@ var errShares = errors.New("postgres: a pooler between here and the server gives
 	", or set check to none at your own risk)")
 
 // checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server
-// tells each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two
-// connections show whether they share a session. It costs a round trip, and behind a pooler a connection and some round
-// trips more.
+// tells each client the number of the process that serves it, and a pooler tells a number of its own making: so if the
+// number from the greeting is that of a statement, there is no pooler. Otherwise two connections show whether they
+// share a session.
+//
+// It costs a round trip, and behind a pooler another connection and up to 16 round trips more. They can show that
+// sessions are shared, and not that they never are.
 func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, error) {
 	f := driver.Finding{Check: "pooler", Level: driver.LevelOK, Detail: "not looked for"}
 	if d.opts.Check == CheckNone {
@@ -54,11 +61,12 @@ func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, e
 	}, nil
 }
 
-// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so
-// two rounds are enough for most.
+// sharingRounds is how often both connections are asked. Poolers give the session that was used last to the next who
+// asks, so two rounds are enough for most.
 const sharingRounds = 8
 
-// sharing reports whether two connections are served by one session, or one by several.
+// sharing reports whether two connections are served by one session, or one connection by several. first is the process
+// that has served a before.
 func sharing(ctx context.Context, a, b *speaker, first int32) (bool, error) {
 	var second int32
 	for round := range sharingRounds {
@@ -80,7 +88,7 @@ func sharing(ctx context.Context, a, b *speaker, first int32) (bool, error) {
 	return false, nil
 }
 
-// served is the number of the process that serves a statement.
+// served returns the number of the process that serves this statement.
 func (s *speaker) served(ctx context.Context) (int32, error) {
 	answer := s.pg.ExecParams(ctx, "SELECT pg_backend_pid()", nil, nil, nil, binaryFormat).Read()
 	if answer.Err != nil {

@@ -1,3 +1,7 @@
+// A try or an unlock in the caller's own goroutine, which saves two switches of goroutines in each: sqlsession lends
+// the connection to the caller (lend.go there), and gate.go lets it leave in time. What is not decided here is decided
+// by speaker.go and try.go in the connection's goroutine.
+
 package pglock
 
 import (
@@ -8,15 +12,17 @@ import (
 
 // How a question is asked in the goroutine of who wants the answer; see sqlsession.Prompt.
 
-// question is prepared statements that were sent, and their answers as far as they were heard.
+// question is prepared statements that were sent, and their answers as far as they were received. It outlives the
+// goroutine that has begun it: speaker.begun keeps it for the connection's own goroutine.
 type question struct {
 	*conversation
-	found    []rows
-	received bool
-	err      error
+	found    []rows // one for each statement
+	received bool   // all answers, or the one that has ended the session
+	err      error  // the first error of an answer
 }
 
-// question returns what was begun, or else sends it.
+// question returns the question that was begun in another goroutine, or sends a new one. A begun one is always about
+// the same request: the core hands it on before anything else runs on the connection.
 func (s *speaker) question(lines []line) (*question, error) {
 	if q := s.begun; q != nil {
 		s.begun = nil
@@ -29,7 +35,8 @@ func (s *speaker) question(lines []line) (*question, error) {
 	return &question{conversation: x, found: make([]rows, len(lines))}, nil
 }
 
-// answers asks and receives. It returns no rows at all if nothing was asked.
+// answers asks and receives all answers. It returns nil rows if nothing was sent, so that the caller knows that the
+// server has done nothing.
 func (s *speaker) answers(lines []line) ([]rows, error) {
 	q, err := s.question(lines)
 	if err != nil {
@@ -39,7 +46,8 @@ func (s *speaker) answers(lines []line) ([]rows, error) {
 	return q.found, err
 }
 
-// receiveAll hears all answers, and returns the first error, or the one that has ended the session.
+// receiveAll receives all answers, and returns the first error, or the one that has ended the session, which outweighs
+// any other.
 func (q *question) receiveAll() error {
 	for i := 0; !q.received && i < len(q.found) && !isBroken(q.err); i++ {
 		var err error
@@ -51,17 +59,21 @@ func (q *question) receiveAll() error {
 	return q.err
 }
 
-// over is a context that has ended. With it the client library says whether all that it has received was read to the
-// end, without asking the server: then the next thing in the gate is the beginning of a message.
+// over is a context that has ended. SyncConn with it reports whether all that the client library has received was read
+// to the end, without asking the server. Only then does the gate begin at the boundary of a message, where complete may
+// count.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	return ctx
 }()
 
-// askInline asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept
-// with the answer, as far as that has come; or it was not asked, because statements are to be prepared for it or
-// something is to be read before.
+// askInline asks in the caller's goroutine, which leaves at the deadline of the socket. wanted says whether the first
+// answer is the good one.
+//
+// If it returns false, either nothing was asked, because a statement has to be prepared first or something is to be
+// read before; or the question is kept in begun with the answer as far as that has come, and the connection's own
+// goroutine reads the rest. The statement is never sent twice.
 func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*question, bool) {
 	for _, l := range lines {
 		if !s.prepared[l.st] {
@@ -73,7 +85,7 @@ func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*questi
 	}
 	q, err := s.question(lines)
 	if err != nil {
-		return nil, false // nothing can fail but to prepare
+		return nil, false // only preparing can fail here, and all is prepared, so nothing was sent
 	}
 	if q.unsent != nil || !s.gate.await(len(lines)) || q.receiveAll() != nil || !wanted(q.found[0]) {
 		s.begun = q
@@ -82,7 +94,7 @@ func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*questi
 	return q, q.end(nil) == nil
 }
 
-// TryHere runs a try, and leaves it to Try if the lock is not free.
+// TryHere runs a try. It leaves every answer but a grant to Try, in the connection's goroutine.
 func (s *speaker) TryHere(e *sqlsession.Entry) (a sqlsession.Answer, granted bool) {
 	q, granted := s.askInline(tryLines(e), func(found rows) bool { return len(found) == 1 })
 	if granted {

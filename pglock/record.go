@@ -1,3 +1,5 @@
+// What the tables tell about who holds a lock. break.go looks for the holder to break, try.go for who is in the way.
+
 package pglock
 
 import (
@@ -12,11 +14,11 @@ import (
 // record is what the tables say of one session that has a lock.
 type record struct {
 	key                  driver.Key
-	token, last          uint64
+	token, last          uint64 // the first and the last token of its block
 	owner, client, label string
 	since                time.Time
-	pid, heldBy          int32
-	collided             bool
+	pid, heldBy          int32 // pid has written the row, heldBy has the lock in the server's list or is 0
+	collided             bool  // the row stays for ever, because another name has the same number
 }
 
 // readRecord reads a row of the answer to stmtLook.
@@ -29,11 +31,12 @@ func readRecord(r [][]byte) record {
 	}
 }
 
-// isHolders reports that the row is the holder's: another session may have got the lock just now, and not have written
-// yet.
+// isHolders reports that the row is the holder's own. Another session may just have got the lock and not yet have
+// written: then pid is still the one before.
 func (r *record) isHolders() bool { return r.heldBy != 0 && r.heldBy == r.pid }
 
-// heldError says who is in the way of key: one of those who have the lock, and have written it.
+// heldError says who is in the way of key: the first of those who have the lock and have written their row. If nobody
+// has, it names the lock alone.
 func heldError(key driver.Key, holders []record) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	for _, r := range holders {
@@ -45,7 +48,8 @@ func heldError(key driver.Key, holders []record) *driver.HeldError {
 	return held
 }
 
-// look reads who has one number, of whatever name.
+// look reads who has one number, of whatever name. It costs one round trip, and the server makes the list of all its
+// locks.
 func (s *speaker) look(num int64) (all []record, err error) {
 	found, err := s.exec(stmtLook, int8Value(num))
 	for _, r := range found {
@@ -54,10 +58,12 @@ func (s *speaker) look(num int64) (all []record, err error) {
 	return all, err
 }
 
-// mostProbes is more than there will ever be: a collision of two names has a probability of one in 10^19 for each pair.
+// mostProbes is more than there will ever be: two names have the same number with a probability of one in 10^19.
 const mostProbes = 64
 
-// holders reads who has one lock, under the number that is its own.
+// holders reads who has one lock, and the number that is its own. It walks the probes as the clients do: a row of
+// another name that is pinned leads on to the next, and one that is not pinned shows that nobody of this name has ever
+// come by.
 func (d *Driver) holders(ctx context.Context, key driver.Key) (all []record, num int64, err error) {
 	for probe := range mostProbes {
 		num = d.hash(d.table.identity(), key, probe)

@@ -1,3 +1,6 @@
+// The statements of a session as sqlsession asks for them: it implements sqlsession.Session. The core's connection
+// calls it; talk.go sends and receives, try.go has the try, question.go the calls in another goroutine.
+
 package pglock
 
 import (
@@ -9,19 +12,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the
-// connection's statements.
+// speaker is the engine's part of one connection: what sqlsession knows as its Session. It has no mutex. Only the
+// goroutine that runs the connection's statements uses it, or the one that has borrowed the connection; d, c, raw, pid
+// and started never change after the session was set up.
 type speaker struct {
 	d       *Driver
 	c       *sqlsession.Conn
 	pg      *pgconn.PgConn
-	raw     net.Conn // below TLS
-	gate    *gate
-	pid     int32  // of the server's process
-	started []byte // when that began, as the server tells it: with the pid a name for ever
+	raw     net.Conn // below TLS, for deadlines and the hard end
+	gate    *gate    // what pg reads from
+	pid     int32    // of the server's process
+	started []byte   // when that process began, as the server writes it: with the pid it names one session for ever
 
-	prepared [statements]bool
-	begun    *question // asked in another goroutine, and not decided there
+	prepared [statements]bool // which statements the session knows
+	begun    *question        // sent by a goroutine that has left before its answer
 }
 
 var (
@@ -29,10 +33,11 @@ var (
 	_ sqlsession.Prompt  = (*speaker)(nil)
 )
 
-// mostTokens bounds a block: a second's worth of the clock.
+// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second
+// ahead of it.
 const mostTokens = 1_000_000
 
-// inMode returns the statement for the mode of e.
+// inMode returns the statement for the mode in which e asks.
 func inMode(e *sqlsession.Entry, exclusive, shared statement) statement {
 	if e.Request.Mode == driver.Shared {
 		return shared
@@ -40,7 +45,7 @@ func inMode(e *sqlsession.Entry, exclusive, shared statement) statement {
 	return exclusive
 }
 
-// grantParams are the parameters of the statements that take a lock.
+// grantParams are the parameters of the statements that take a lock, as grantColumns counts them.
 func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 	r := &e.Request
 	return [][]byte{
@@ -50,7 +55,8 @@ func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 	}
 }
 
-// heldBy says who is in the way, as far as the row of the lock tells, which stmtWho or stmtNote has found.
+// heldBy says who is in the way, as far as the row of the lock tells that stmtWho or stmtNote has found. A row of
+// another name says nothing.
 func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if r[0] != nil && string(r[1]) == string(key.Kind) && string(r[2]) == key.Name {
@@ -60,10 +66,11 @@ func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 	return held
 }
 
-// errInterrupted is for a statement that was cancelled again and again.
+// errInterrupted is the error of a statement that was cancelled each time it was run.
 var errInterrupted = errors.New("the statement was cancelled again and again, by an operator or a statement_timeout")
 
-// Wait runs stmtLock, after a note of who waits unless the wait was not tried for.
+// Wait runs stmtLock, after a note of who waits. A wait that was not tried for before goes without the note, which
+// LookBeside makes up for later. The end of its slice or a cancellation is no error: the core asks again, or gives up.
 func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	found, err := s.lock(e, numberOf(e))
 	switch {
@@ -79,8 +86,8 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, err
 }
 
-// lock runs the statement that waits, and tells who is in the way before. Without an error the session has the lock,
-// and there is no row if its number belongs to another name.
+// lock runs the statement that waits. Without an error the session has the lock; no row means that its number belongs
+// to another name. The note and the wait go in one packet, so that the note costs no round trip of its own.
 func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 	allowed := s.d.opts.Slice + s.d.opts.Timeout
 	if e.Untried() {
@@ -92,19 +99,22 @@ func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 		return nil, err
 	}
 	found, err := x.receive()
-	if err == nil || !isBroken(err) { // a note that was refused is nobody's loss
+	if err == nil || !isBroken(err) { // a wait without a note works as well; operators do not see it
 		e.Seen(inTheWay(e, found)) // the server goes on with the second statement meanwhile
 		found, err = x.receive()
 	}
 	return found, x.end(err)
 }
 
+// noteParams are the parameters of stmtNote. pid is the session that waits, which need not be the one that writes the
+// note.
 func noteParams(e *sqlsession.Entry, num int64, pid int32) [][]byte {
 	r := &e.Request
 	return [][]byte{int8Value(num), textValue(r.Owner), textValue(r.Client), textValue(r.Label), int4Value(pid)}
 }
 
-// inTheWay reads the answer to stmtNote.
+// inTheWay reads the answer to stmtNote. For a lock that readers share the row does not tell who holds it now; see
+// inTheWayOf.
 func inTheWay(e *sqlsession.Entry, found rows) *driver.HeldError {
 	if len(found) != 1 || e.Request.Kind != driver.KindMutex { // see inTheWayOf
 		return e.HeldBySomebody()
@@ -112,14 +122,15 @@ func inTheWay(e *sqlsession.Entry, found rows) *driver.HeldError {
 	return heldBy(e.Request.Key, found[0])
 }
 
-// Look asks who is in the way.
+// Look asks who is in the way, in one round trip. An error is dropped: a try finds out.
 func (s *speaker) Look(e *sqlsession.Entry) {
 	if holders, err := s.look(numberOf(e)); err == nil {
 		e.Seen(heldError(e.Request.Key, holders))
 	}
 }
 
-// LookBeside notes the wait, and tells who is in the way.
+// LookBeside notes the wait of another connection and tells who is in the way, in one round trip. It never asks to be
+// called again.
 func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again bool) {
 	found, err := s.exec(stmtNote, noteParams(e, numberOf(e), session(waits).pid)...)
 	if !isBroken(err) {
@@ -128,7 +139,9 @@ func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again
 	return false
 }
 
-// Unlock gives the lock back.
+// Unlock gives the lock back. A session that does not have it is not the one that the client believes, so its
+// connection is ended. After a cancellation Leave asks again: the unlock may have been done before the cancellation
+// came, and Leave does not mind.
 func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	all, err := s.answers(unlockLines(e))
 	switch {
@@ -140,14 +153,15 @@ func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	case s.c.Err() != nil || !isPassing(err):
 		return err
 	}
-	return s.Leave(e) // what has cancelled the statement may have come after its effect
+	return s.Leave(e) // the cancellation may have come after the unlock was done
 }
 
+// unlockLines is what an unlock asks.
 func unlockLines(e *sqlsession.Entry) []line {
 	return []line{{inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}}}
 }
 
-// unlocked reads the answer to unlockLines.
+// unlocked reads the answer to unlockLines. False in it means that the session did not have the lock.
 func unlocked(found rows) error {
 	if len(found) != 1 || !boolOf(found[0][0]) {
 		return errSwapped
@@ -155,10 +169,12 @@ func unlocked(found rows) error {
 	return nil
 }
 
-// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as
-// all have, and without a place in it, which a server that is short of them has not. One that waits holds nothing else,
-// and the server is silent about what it has not. Of others the server writes a warning to its log then, which is
-// seldom: they have had an error.
+// Leave gives back what the session may have. It looks nothing up in pg_locks, which costs as much as there are locks
+// on the server, and takes no new place in it, which a server that is short of them does not have.
+//
+// A session that waits holds nothing else, so it unlocks all, about which the server is silent. Others unlock the one
+// lock; the server writes a warning to its log if they did not have it, which is seldom, because it takes an error
+// before.
 func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	st, params := inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}
 	if s.c.Waits() {
@@ -172,42 +188,45 @@ func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	return err
 }
 
-// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant
-// for the one before, and an operator may send another.
+// interruptions is how often a cancelled statement is run again. One cancellation may have been meant for the statement
+// before, and an operator may send another.
 const interruptions = 3
 
-// Pin keeps the row of another name that has the same number. See wire.md.
+// Pin keeps for ever the row of another name that has the same number; see wire.md. It reports false if there is no
+// such row any more.
 func (s *speaker) Pin(e *sqlsession.Entry) (pinned bool, err error) {
 	found, err := s.exec(stmtPin, int8Value(numberOf(e)), textValue(string(e.Request.Kind)), textValue(e.Request.Name))
 	return len(found) == 1, err
 }
 
-// Interrupt cancels the statement that another session waits for.
+// Interrupt cancels the statement in which another session waits. It names that session by its process and when it
+// began, so it can hit no other one. The server answers before the other session has noticed.
 func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	o := session(other)
 	_, err := s.exec(stmtCancel, int4Value(o.pid), o.started)
 	if isBroken(err) {
 		return err
 	}
-	return nil // a refusal has sent nothing
+	return nil // a refusal means that no cancellation was sent
 }
 
-// Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to
-// end it waits until it is gone.
+// Bury ends another session and reports whether it is gone. A session has given its locks back when the server lists it
+// no more. The core calls it again until then. A role without the right to end sessions of others waits until the
+// server does it.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	o := session(other)
 	found, err := s.exec(stmtTerminate, int4Value(o.pid), o.started)
 	return err == nil && len(found) == 0
 }
 
-// Ping is a sign of life.
+// Ping is a sign of life: one round trip of an empty statement, which starts idle_session_timeout anew.
 func (s *speaker) Ping() {
-	_, _ = s.exec(stmtPing) // if it fails, the connection has ended, which is told to everybody
+	_, _ = s.exec(stmtPing) // if it fails, the connection has ended, and the core tells all its holds
 }
 
-// Close says goodbye.
+// Close ends the session with the protocol's Terminate, so that the server frees its locks at once.
 func (s *speaker) Close() {
-	_ = s.pg.Close(background) // an error says that the server hears no goodbye, but it hears the end
-	_ = s.raw.Close()          // ends what the client library does after a broken read
-	<-s.pg.CleanupDone()       // which is over then
+	_ = s.pg.Close(background) // after an error the server hears no goodbye, but the end of the socket
+	_ = s.raw.Close()          // ends the goroutine that the client library starts after a broken read
+	<-s.pg.CleanupDone()       // which has ended when this returns
 }

@@ -1,3 +1,6 @@
+// Which table the configured name means: found once, over the first connection, and named with its schema from then on.
+// driver.go's begin calls resolve; the identity goes into every lock's number (key.go).
+
 package pglock
 
 import (
@@ -7,17 +10,19 @@ import (
 	"strings"
 )
 
-// table is that of the tokens, as the server has found it by the name that is configured. All that is said about it
-// from then on has the schema, so that no session of the driver finds another one.
+// table is the table of the tokens, as the server has found it by the configured name. All statements after that name
+// it with its schema, so that no session of the driver finds another one when its search_path differs.
 type table struct {
 	schema, name string
-	quoted       string // both, as statements have them
+	quoted       string // schema and name, as statements have them
 }
 
-// identity is what numbers of locks and the name of the channel are made of. Two clients share their locks if, and only
-// if, they share the table, however each of them has come by its name: found along its search_path, or written with the
-// schema. Tables in the schema public, where nearly all are, are called without it, as all versions of this engine have
-// done.
+// identity is what the numbers of locks and the name of the channel are made of. Two clients share their locks if, and
+// only if, they share the table, however each has come by its name: found along its search_path, or written with the
+// schema.
+//
+// A table in the schema public, where nearly all are, has an identity without the schema. Numbers were made of the
+// configured name alone before, and so those of nearly all users have stayed the same.
 func (t table) identity() string {
 	if t.schema == publicSchema {
 		return t.name
@@ -27,13 +32,14 @@ func (t table) identity() string {
 
 const publicSchema = "public"
 
-// resolveText finds a table, or else the schema in which it would be made. $1 is the configured name, $2 its schema, or
-// "".
+// resolveText finds a table, or else the schema in which it would be made. $1 is the configured name, and $2 its schema
+// or "".
 const resolveText = `SELECT s.name, quote_ident(s.name), c.relkind::text, coalesce(c.relpersistence = 't', false)
 	FROM (SELECT to_regclass($1::text) AS oid) r LEFT JOIN pg_class c ON c.oid = r.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace,
 	LATERAL (SELECT coalesce(n.nspname, nullif($2::text, ''), current_schema())::text AS name) s`
 
-// resolve finds the table over a connection that is not set up yet, in one round trip.
+// resolve finds the table over a connection that is not set up yet, in one round trip. It refuses a temporary table,
+// which other clients do not see, and what is no table.
 func (s *speaker) resolve(ctx context.Context) (t table, err error) {
 	configured := s.d.opts.Table
 	schema, name, qualified := strings.Cut(configured, ".")

@@ -1,3 +1,6 @@
+// The tables: are they there, may the role use them, and how they are made. driver.go's begin calls createTables once;
+// check_rules.go uses find for its finding on rights.
+
 package pglock
 
 import (
@@ -13,9 +16,10 @@ var suffixes = []string{"", "_waits", "_breaks", "_readers"}
 // tableState is what the server has under the name of a table.
 type tableState struct {
 	kind  string // as in pg_class, or "" if there is nothing
-	lacks string // the rights that the role has not
+	lacks string // the rights that the role does not have, as a list for people
 }
 
+// foundText returns one row for each suffix, in their order. $1 is the first table's name, $2 the suffixes.
 const foundText = `SELECT c.relkind::text, (SELECT string_agg(p, ', ') FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
 		WHERE NOT has_table_privilege(c.oid, p))
 	FROM unnest(string_to_array($2::text, ' ')) WITH ORDINALITY s (suffix, i)
@@ -33,8 +37,8 @@ func (d *Driver) find(ctx context.Context) (all []tableState, err error) {
 	return all, err
 }
 
-// createTables makes the tables that are missing, where the first one is or is to be. A role that may not do that can
-// lock all the same when they are there.
+// createTables makes the tables that are missing, in the schema of the first one. It looks first, so that a role
+// without the right to create tables can lock where they are there. It costs two round trips if nothing is missing.
 func (d *Driver) createTables(ctx context.Context) error {
 	all, err := d.find(ctx)
 	if err != nil {
@@ -53,8 +57,8 @@ func (d *Driver) createTables(ctx context.Context) error {
 	return d.checkFormat(ctx)
 }
 
-// checkKind refuses what is no table of rows. Behind a view is a table with another name: clients that know it by that
-// would take other locks.
+// checkKind refuses what is no table of rows (r) and no partitioned table (p). Behind a view is a table with another
+// name: clients that know it by that would take other locks.
 func checkKind(name, kind string) error {
 	if kind != "r" && kind != "p" {
 		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself",
@@ -66,9 +70,9 @@ func checkKind(name, kind string) error {
 // mostCreations bounds the attempts to make a table.
 const mostCreations = 5
 
-// createTable makes a table. Two clients that do so at once are told of each other by an error about the system's own
-// tables, although both said IF NOT EXISTS; the next look finds the table. If there is none, something else has its
-// name.
+// createTable makes one table. Two clients that do so at once get an error about the system's own tables, although both
+// said IF NOT EXISTS: it is checked before the insert into the catalogue. The next look finds the table. If there is
+// none after some attempts, something else has its name.
 func (d *Driver) createTable(ctx context.Context, i int) error {
 	name := d.table.quoted + suffixes[i]
 	var err error
@@ -91,7 +95,8 @@ func (d *Driver) createTable(ctx context.Context, i int) error {
 		"another table, or drop what is in the way): %w", name, err)
 }
 
-// checkFormat refuses a table that is not ours, or of a version that this one cannot read.
+// checkFormat refuses a table of another program, or of a version that this one cannot read. It reads no row; a missing
+// column is an error all the same.
 func (d *Driver) checkFormat(ctx context.Context) error {
 	_, err := d.query(ctx, d.text(
 		`SELECT key, kind, name, token, last, nonce, owner, client, label, since, pid, collided FROM {T} LIMIT 0`))

@@ -1,3 +1,6 @@
+// How statements go over the connection: prepared or not, alone or several in one packet. speaker.go, try.go and
+// question.go come here; sqlsession's Conn sets the deadlines before and takes in the end after each.
+
 package pglock
 
 import (
@@ -9,19 +12,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// rows are the rows of an answer, in the binary format.
+// rows are the rows of an answer, in the binary format: rows, columns, bytes. A nil column is NULL.
 type rows = [][][]byte
 
-// background is the context of every statement; see sqlsession.Conn. It must be this very one: for others the client
+// background is the context of every statement; see sqlsession.Conn. It must be this very one: for any other the client
 // library starts a goroutine for each statement.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// answered takes in the end of a statement.
+// answered reports the end of a statement to the connection: a good answer is a sign of life from the moment when it
+// was sent. It returns err.
 func (s *speaker) answered(sent time.Duration, err error) error {
 	return s.c.Answered(sent, err, isBroken(err) || s.pg.IsClosed())
 }
 
-// prepare has the server read a statement once for the connection. It costs a round trip when it is first needed.
+// prepare has the server parse a statement once for the connection. It costs a round trip when the statement is first
+// needed, and nothing after that.
 func (s *speaker) prepare(st statement) error {
 	if s.prepared[st] {
 		return nil
@@ -32,12 +37,13 @@ func (s *speaker) prepare(st statement) error {
 	return s.answered(sent, err)
 }
 
-// exec runs a prepared statement.
+// exec runs a prepared statement in one round trip. It may take as long as the timeout; after that the connection has
+// ended.
 func (s *speaker) exec(st statement, params ...[]byte) (rows, error) {
 	return s.execFor(s.d.opts.Timeout, st, params...)
 }
 
-// execFor runs one that may take as long as allowed.
+// execFor runs a statement that may take as long as allowed.
 func (s *speaker) execFor(allowed time.Duration, st statement, params ...[]byte) (rows, error) {
 	if err := s.prepare(st); err != nil {
 		return nil, err
@@ -47,7 +53,7 @@ func (s *speaker) execFor(allowed time.Duration, st statement, params ...[]byte)
 	return answer.Rows, s.answered(sent, answer.Err)
 }
 
-// query runs a statement that is not worth preparing.
+// query runs a statement that is not worth preparing, because it is seldom run.
 func (s *speaker) query(text string, params ...[]byte) (rows, error) {
 	sent := s.c.Sent(s.d.opts.Timeout)
 	answer := s.pg.ExecParams(background, text, params, nil, binaryFormat, binaryFormat).Read()
@@ -60,15 +66,16 @@ type line struct {
 	params [][]byte
 }
 
-// conversation is statements that go to the server in one packet. The first is answered while the second waits.
+// conversation is statements that go to the server in one packet. The server answers the first while the second waits.
 type conversation struct {
 	s      *speaker
 	p      *pgconn.Pipeline
-	sent   time.Duration
-	unsent error // why nothing was sent
+	sent   time.Duration // when they were sent, on the connection's clock
+	unsent error         // why nothing was sent
 }
 
-// say sends prepared statements. The last one may take as long as allowed. Each is a transaction of its own.
+// say sends prepared statements. The last one may take as long as allowed. A sync after each makes it a transaction of
+// its own: so the first is committed, and seen by operators, while the second waits.
 func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, error) {
 	for _, l := range lines {
 		if err := s.prepare(l.st); err != nil {
@@ -84,8 +91,8 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 	return x, nil
 }
 
-// receive returns the next answer. What the server refuses is the statement's own affair; everything else ends the
-// connection.
+// receive returns the next answer. An error that the server has answered with concerns that statement alone, and it is
+// returned after the rest of the answer has been read; every other error ends the connection.
 func (x *conversation) receive() (rows, error) {
 	if x.unsent != nil {
 		return nil, x.unsent
@@ -117,7 +124,7 @@ func (x *conversation) receive() (rows, error) {
 	}
 }
 
-// end is for when all answers have been heard.
+// end is called when all answers have been received. It gives the connection back to single statements.
 func (x *conversation) end(err error) error {
 	if closed := x.p.Close(); closed != nil && isBroken(closed) && err == nil {
 		err = closed

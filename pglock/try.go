@@ -1,3 +1,6 @@
+// A try for a lock, over a shared connection: the first thing that a request does. sqlsession calls Try, or TryHere of
+// question.go, which leaves to Try what is not granted; speaker.go has the wait that follows a refusal.
+
 package pglock
 
 import (
@@ -10,8 +13,9 @@ import (
 
 // How a session tries for a lock.
 
-// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given
-// back.
+// Try runs stmtTry. If the server answers with an error it may have taken the lock before, so Leave gives it back
+// first; only then may the statement be run again. If that fails too, the session may still have the lock, and the
+// error matches sqlsession.ErrUnsure.
 func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
 	for range interruptions {
@@ -36,8 +40,9 @@ func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, errInterrupted
 }
 
-// unasked marks the error that has ended a session which a statement did not reach: the server had ended it before, the
-// statement was not even prepared, or nothing of it was written.
+// unasked marks the error that has ended a session if the statement did not reach it: the statement was not prepared
+// yet, the server had ended the session for idleness before, or nothing of the statement was written. Then the core may
+// ask again over another connection, without a second hold anywhere.
 func (s *speaker) unasked(st statement, err error) error {
 	if !s.prepared[st] || stateOf(err) == stateIdle || pgconn.SafeToRetry(err) {
 		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
@@ -45,20 +50,21 @@ func (s *speaker) unasked(st statement, err error) error {
 	return err
 }
 
-// ask runs a try, which may have been begun before. Who does not wait hears who is in the way.
+// ask runs a try, which may have been begun in another goroutine. A caller that does not wait gets the row of who is in
+// the way as well, in last.
 func (s *speaker) ask(e *sqlsession.Entry) (found, last rows, err error) {
 	all, err := s.answers(tryLines(e))
 	switch {
 	case all == nil:
 		return nil, nil, err
 	case e.Request.Try:
-		last = append(all[1], make([][]byte, 6)) //nolint:gocritic // the rows are nobody else's
+		last = append(all[1], make([][]byte, 6)) //nolint:gocritic // the rows belong to this answer alone
 	}
 	return all[0], last, err
 }
 
-// tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be
-// told later, and a free lock costs less without.
+// tryLines are what a try asks. A caller that does not wait hears in the same round trip who is in the way. One that
+// waits is told later, over another statement, because a free lock costs less without.
 func tryLines(e *sqlsession.Entry) []line {
 	num := numberOf(e)
 	try := line{inMode(e, stmtTry, stmtTryShared), grantParams(e, num)}
@@ -68,8 +74,9 @@ func tryLines(e *sqlsession.Entry) []line {
 	return []line{try, {stmtWho, [][]byte{int8Value(num)}}}
 }
 
-// refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken:
-// then it is given back. That there is none says that whoever has the lock has not written yet.
+// refused finds out why a try has returned no token. If the row is not the lock's own, the lock may have been taken
+// under a number of another name: then it is given back. If there is no row, whoever has the lock has not yet written
+// it.
 func (s *speaker) refused(e *sqlsession.Entry, num int64, found rows) (a sqlsession.Answer, err error) {
 	if found == nil {
 		if found, err = s.exec(stmtWho, int8Value(num)); err != nil {
@@ -88,18 +95,19 @@ func (s *speaker) refused(e *sqlsession.Entry, num int64, found rows) (a sqlsess
 	a.Held = s.inTheWayOf(e, num, last)
 	if !a.Foreign && !e.Request.Try {
 		s.d.core.Hint(lockOf(num), hotFor)
-	}
+	} // the next requests for it go straight to the queue
 	return a, nil
 }
 
-// isElsewhere reports that another session has the lock, and this one has not.
+// isElsewhere reports that another session has the lock, so this one does not. It returns false if that is not known.
 func (s *speaker) isElsewhere(e *sqlsession.Entry) bool {
 	found, err := s.exec(inMode(e, stmtElsewhere, stmtElsewhereShared), int8Value(numberOf(e)))
 	return err == nil && len(found) == 1 && boolOf(found[0][0])
 }
 
-// inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last:
-// of readers he may have left before the others, so who only tries has it looked up.
+// inTheWayOf says who is in the way of e. The row of the lock names the one who was granted it last. A reader among
+// several may have left before the others, so a caller that does not wait has the holders looked up, for another round
+// trip; a wait names nobody and is told later.
 func (s *speaker) inTheWayOf(e *sqlsession.Entry, num int64, last [][]byte) *driver.HeldError {
 	switch {
 	case e.Request.Kind == driver.KindMutex:
@@ -112,7 +120,7 @@ func (s *speaker) inTheWayOf(e *sqlsession.Entry, num int64, last [][]byte) *dri
 	return e.HeldBySomebody()
 }
 
-// grantIn reads the row of a statement that has taken the lock.
+// grantIn reads the row of a statement that has taken the lock. The server counts a block by its first and last token.
 func grantIn(found rows) sqlsession.Answer {
 	token, last := uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))
 	return sqlsession.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}

@@ -1,3 +1,6 @@
+// From a URL to a driver. The package's import registers it; the root package's Open comes here, and New of driver.go
+// goes on.
+
 package pglock
 
 import (
@@ -20,7 +23,8 @@ func init() { driver.DefaultMux.Register("postgres", openURL) }
 
 const defaultPort = 5432
 
-// openURL returns a driver for u, with connections of its own.
+// openURL returns a driver for u, with connections of its own. Errors that speak of the set-up or of the URL are passed
+// on as they are; all others are explained in url_error.go.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
 	config, opts, err := fromURL(u, c)
 	if err != nil {
@@ -39,10 +43,11 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 // encryption are the values of the query key sslmode, as everywhere with PostgreSQL.
 var encryption = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
 
-// tlsQuery is what the query says about encryption.
+// tlsQuery is what the query says about encryption: the mode and three paths of files, each "" if it is not there.
 type tlsQuery struct{ mode, ca, cert, key string }
 
-// fromURL reads what the package doc describes under URL.
+// fromURL reads what the package documentation describes under URL. It asks nothing of the server, so a mistake shows
+// at once.
 func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	if err := address.CheckPath("postgres", u); err != nil {
 		return nil, nil, err
@@ -80,7 +85,8 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	return config, opts, nil
 }
 
-// applicationName is what the server's own views show of a client.
+// applicationName is what the server's own views show of a client. The server would replace what is not ASCII, in some
+// versions by several characters; it is done here so that the text is the same everywhere.
 func applicationName(client string) string {
 	const most = 63 // bytes that the server keeps
 	name := "interlock " + client
@@ -98,8 +104,8 @@ func applicationName(client string) string {
 }
 
 // configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs
-// look: the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not
-// in the text that the library reads, whose errors show it.
+// look: the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is set
+// afterwards and is not in the text that the library reads, because errors of the library show that text.
 func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, error) {
 	words := map[string]string{
 		"user": u.User, "dbname": database, "sslmode": t.mode, "sslrootcert": t.ca, "sslcert": t.cert, "sslkey": t.key,
@@ -113,7 +119,7 @@ func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, erro
 		hosts, ports = append(hosts, host), append(ports, port)
 	}
 	words["host"], words["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
-	if len(hosts) > 1 { // one of them is the primary
+	if len(hosts) > 1 { // the library tries them in turn and keeps the one that can be written to
 		words["target_session_attrs"] = "read-write"
 	}
 	if err := t.check(); err != nil {
@@ -135,7 +141,8 @@ func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, erro
 	return config, nil
 }
 
-// check says what is wrong with the settings of encryption.
+// check says what is wrong with the settings of encryption. The library finds it too, but with the whole configuration
+// in its text.
 func (t *tlsQuery) check() error {
 	known := t.mode == ""
 	for _, mode := range encryption {

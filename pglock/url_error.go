@@ -1,3 +1,6 @@
+// What to tell people when a driver cannot be opened by its URL: which servers, why, and what to do. url.go makes the
+// error; enginekit prints it.
+
 package pglock
 
 import (
@@ -15,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// openError is the error of servers that cannot be used through a URL. named says that it names the user.
+// openError is the error of servers that cannot be used through a URL. named says that the URL names the user.
 func openError(config *pgconn.Config, err error, named bool) error {
 	o := opening{config, err, named}
 	meaning, _ := judgeError(err)
@@ -25,21 +28,21 @@ func openError(config *pgconn.Config, err error, named bool) error {
 	}
 }
 
-// opening is what the text of an error depends on.
+// opening is what the text of such an error depends on.
 type opening struct {
 	config *pgconn.Config
 	err    error
-	named  bool
+	named  bool // the URL names the user
 }
 
-// servers are the addresses, or the folder of a socket.
+// servers are the addresses that were tried, or the folder of a socket, with commas between.
 func (e opening) servers() string {
 	var all []string
 	add := func(host string, port uint16) {
 		if !strings.HasPrefix(host, "/") {
 			host = net.JoinHostPort(host, strconv.Itoa(int(port)))
 		}
-		if !slices.Contains(all, host) { // there is one of each way to encrypt
+		if !slices.Contains(all, host) { // the library lists an address once for each way to encrypt
 			all = append(all, host)
 		}
 	}
@@ -50,7 +53,7 @@ func (e opening) servers() string {
 	return strings.Join(all, ",")
 }
 
-// reason is the cause without the client library's description of the configuration.
+// reason is the cause, without the client library's description of the configuration.
 func (e opening) reason() string {
 	var failed *pgconn.ConnectError
 	if errors.As(e.err, &failed) && failed.Unwrap() != nil {
@@ -59,13 +62,16 @@ func (e opening) reason() string {
 	return inOneLine(e.err)
 }
 
+// spread matches the end of a line and the spaces around it.
 var spread = regexp.MustCompile(`\s*\n\s*`)
 
-// refusedTLS is what the client library says of an attempt after which it tries without encryption, unless it must not.
+// refusedTLS is what the client library says of an attempt after which it tries without encryption, unless sslmode
+// forbids that.
 const refusedTLS = "server refused TLS"
 
-// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What
-// several attempts have met is said once, and what was tried otherwise afterwards not at all.
+// inOneLine puts the text of an error on one line. The client library has a line for each attempt. The same cause of
+// several attempts is said once, and an attempt with TLS is not mentioned if another without it came after: the last
+// one has the cause.
 func inOneLine(err error) string {
 	var all []string
 	for _, attempt := range spread.Split(strings.TrimSpace(err.Error()), -1) {
@@ -79,12 +85,13 @@ func inOneLine(err error) string {
 	return strings.Join(all, "; ")
 }
 
-// advice explains what servers and the client library say in their own words.
+// advice says in plain words what to do, first about an answer of the server, then about none.
 func (e opening) advice() string { return cmp.Or(e.adviceOnRefusal(), e.adviceOnConnecting()) }
 
+// says reports whether the error's text has a part. The client library has no other way to tell these apart.
 func (e opening) says(part string) bool { return strings.Contains(e.err.Error(), part) }
 
-// adviceOnRefusal is that on what the server has answered.
+// adviceOnRefusal is about what the server has answered.
 func (e opening) adviceOnRefusal() string {
 	state, encrypts := stateOf(e.err), e.says("no encryption")
 	switch {
@@ -104,7 +111,7 @@ func (e opening) adviceOnRefusal() string {
 	return ""
 }
 
-// adviceOnConnecting is that on a server which has not answered.
+// adviceOnConnecting is about a server that has not answered.
 func (e opening) adviceOnConnecting() string {
 	var slow net.Error
 	switch {

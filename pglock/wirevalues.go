@@ -1,3 +1,6 @@
+// Go values in PostgreSQL's binary format and back; talk.go's callers use them for parameters and columns. Values are
+// binary both ways, which saves the server and the client the parsing of text.
+
 package pglock
 
 import (
@@ -11,15 +14,16 @@ import (
 // epoch is where PostgreSQL counts microseconds from.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// binaryFormat says of all parameters and columns that they are binary.
+// binaryFormat says of all parameters and columns that they are binary. One entry stands for all.
 var binaryFormat = []int16{1}
 
 func int8Value(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 func int4Value(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 
-// textValue is a text or bytea that is never NULL.
+// textValue is a text or bytea, which is never NULL: an empty one is an empty slice and not nil.
 func textValue(s string) []byte { return append(make([]byte, 0, len(s)), s...) }
 
+// int64Of, int32Of and boolOf return zero for NULL and for a column of another size.
 func int64Of(b []byte) int64 {
 	if len(b) != 8 {
 		return 0
@@ -36,16 +40,18 @@ func int32Of(b []byte) int32 {
 
 func boolOf(b []byte) bool { return len(b) == 1 && b[0] == 1 }
 
-// timeOf is zero for NULL.
+// timeOf is the zero time for NULL.
 func timeOf(b []byte) time.Time {
 	if len(b) != 8 {
 		return time.Time{}
 	}
 	us := int64Of(b)
+	// Seconds and microseconds are added apart, because the microseconds of a far year do not fit into a Duration of
+	// nanoseconds.
 	return epoch.Add(time.Duration(us/1e6) * time.Second).Add(time.Duration(us%1e6) * time.Microsecond).Local()
 }
 
-// int4Array is a value of type int[].
+// int4Array is a value of type int[] with one dimension.
 func int4Array(all []int32) []byte {
 	const int4OID = 23
 	b := binary.BigEndian.AppendUint32(nil, 1) // dimensions

@@ -1,3 +1,7 @@
+// This file runs one Acquire or Requeue from the request to its grant. request.go builds the texts of the request and
+// entry.go keeps what the driver knows of it. conn.Call sends the script; reply.go reads the answer, and grant.go
+// decides whether a push counts.
+
 package redislock
 
 import (
@@ -13,55 +17,71 @@ import (
 )
 
 const (
-	// retry is between two attempts to reach a server that a wait has lost.
+	// retry is the mean pause between two attempts of a waiting request to reach a server that does not answer. It is
+	// drawn at random, so that the waiters of a failed server do not come back together.
 	retry = 100 * time.Millisecond
-	// spread is the time between the looks of two waiters of a lock whose holder may have died: the first in line is
-	// to find it first.
+	// spread is the delay between the looks of two neighbours in the queue of a lock whose holder may have died. The
+	// first in line is to find that out first: its run clears the dead hold and grants, and the others' next answer
+	// says so.
 	spread = 2 * time.Millisecond
-	// firsts is how many of those at the head of a queue do look for that, however many wait.
+	// firsts is how many waiters at the head of a queue take part in that, however long the queue is. With more of
+	// them, a death would cost the server one look for each waiter.
 	firsts = 16
-	// unfinished is how soon the server has somebody ask again when a run has done enough and there is more to do.
+	// unfinished is the NEXT that a script answers when its run has done enough and there is more to do (100 ms in
+	// acquire.lua). A waiter that reads it must ask again even if it is not one of the scouts.
 	unfinished = 100 * time.Millisecond
 )
 
-// attempt is one Acquire or Requeue under way.
+// attempt is one Acquire, Requeue, Convert, Adopt or CondWait under way. Only the goroutine that made the call uses it,
+// so it needs no lock; what other goroutines tell it goes through entry e.
 type attempt struct {
-	d    *Driver
-	r    *driver.Request
-	e    *entry
+	d *Driver
+	r *driver.Request
+	e *entry
+	// The slot of the lock's key, and the keys and arguments of the script. They are arrays in the attempt, and call is
+	// reused for each heartbeat, so that a wait allocates nothing for them.
 	slot uint16
 	keys [3]string
 	args [5]string
 	call Call
 
-	cond   *condWait // it waits for the signal of a condition; nil if it does not
+	cond   *condWait // set while it waits for the signal of a condition, else nil
 	beside string    // the ID of the hold beside which it asks; empty if none
 	adopts string    // the ID of the hold that it adopts; empty if none
 
+	// claim is how long a pushed grant lasts unless it is claimed. Heartbeats come at less than half of it.
 	claim   time.Duration
-	listens bool // to the slot's pushes, in a Cluster
-	told    holder
+	listens bool    // it counts as a listener to the slot's pushes, in a Cluster; see listen
+	told    holder  // who was in the way when r.Waiting was called last
 	waited  bool    // the server has queued the request at least once
-	counted bool    // among those for whom the process speaks
-	luck    float64 // by which it is one of the scouts of its process
-	unknown bool    // a call's outcome is unknown
-	ran     bool    // a call may have run, whatever came of it
+	counted bool    // it is counted in Driver.presence
+	luck    float64 // from 0 to 1, drawn once: below a threshold it is one of the scouts of its process
+	// unknown: at least one call has an unknown outcome, so a copy of the request may still be on its way to the
+	// server.
+	unknown bool // a call's outcome is unknown
+	// ran: at least one call may have run, known outcome or not. Without it nothing of the request can be on a server.
+	ran bool // a call may have run, whatever came of it
 
-	sent   time.Time // when the call of the last answer was sent
+	sent   time.Time // our clock, just before the call of the last answer was sent
 	answer reply
 }
 
-// Acquire asks the server. If somebody is in the way, the request is queued there, and the grant comes by a push; until
-// then a heartbeat a second keeps the place. A wait survives broken connections and failovers for as long as the server
-// comes back before the place is lost; after that it is at the end of the queue.
+// Acquire asks the server for the lock. If the lock is taken, the server queues the request and later pushes the grant;
+// a heartbeat each second keeps the place until then. Acquire blocks until the grant, a refusal, or the end of ctx or
+// of the driver. A wait survives broken connections and failovers if the server is back before the place expires; after
+// that the request is at the end of the queue.
 //
-// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for
-// the first wait in a slot of a Cluster.
+// It costs one round trip. It costs one more with Options.Replicas, for a push that cannot be trusted by itself, and
+// for the first wait in a slot of a Cluster.
+//
+// When it returns an error that is not definite (see driver.IsDefinite), the request may have been granted or queued:
+// the caller must undo it with Release.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil, "")
 }
 
-// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one
+// Requeue releases give and acquires r at the end of the queue, in one round trip. One script does both, so the
+// releaser cannot get in again before those who wait, and no second call can fail in between. It is for requests of one
 // exclusive hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {
@@ -70,7 +90,9 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	return d.acquire(ctx, r, give, "")
 }
 
-// acquire acquires r, after giving back give, if not nil, or beside the hold with that ID, if not empty.
+// acquire acquires r. If give is set, the same run releases that hold first; if beside is set, r is asked for beside
+// the hold with that ID. The entry is made before anything is sent, so that a push can find it as soon as the server
+// knows the request.
 func (d *Driver) acquire(
 	ctx context.Context, r *driver.Request, give *driver.Release, beside string,
 ) (driver.Grant, error) {
@@ -88,7 +110,8 @@ func (d *Driver) acquire(
 	return a.end(a.run(ctx, a.askFirst(ctx, give)))
 }
 
-// end takes in how the attempt ended.
+// end records how the attempt ended. It stops listening first and only then registers the hold or forgets the entry, so
+// that every path gives back what the attempt had counted.
 func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	a.stopListening()
 	if a.counted {
@@ -105,7 +128,8 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	return driver.Grant{}, err
 }
 
-// run goes on from the first answer, or its error, until there is a grant or an error.
+// run continues from the first answer, or its error, until there is a grant or an error. Each turn acts on the last
+// answer, waits for news, and then asks again unless the news are a grant that can be trusted.
 func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 	for err == nil {
 		switch a.answer.verdict {
@@ -124,10 +148,10 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case p == nil:
 			err = a.heartbeat(ctx)
 		case p.grant.verdict == stuck && p.grant.now >= a.answer.now:
-			// out of the queue; asked again it could get a new place
+			// It is out of the queue. Asked again, the same request could be queued anew.
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
-			err = a.heartbeat(ctx) // rather ask: it answers what the push said, and why, and claims
+			err = a.heartbeat(ctx) // ask: the answer says the same as the push, with the reason, and claims
 		default:
 			return a.pushed(p), nil
 		}
@@ -135,7 +159,13 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 	return driver.Grant{}, err
 }
 
-// askFirst sends the request for the first time. A server that cannot be reached is told at once.
+// askFirst sends the request for the first time, with the way in which it is willing to wait. An unreachable server is
+// reported at once: there is no place in a queue yet that a longer attempt would keep.
+//
+// In a Cluster a push goes to a channel of the slot, to which this process must have subscribed before the server may
+// queue the request. Without that a grant could be pushed to nobody. If the process does not listen yet, it first asks
+// with way l, which grants or says that it would wait but queues nothing. Only then it pays the round trip of a
+// subscription.
 func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	way := byte('p')
 	switch {
@@ -162,8 +192,9 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	return a.ask(ctx, nil)
 }
 
-// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it
-// refuses for good is an answer too.
+// heartbeat asks again until the server answers, because the place in the queue is worth keeping through a failover. A
+// refusal that the server would repeat is an answer too. In a Cluster it subscribes again first: the slot may have
+// moved to another node.
 func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
@@ -183,11 +214,13 @@ func (a *attempt) heartbeat(ctx context.Context) error {
 	}
 }
 
-// ask sends the request once, and with give the release of another hold in the same run.
+// ask sends the request once, with the release of give in the same run if that is set. It blocks until the call
+// returns.
 func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	a.write(give)
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := a.d.conn.Call(ctx, &a.call)
+	// A refused call has not run; after any other error it may have.
 	a.ran = a.ran || !isRefusal(answer.Err)
 	if answer.Err != nil {
 		return a.failed(answer.Err)
@@ -195,8 +228,8 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	return a.heard(give, answer, sent)
 }
 
-// write makes the call: one script, whose keys and arguments are those of a plain request and then those of what
-// comes with it.
+// write fills in the call: one script, whose first keys and arguments are those of a plain request. What comes with it
+// (a hold to give, a condition, a hold beside) appends its own, which is the order that the scripts expect.
 func (a *attempt) write(give *driver.Release) {
 	call := &a.call
 	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}
@@ -223,7 +256,8 @@ func (a *attempt) write(give *driver.Release) {
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 }
 
-// heard takes in what the server said to a request that began at sent.
+// heard takes in the answer to a request that was sent at the instant sent. It may set a.answer, on which run acts
+// next.
 func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) error {
 	if give != nil {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
@@ -236,6 +270,7 @@ func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) erro
 		}
 	}
 	a.sent, a.answer = sent, parseReply(answer)
+	// The answer to the common grant is short; what it leaves out is what was asked for.
 	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
 		a.d.over(give.ID) // the server has done that part too, so nothing is left to confirm
@@ -247,7 +282,8 @@ func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) erro
 	return nil
 }
 
-// failed takes in that a call brought no answer.
+// failed takes in a call without an answer. Unless the error says that the call has not run, a copy may run later: the
+// entry is marked open, so that its release leaves a tombstone on the server.
 func (a *attempt) failed(err error) error {
 	if a.d.isClosed() {
 		return driver.ErrClosed
@@ -265,7 +301,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// explain makes an error of the attempt one of the seam's.
+// explain turns an error of the attempt into one of the seam's classes (ADR 0040). A refusal is only passed on as
+// definite if no earlier call has an unknown outcome. The caller undoes everything that is not definite.
 func (a *attempt) explain(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
@@ -273,13 +310,19 @@ func (a *attempt) explain(err error) error {
 	case driver.IsDefinite(err) && !a.unknown && !a.d.hasOpened(a.e) && !(a.waited && errors.Is(err, driver.ErrClosed)):
 		return err
 	case driver.IsDefinite(err):
-		// but another copy of the request may still be granted, or its place in the queue is left
+		// Another copy of the request may still be granted, or its place in the queue is left.
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
 	}
 	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.hasOpened(a.e))
 }
 
-// pause is how long to wait for a push before asking again: a heartbeat, or until something may have changed by itself.
+// pause is how long to wait for a push before asking again. It is the heartbeat, or less if something may change by
+// itself, such as the end of a lease. The heartbeat is a little under half the claim, so that two signs of life fall
+// into each claim; a waiter that was silent for a claim is passed over (ADR 0038). Its random part keeps waiters apart
+// that were queued together.
+//
+// A waiter whose process speaks for it may pause longer. Far from the head it also leaves it to the scouts to notice a
+// dead holder.
 func (a *attempt) pause() time.Duration {
 	heartbeat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
@@ -294,7 +337,8 @@ func (a *attempt) pause() time.Duration {
 	return heartbeat
 }
 
-// waits tells the caller who is in the way, if that is news.
+// waits tells the caller who is in the way if that has changed, and counts the waiter as present in its process. It
+// runs for each answer that says queued.
 func (a *attempt) waits() {
 	if a.r.Waiting != nil && (!a.waited || a.told != a.answer.holder) {
 		a.told = a.answer.holder

@@ -1,3 +1,6 @@
+// Adopt, the taking over of another client's hold (ADR 0055): an attempt of acquire.go with another script and no
+// queue.
+
 package redislock
 
 import (
@@ -9,7 +12,9 @@ import (
 
 var _ driver.Adopter = (*Driver)(nil)
 
-// Adopt gives a hold of another client to r, in one round trip, and tells that client by a push; see [driver.Adopter].
+// Adopt moves a hold of another client to r, in one round trip, and tells that client by a push; see [driver.Adopter].
+// It never waits for the lock: it asks as a try does. The hold is known by its ID alone, so a hold that has ended, or
+// was adopted before, is an error that matches driver.ErrLost.
 func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (driver.Grant, error) {
 	switch err := check(r); {
 	case err != nil:
@@ -29,7 +34,7 @@ func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (dri
 	return a.end(a.run(ctx, a.ask(ctx, nil)))
 }
 
-// adopting makes the call one that adopts.
+// adopting makes the call one that adopts. It has fixed keys and arguments, because nothing else can come with it.
 func (a *attempt) adopting(call *Call) {
 	call.Script = adoptScript
 	call.Keys = []string{a.keys[0], a.keys[1], a.keys[2], a.d.names.tomb(a.slot, a.adopts)}

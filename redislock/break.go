@@ -1,3 +1,6 @@
+// Break, by which an operator takes a lock from its holder: one script, and a push that notices.go receives at the
+// holder.
+
 package redislock
 
 import (
@@ -9,9 +12,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Break takes a lock from the owner one of whose tokens is given, tells the holders by a push, and lets in who waits,
-// in one round trip. Renewals and releases of these holds find nothing from then on. A holder whose connection is
-// broken at that moment learns of it by its next renewal.
+// Break takes a lock from the owner that has the given token, tells its holders by a push, and lets in the waiters, in
+// one round trip. The token must be a current one: it is compared in the script, so a break that comes late cannot hit
+// the next owner. It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if another token is in
+// use.
+//
+// Renewals and releases of the broken holds find nothing from then on. A holder whose connection is broken at that
+// moment learns of the break by its next renewal.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	if d.isClosed() {
 		return driver.ErrClosed
@@ -19,6 +26,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	name, slot := d.names.lock(key)
 	call := &Call{
 		Script: breakScript, Slot: slot,
+		// The script makes the tombstone's key for each broken hold from this prefix.
 		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
 		Args: []string{strconv.FormatUint(token, 10)},
 	}

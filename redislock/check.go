@@ -1,3 +1,6 @@
+// The entry of the checks of a deployment, at the start (driver.go) and for Diagnose. check_facts.go asks the servers,
+// check_findings.go merges what the other files judge, and enginekit reports it.
+
 package redislock
 
 import (
@@ -11,14 +14,14 @@ import (
 )
 
 const (
-	// startCheckTime bounds the check at the start, and diagnosisTime that of Diagnose: servers that hang must not hang
-	// their clients.
+	// startCheckTime bounds the check at the start, diagnosisTime that of Diagnose: a hanging server must not make its
+	// clients hang.
 	startCheckTime = 3 * time.Second
 	diagnosisTime  = 8 * time.Second
 )
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-redis"
+const checksPage = "docs/doctor.md#findings-on-redis"
 
 // Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role,
 // eviction, memory, persistence, replicas, the state of a Cluster, rights, clocks, how pushes arrive, and how long a
@@ -39,8 +42,9 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, d.judgeAll(found))
 }
 
-// checkAtStart does with the findings what the options say. It costs two round trips: who is there, and INFO (in a
-// Cluster three). What could not be asked is a warning: only a server that is known to be wrong is refused.
+// checkAtStart applies Options.Check to the findings. It costs two round trips, one for the list of primaries and one
+// for INFO (in a Cluster three). A question without an answer becomes a warning, because only a server that is known to
+// be wrong may be refused.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
@@ -48,7 +52,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, startCheckTime)
 	defer cancel()
 	found, err := d.askServers(bounded, false)
-	if over := ended(ctx); over != nil { // whoever opens the driver has given up
+	if over := ended(ctx); over != nil { // the caller has given up; its own error is the better one
 		return over
 	}
 	findings := []driver.Finding{unreachable(err)}
@@ -58,6 +62,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	return enginekit.Report(ctx, d.opts.Logger, "redis", enginekit.Explained(checksPage, findings), d.opts.Check)
 }
 
+// unreachable is the finding for a deployment of which no primary could be asked.
 func unreachable(err error) driver.Finding {
 	f := driver.Finding{
 		Check: "servers", Level: driver.LevelFail, Detail: fmt.Sprintf("no primary answers: %v", err),

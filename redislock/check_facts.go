@@ -1,3 +1,6 @@
+// The questions of the checks: what each primary is asked, and how its answers are read. check.go starts them, and the
+// check_*.go files beside this one judge the facts.
+
 package redislock
 
 import (
@@ -19,13 +22,14 @@ type facts struct {
 	links   linkFact
 }
 
-// nodeFacts are what one primary has said. What it has not said is nil or zero.
+// nodeFacts are what one primary has said. A field is nil or zero if the primary has not said it, so each judge has to
+// tell "unknown" from "zero". While ask runs, the mutex in ask guards the fields.
 type nodeFacts struct {
 	addr    string
 	info    map[string]string // INFO
 	cluster map[string]string // CLUSTER INFO
 	config  map[string]string // CONFIG GET, of the settings in configNames
-	trips   []time.Duration   // round trips, the shortest first
+	trips   []time.Duration   // round trips of TIME; takeTimes sorts them, the shortest first
 	ahead   time.Duration     // the server's clock beyond ours, give or take half the shortest trip
 	clocked bool              // ahead is known
 	lacks   string            // commands that the user may not run, see rightsScript
@@ -35,17 +39,19 @@ type nodeFacts struct {
 	strangers *strangers // nil if the user may not look
 }
 
-// refusedCommand is a command that brought no answer, with why.
+// refusedCommand is a command without an answer, and why.
 type refusedCommand struct {
 	command string
 	err     error
 }
 
-// linkFact is how pushes come, as far as a script that was run can tell.
+// linkFact is how pushes arrive, as far as a script that was run can tell.
 type linkFact struct {
 	known bool
-	same  bool // over the connection that replies come over
-	err   error
+	// same: pushes come over the connection of the replies, so a push can be trusted without a round trip. See
+	// attempt.trusts.
+	same bool // over the connection that replies come over
+	err  error
 }
 
 // configNames are the settings that INFO does not tell. Servers before 7.0 take one at a time.
@@ -57,7 +63,7 @@ var configNames = []string{
 // trips is how often the time of a round trip is taken.
 const trips = 5
 
-// askServers asks all primaries at once. A slow one delays nobody, and what it does not say is missing.
+// askServers asks all primaries at once. A slow one delays no other; what it has not said by the end of ctx is missing.
 func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) {
 	if d.isClosed() {
 		return nil, driver.ErrClosed
@@ -84,15 +90,16 @@ func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) 
 	return found, nil
 }
 
-// askLink runs the script that changes nothing, on a lock that nobody can have: names are not empty.
+// askLink runs a script that changes nothing, to learn over which connection its answer comes. The key is that of a
+// lock without a name, which cannot exist.
 func (d *Driver) askLink(ctx context.Context) linkFact {
 	name, slot := d.names.lock(driver.Key{Kind: driver.KindMutex})
 	r := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
 	return linkFact{known: r.Err == nil, same: r.Link != 0, err: r.Err}
 }
 
-// ask sends what is asked of one server together, so that it costs one round trip, and then takes times. Without
-// rights, the question about these, it asks only what the start needs.
+// ask sends most questions to one server together, so that they cost one round trip, and measures afterwards. Without
+// rights, which is the question about these, it asks only what the start needs.
 func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string, prefix string) {
 	thorough := rights != nil
 	var mu sync.Mutex // guards n while the commands run
@@ -102,6 +109,7 @@ func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string, prefix 
 			answer, err := node.Do(ctx, command...)
 			mu.Lock()
 			defer mu.Unlock()
+			// The answer is read under the lock, but the command is sent outside of it.
 			if err != nil {
 				n.refuse(command, err)
 				return
@@ -124,17 +132,19 @@ func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string, prefix 
 		}
 	}
 	all.Wait()
+	// Only a node of a Cluster can answer, and INFO says whether it is one.
 	if n.info["cluster_enabled"] == "1" {
 		run(func(answer any) { n.cluster = lines(answer) }, "CLUSTER", "INFO")
 		all.Wait()
 	}
 	if thorough {
+		// After the other questions, which would make the round trips look longer.
 		n.takeTimes(ctx, node)
 		n.strangers = lookForStrangers(ctx, node, prefix) // last, because it may take longest
 	}
 }
 
-// refuse notes that a command brought no answer, once for each command.
+// refuse records that a command brought no answer, once for each command.
 func (n *nodeFacts) refuse(command []string, err error) {
 	name := command[0]
 	if name != "INFO" && len(command) > 1 {
@@ -145,7 +155,7 @@ func (n *nodeFacts) refuse(command []string, err error) {
 	}
 }
 
-// setting takes an answer to CONFIG GET. A server that does not know the name answers an empty list.
+// setting takes in an answer to CONFIG GET. A server that does not know the setting answers with an empty list.
 func (n *nodeFacts) setting(name string, answer any) {
 	list, _ := answer.([]any)
 	if len(list) != 2 {
@@ -156,7 +166,8 @@ func (n *nodeFacts) setting(name string, answer any) {
 	}
 }
 
-// takeTimes asks for the server's clock some times. The answer that took the shortest time says most about both.
+// takeTimes asks for the server's clock a few times. The shortest round trip bounds the clock's difference best: the
+// server read its clock somewhere within it.
 func (n *nodeFacts) takeTimes(ctx context.Context, node Node) {
 	for range trips {
 		sent := time.Now()
@@ -164,7 +175,7 @@ func (n *nodeFacts) takeTimes(ctx context.Context, node Node) {
 		trip := time.Since(sent)
 		if err != nil {
 			n.refuse([]string{"TIME"}, err)
-			if !isDenied(err) {
+			if !isDenied(err) { // the others would fail in the same way, slowly
 				break
 			}
 		}
@@ -186,8 +197,8 @@ func clockOf(answer any) (time.Time, bool) {
 	return time.Unix(seconds, microseconds*1000), seconds > 0
 }
 
-// lines reads the lines "name:value" of INFO and CLUSTER INFO. With RESP3 the text is a verbatim string, and a client
-// may leave its format in front.
+// lines reads the lines "name:value" of INFO and CLUSTER INFO. With RESP3 the text is a verbatim string, and some
+// clients leave its format ("txt:") in front.
 func lines(answer any) map[string]string {
 	text, _ := answer.(string)
 	fields := make(map[string]string)
@@ -199,7 +210,7 @@ func lines(answer any) map[string]string {
 	return fields
 }
 
-// number reads a field, and reports whether it is there.
+// number reads a field as a number, and reports whether the field is there. A text that is no number counts as 0.
 func number(fields map[string]string, name string) (int, bool) {
 	value, has := fields[name]
 	if !has {
@@ -208,7 +219,7 @@ func number(fields map[string]string, name string) (int, bool) {
 	return int(micros(value)), true
 }
 
-// online is how many replicas follow the server now.
+// online is how many replicas follow the server now: INFO has a line slave0, slave1 and so on for each.
 func (n *nodeFacts) online() int {
 	count := 0
 	for name, about := range n.info {
@@ -219,7 +230,8 @@ func (n *nodeFacts) online() int {
 	return count
 }
 
-// isDenied reports whether the server says that the user may not run the command.
+// isDenied reports whether err says that the user may not run the command. The server's answer begins with the word
+// NOPERM.
 func isDenied(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
 
 // late reports whether the server has not answered in time.

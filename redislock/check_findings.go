@@ -1,3 +1,6 @@
+// The list of all checks, and how the opinions about several primaries become one finding. check_facts.go brings the
+// facts, the judges are in the other check_*.go files, and check.go reports the result.
+
 package redislock
 
 import (
@@ -9,12 +12,15 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// opinion is what a check says of one server.
+// opinion is what a check says of one server. It is compared by value: equal opinions of several servers are one
+// finding.
 type opinion struct {
 	level          driver.Level
 	detail, advice string
 }
 
+// fine, warn and fail make opinions of the three levels. Advice comes first, as what the operator can do is never
+// formatted.
 func fine(detail string, args ...any) *opinion {
 	return &opinion{level: driver.LevelOK, detail: fmt.Sprintf(detail, args...)}
 }
@@ -27,7 +33,7 @@ func fail(advice, detail string, args ...any) *opinion {
 	return &opinion{driver.LevelFail, fmt.Sprintf(detail, args...), advice}
 }
 
-// judgeAll runs all checks, those whose failure explains others first.
+// judgeAll runs all checks. Those whose failure explains the failures of others come first.
 func (d *Driver) judgeAll(f *facts) []driver.Finding {
 	return slices.Concat(
 		merge("role", f.nodes, checkRole),
@@ -50,8 +56,9 @@ func (d *Driver) judgeAll(f *facts) []driver.Finding {
 	)
 }
 
-// merge makes one finding of what a check says of each server: the worst, and of which servers it is true. There is
-// none of a check that knows nothing of any, for which judge returns nil.
+// merge makes one finding of a check's opinions about all servers. It has the worst level, and names the servers that
+// it is about unless all agree. judge returns nil for a server of which it knows nothing; if it does so for all, there
+// is no finding.
 func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []driver.Finding {
 	var order []opinion // distinct ones
 	addrs := make(map[opinion][]string)
@@ -63,7 +70,7 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []
 		}
 		judged++
 		if addrs[*v] == nil {
-			order = append(order, *v)
+			order = append(order, *v) // in the order of the servers, so that the text is the same each time
 		}
 		addrs[*v] = append(addrs[*v], n.addr)
 	}
@@ -89,7 +96,7 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []
 	}}
 }
 
-// skippedChecks names what cannot be judged without a command.
+// skippedChecks names, by command, the checks that need it.
 var skippedChecks = map[string]string{
 	"INFO":         "role, version, cluster, eviction, memory, writes, replicas, persistence",
 	"CONFIG GET":   "appendfsync, snapshots, min-replicas-to-write, buffers, coverage, failover",
@@ -97,7 +104,8 @@ var skippedChecks = map[string]string{
 	"TIME":         "clock",
 }
 
-// checkSkipped says what was not checked and why, for each command.
+// checkSkipped says what was not checked and why, one finding for each command. A check without facts is silent by
+// itself, so without this a missing right would look like a sound server.
 func checkSkipped(nodes []*nodeFacts) []driver.Finding {
 	var findings []driver.Finding
 	for _, command := range []string{"INFO", "CLUSTER INFO", "CONFIG GET", "TIME"} {
@@ -112,6 +120,7 @@ func checkSkipped(nodes []*nodeFacts) []driver.Finding {
 	return findings
 }
 
+// skip is the opinion about a command that brought no answer: the user may not run it, it was late, or something else.
 func skip(r refusedCommand) *opinion {
 	checks := skippedChecks[r.command]
 	switch {

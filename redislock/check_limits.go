@@ -1,3 +1,5 @@
+// The checks of limits: memory, buffers, and how long a Cluster may stand still. See check_findings.go for the list.
+
 package redislock
 
 import (
@@ -10,20 +12,21 @@ const (
 	// leastBuffer is the least limit for what waits to be read by a subscriber: some thousand pushes.
 	leastBuffer = 1 << 20
 
-	// fullMemory is the part of maxmemory, in percent, from which on a server counts as nearly full.
+	// fullMemory is the share of maxmemory, in percent, from which on a server counts as nearly full.
 	fullMemory = 90
 
-	// longNodeTimeout is cluster-node-timeout's default. A primary is replaced a second or two after that, and with the
-	// default Lease of 30 s a hold has 20 s left then if its renewal has just failed.
+	// longNodeTimeout is the default of cluster-node-timeout. A primary is replaced a second or two after that time.
+	// With the default Lease of 30 s, a hold whose renewal has just failed still has 20 s.
 	longNodeTimeout = 15 * time.Second
 )
 
-// checkMemory: a server that is full, and evicts nothing, refuses new locks. Those that are held go on.
+// checkMemory: a full server that evicts nothing refuses new locks. Holds can still be renewed and released, because
+// those scripts begin with a write that needs no memory.
 func checkMemory(n *nodeFacts) *opinion {
 	most, known := number(n.info, "maxmemory")
 	used, counted := number(n.info, "used_memory")
 	others, _ := number(n.info, "mem_not_counted_for_evict")
-	switch used -= others; {
+	switch used -= others; { // buffers of replicas and of the append-only file do not count against maxmemory
 	case !known || !counted:
 		return nil
 	case most == 0:
@@ -35,7 +38,7 @@ func checkMemory(n *nodeFacts) *opinion {
 	return fine("%d of %d MiB are in use (maxmemory)", used>>20, most>>20)
 }
 
-// checkCoverage: whether the slots of the other primaries go on while one is away.
+// checkCoverage: whether the slots of the other primaries are served while one primary is away.
 func checkCoverage(n *nodeFacts, primaries int) *opinion {
 	switch value := n.config["cluster-require-full-coverage"]; {
 	case n.info["cluster_enabled"] != "1" || primaries < 2:
@@ -50,7 +53,7 @@ func checkCoverage(n *nodeFacts, primaries int) *opinion {
 	return nil
 }
 
-// checkFailover: a hold is lost if its primary is not replaced within the rest of its lease.
+// checkFailover: a hold is lost if its primary is not replaced before its lease ends.
 func checkFailover(n *nodeFacts) *opinion {
 	ms, known := number(n.config, "cluster-node-timeout")
 	if !known || n.info["cluster_enabled"] != "1" {
@@ -65,9 +68,12 @@ func checkFailover(n *nodeFacts) *opinion {
 	return fine("a primary that fails is replaced after some %v (cluster-node-timeout)", timeout)
 }
 
-// checkBuffers: a connection with a subscription is closed when more than its limit waits to be read.
+// checkBuffers: the server closes a connection with a subscription when more unread bytes than its limit wait for it.
+// All grants by push of a process come over one connection, so a burst of them must fit.
 func checkBuffers(n *nodeFacts) *opinion {
 	setting := strings.Fields(n.config["client-output-buffer-limit"])
+	// The setting is one line with four words for each class: its name, the hard limit, the soft limit and the seconds
+	// of the latter.
 	i := slices.Index(setting, "pubsub")
 	if i < 0 || i+3 >= len(setting) {
 		return nil

@@ -1,3 +1,5 @@
+// The check of rights (ACL): which commands of the locks the user may not run. check_facts.go sends the question.
+
 package redislock
 
 import (
@@ -6,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What locks use, with arguments that name the keys and channels: the same commands as in the package documentation,
-// where each is tested to be needed. INFO and CONFIG have checks of their own, see checkSkipped.
+// The commands that locks use, with arguments that name the keys and channels. They are the commands of the package
+// documentation, where a test removes each right in turn. INFO and CONFIG have checks of their own, see checkSkipped.
 var (
 	lockingCommands = []string{
 		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time",
@@ -21,8 +23,9 @@ var (
 	}
 )
 
-// rightsScript says which of the commands the user may not run, with the keys and channels that they name: the words of
-// each stand on lines. Servers before 7.0 cannot say that.
+// rightsScript returns the commands that the user may not run with the keys and channels that they name. In each
+// argument the words of one command stand on lines, since a word may have spaces. Servers before 7.0 have no ACL check
+// for scripts and answer "unknown".
 const rightsScript = `
 if not redis.acl_check_cmd then
 	return 'unknown'
@@ -41,10 +44,12 @@ end
 return table.concat(lacks, ' ')
 `
 
-// rightsQuestion is the command that runs rightsScript on one node. It names no key, so each node of a Cluster answers.
+// rightsQuestion is the command that runs rightsScript on one node. It declares no key, so every node of a Cluster
+// answers.
 func (d *Driver) rightsQuestion() []string {
 	commands := lockingCommands
 	if d.opts.Replicas > 0 {
+		// The full slice expression makes append copy: the list belongs to the package.
 		commands = append(commands[:len(commands):len(commands)], replicaCommands...)
 	}
 	if d.conn.Sharded() {
@@ -59,7 +64,8 @@ func (d *Driver) rightsQuestion() []string {
 	return question
 }
 
-// checkRights finds rights that are missing for a part of what locks do, so that the rest works and nobody notices.
+// checkRights finds rights that only some operations need. Without this check most locks would work, and the missing
+// right would show up later, in the middle of a wait or of a break.
 func checkRights(n *nodeFacts, prefix string) *opinion {
 	switch lacks := strings.Fields(n.lacks); {
 	case !n.asked || n.lacks == "unknown":

@@ -1,3 +1,6 @@
+// The checks of what a server is: its role, version, Cluster, eviction, writes, replicas and persistence. Each returns
+// nil if INFO does not tell. check_findings.go has the list.
+
 package redislock
 
 import (
@@ -8,9 +11,11 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// oldest and oldestCluster are the first versions that have what the scripts need, and the sharded channels.
+// oldest and oldestCluster are the first versions, as major*100+minor, that have what the scripts need: 6.2, and in a
+// Cluster 7.0 for its sharded channels.
 const oldest, oldestCluster = 602, 700
 
+// checkRole: locks are taken on a primary. A Sentinel keeps no data, and a replica would refuse each script.
 func checkRole(n *nodeFacts) *opinion {
 	switch role, known := n.info["role"]; {
 	case n.info["redis_mode"] == "sentinel":
@@ -24,7 +29,8 @@ func checkRole(n *nodeFacts) *opinion {
 	return fine("it is a primary")
 }
 
-// version returns the product, and the version as text and as a number: 7.0.15 is 700.
+// version returns the product, and the version as text and as a number (7.0.15 is 700). The number is 0 if it cannot be
+// read.
 func (n *nodeFacts) version() (product, text string, number int) {
 	product, text = "Redis", n.info["redis_version"]
 	if v := n.info["valkey_version"]; v != "" {
@@ -39,6 +45,7 @@ func (n *nodeFacts) version() (product, text string, number int) {
 	return product, text, major*100 + minor
 }
 
+// checkVersion: too old a server lacks commands that the scripts use. An unknown version is only a warning.
 func checkVersion(n *nodeFacts) *opinion {
 	if n.info == nil {
 		return nil
@@ -56,7 +63,8 @@ func checkVersion(n *nodeFacts) *opinion {
 	return fine("%s %s", product, text)
 }
 
-// checkCluster looks at what the server itself says about its Cluster.
+// checkCluster reports what the server itself says about its Cluster, and a client that does not know that it is one.
+// Such a client would send each script to this node, and most would be answered MOVED.
 func checkCluster(n *nodeFacts, f *facts) *opinion {
 	const advice = "see CLUSTER NODES; locks of the slots that are not served cannot be taken or renewed"
 	if n.info["cluster_enabled"] != "1" {
@@ -84,7 +92,8 @@ func checkCluster(n *nodeFacts, f *facts) *opinion {
 	return fine("the Cluster is sound, %d primaries", size)
 }
 
-// checkEviction: locks are keys with a time to live, so every policy but noeviction may remove them.
+// checkEviction: locks are keys with a time to live, so every policy but noeviction may remove them. That is a failure
+// only if maxmemory is set; without a limit nothing is evicted yet.
 func checkEviction(n *nodeFacts) *opinion {
 	policy, known := n.info["maxmemory_policy"]
 	if !known {
@@ -108,7 +117,7 @@ func checkEviction(n *nodeFacts) *opinion {
 	return fine("nothing is evicted (maxmemory-policy is noeviction)")
 }
 
-// checkWrites: a server that cannot save its data, or misses replicas that it is to have, refuses all writes.
+// checkWrites: a server that cannot save its data, or lacks replicas that it must have, refuses all writes.
 func checkWrites(n *nodeFacts) *opinion {
 	if n.info == nil {
 		return nil
@@ -118,6 +127,8 @@ func checkWrites(n *nodeFacts) *opinion {
 	switch {
 	case n.info["loading"] == "1" || n.info["async_loading"] == "1":
 		return fail("wait until it has read its data", "the server is loading its data")
+	// A failed append-only file refuses writes always; a failed snapshot only with stop-writes-on-bgsave-error, which
+	// CONFIG GET is not asked for. So the latter is only a warning.
 	case n.info["aof_last_write_status"] == "err":
 		return fail("see the server's log; is its disk full?",
 			"the server could not write its append-only file, so it refuses writes")
@@ -134,7 +145,8 @@ func checkWrites(n *nodeFacts) *opinion {
 	return fine("writes are accepted")
 }
 
-// checkReplicas compares what follows the primary with how many are waited for.
+// checkReplicas compares the replicas that follow with the number that each grant waits for. The promoted replica may
+// be any of them, so only waiting for all of them keeps every grant through a failover.
 func checkReplicas(n *nodeFacts, wanted int) *opinion {
 	if n.info["role"] != "master" {
 		return nil
@@ -166,7 +178,8 @@ func checkReplicas(n *nodeFacts, wanted int) *opinion {
 	return fine("no replica follows, so there is no failover that could lose locks%s", least)
 }
 
-// checkPersistence says what a restart forgets. Without CONFIG nothing is said of appendfsync and snapshots.
+// checkPersistence says what a restart forgets. Without the answers to CONFIG GET it says nothing of appendfsync and
+// snapshots.
 func checkPersistence(n *nodeFacts) *opinion {
 	const advice = "set appendonly yes and appendfsync always, or do not restart it within a lease"
 	aof, known := n.info["aof_enabled"]

@@ -1,3 +1,5 @@
+// The search for locks of other libraries under Diagnose. It reads keys, never writes, and is bounded.
+
 package redislock
 
 import (
@@ -10,24 +12,25 @@ import (
 	"sync"
 )
 
-// How much is looked at: a server may have millions of keys, and doctor must not be felt.
+// How much is looked at: a server may have millions of keys, and Diagnose must not be noticed there.
 const (
 	strangerPages = 5
 	strangerPage  = 200 // keys
 )
 
-// stranger is a key that looks like a lock of another library.
+// stranger is a key that looks like a lock of another library. Its value is never kept: it is the secret that opens the
+// lock.
 type stranger struct{ library, key string }
 
-// strangers are all that were found among some keys of a server.
+// strangers are all that were found among the first keys of a server.
 type strangers struct {
 	found []stranger
 	seen  int  // how many keys were looked at
 	all   bool // these are all that there are
 }
 
-// marks tell libraries by what they write. A value alone may be something else, so what is found is a guess, and said
-// to be one.
+// marks recognize libraries by what they write. A value alone may be something else, so a finding is a guess and is
+// reported as one. The order matters: the first mark that matches names the library.
 var marks = []struct {
 	library, kind string
 	key, value    *regexp.Regexp // of a hash the value is its field
@@ -39,9 +42,9 @@ var marks = []struct {
 	{"bsm/redislock", "string", nil, regexp.MustCompile(`^[0-9A-Za-z_-]{22}$`)},
 }
 
-// lookForStrangers looks for keys with a time to live that have the form of another library's lock. Locks of such a
-// library do not exclude ours, which has surprised people in the middle of a migration. What the user may not read is
-// passed over.
+// lookForStrangers looks for keys with a time to live that look like another library's lock. Locks of such a library do
+// not exclude ours, which matters in the middle of a migration. Keys that the user may not read are passed over. It
+// returns nil if SCAN is refused.
 func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers {
 	s := &strangers{}
 	cursor := "0"
@@ -64,7 +67,8 @@ func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers 
 	return s
 }
 
-// look looks at the keys of one page, all at once, which costs the round trips of one.
+// look looks at the keys of one page, all at once, so that it costs the round trips of one key. It returns when all are
+// read.
 func (s *strangers) look(ctx context.Context, node Node, prefix string, keys []any) {
 	var mu sync.Mutex // guards s
 	var all sync.WaitGroup
@@ -87,7 +91,7 @@ func (s *strangers) look(ctx context.Context, node Node, prefix string, keys []a
 	all.Wait()
 }
 
-// libraryOf says whose lock a key looks like, or nothing.
+// libraryOf names the library whose lock a key looks like, or returns "". It takes two to four round trips.
 func libraryOf(ctx context.Context, node Node, key string) string {
 	kind, _ := node.Do(ctx, "TYPE", key)
 	if left, err := node.Do(ctx, "PTTL", key); err != nil || left == int64(-1) || kind != "string" && kind != "hash" {
@@ -111,8 +115,8 @@ func libraryOf(ctx context.Context, node Node, key string) string {
 	return ""
 }
 
-// checkStrangers: that there are locks of other libraries is no fault, but who does not know of it may rely on what
-// is not there.
+// checkStrangers: locks of other libraries are no fault. But an operator who does not know of them may rely on an
+// exclusion that does not exist, so it is a warning.
 func checkStrangers(n *nodeFacts) *opinion {
 	s := n.strangers
 	if s == nil {

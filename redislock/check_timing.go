@@ -1,3 +1,6 @@
+// The checks that measure: round trips, clocks, and over which connection pushes come. The times are taken in
+// check_facts.go.
+
 package redislock
 
 import (
@@ -9,13 +12,16 @@ import (
 )
 
 const (
-	// mostClockGap is how far the clocks of primaries may be apart. Clocks that are set over a network differ less.
+	// mostClockGap is how far the clocks of primaries may be apart. Clocks that are set over a network (NTP) differ by
+	// less.
 	mostClockGap = 100 * time.Millisecond
 
-	// slowTrip is a round trip that makes pushes useless: the claim of a pushed grant has to arrive within mostClaim.
+	// slowTrip is a median round trip that makes pushes useless: the claim of a pushed grant must arrive within
+	// mostClaim.
 	slowTrip = mostClaim / 10
 )
 
+// checkLatency compares the median round trip with what a pushed grant allows.
 func checkLatency(n *nodeFacts) *opinion {
 	if len(n.trips) == 0 {
 		return nil
@@ -48,11 +54,13 @@ func checkClocks(nodes []*nodeFacts) []driver.Finding {
 	if len(clocked) == 0 {
 		return nil
 	}
+	// The clock that is most behind comes first.
 	slices.SortFunc(clocked, func(a, b *nodeFacts) int { return int(a.ahead - b.ahead) })
 	last, first := clocked[0], clocked[len(clocked)-1]
 	f := driver.Finding{Check: "clock", Level: driver.LevelOK, Detail: "the server's clock is " + against(first.ahead) +
 		" this machine's, on which no lock depends; the servers of a failover must agree"}
-	// What the round trips leave open speaks for the servers.
+	// Each difference is known only to half of its shortest round trip. What that leaves open counts in the servers'
+	// favour.
 	if gap := first.ahead - last.ahead; gap-(first.trips[0]+last.trips[0])/2 > mostClockGap {
 		f.Level = driver.LevelWarn
 		f.Detail = fmt.Sprintf(
@@ -71,7 +79,7 @@ func against(d time.Duration) string {
 	return short(d).String() + " ahead of"
 }
 
-// checkPushes says how grants are told, which decides whether a waiter may start with the push itself.
+// checkPushes says over which connection grants arrive, which decides whether a waiter may start with the push itself.
 func checkPushes(l linkFact) []driver.Finding {
 	f := driver.Finding{Check: "pushes", Level: driver.LevelOK}
 	switch {

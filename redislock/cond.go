@@ -1,3 +1,6 @@
+// Conditions (ADR 0025): CondWait is an attempt of acquire.go with a second part, CondSignal one script. The queue of a
+// condition is in scripts/cond.lua.
+
 package redislock
 
 import (
@@ -11,16 +14,21 @@ import (
 
 var _ driver.Conder = (*Driver)(nil)
 
-// condWait is what an attempt to wait for a condition has beyond others.
+// condWait is what an attempt that waits for a condition has beyond others. Like the attempt, only its goroutine uses
+// it.
 type condWait struct {
-	give   *driver.Release
+	give   *driver.Release // the caller's: it is told once that the hold was given up
 	parked func()
-	told   bool // parked was called: the server has taken the hold that was given up
+	told   bool // parked was called: the server has released the hold that was given up
 }
 
-// CondWait gives a hold up for a wait in the server, in one round trip, and keeps its place there by a heartbeat a
-// second, as a wait for a lock. The signal moves it to the lock's queue, and the grant comes by a push. If the server
-// has lost the place, it is at the end of the lock's queue then.
+// CondWait releases give and waits in the server for a signal, in one round trip: no signal can fall between the
+// release and the wait. A heartbeat each second keeps the place, as for a lock. A signal moves the request to the
+// lock's queue, and the grant comes by a push. CondWait blocks until then, and calls parked once when the server has
+// released the hold.
+//
+// If the server loses the place, the request joins the end of the lock's queue, as if it had been signalled. An owner
+// with further holds is refused with driver.ErrNested, and a hold that had ended before with driver.ErrLost.
 func (d *Driver) CondWait(
 	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
 ) (driver.Grant, error) {
@@ -44,7 +52,8 @@ func (d *Driver) CondWait(
 	return a.end(a.run(ctx, a.askFirst(ctx, nil)))
 }
 
-// fill makes the call one of a wait for a condition.
+// fill makes the call one of a wait for a condition. The last argument says whether the server has parked this request
+// before: a heartbeat must not release the hold a second time.
 func (c *condWait) fill(a *attempt, call *Call) {
 	waits := "0"
 	if c.told {
@@ -56,7 +65,8 @@ func (c *condWait) fill(a *attempt, call *Call) {
 		inMillis(max(c.give.Horizon, shortestTomb)), waits)
 }
 
-// answered takes in what is not an answer to every acquire.
+// answered handles the answers that only a wait for a condition has. Any answer that shows the request in the server's
+// queues proves that the release has happened, so it also completes the release of give.
 func (c *condWait) answered(a *attempt, text string) error {
 	word, reason, _ := strings.Cut(text, " ")
 	switch word {
@@ -74,7 +84,8 @@ func (c *condWait) answered(a *attempt, text string) error {
 	return nil
 }
 
-// CondSignal wakes one or all, in one round trip.
+// CondSignal wakes one waiter, or all, in one round trip. A repetition of the same ID within the horizon wakes nobody
+// twice: the script leaves a tombstone. It does not wait for the woken.
 func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 	switch {
 	case s.Kind != driver.KindMutex:
@@ -93,6 +104,8 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 		ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
 	answer := d.conn.Call(ctx, call)
+	// A failover could forget the signal, and a waiter would sleep for ever; an unknown outcome makes the caller repeat
+	// it.
 	if answer.Err == nil && answer.Acked < call.Replicas {
 		answer.Err = d.tooFewReplicas(answer.Acked)
 	}

@@ -1,3 +1,5 @@
+// Confirm, which only package redlock uses: it gives the tokens that a majority agreed on to a hold of this server.
+
 package redislock
 
 import (
@@ -10,19 +12,20 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Confirmation is what [Driver.Confirm] sets.
+// Confirmation is the argument of [Driver.Confirm].
 type Confirmation struct {
 	driver.Key
 	ID     string        // of the hold
-	Lease  time.Duration // how long it lasts from now
+	Lease  time.Duration // how long the hold lasts from now
 	Token  uint64        // the first of the block
 	Tokens int           // how many there are in it, at least 1
 }
 
-// Confirm makes a hold last for its lease from now, as Renew does, and gives it tokens that were minted elsewhere, so
-// that this server's later ones are greater; smaller ones than it has minted itself are set all the same. It costs one
-// round trip. It is for locks that several servers keep together; see package redlock. An error that matches
-// driver.ErrLost says that there is no such hold; after every other one the outcome is unknown.
+// Confirm extends a hold to its lease from now, as Renew does, and replaces its tokens by ones that were chosen
+// elsewhere. The server's later tokens are greater than these; tokens smaller than its own are set all the same. It is
+// for locks that several servers keep together; see package redlock. It costs one round trip.
+//
+// An error that matches driver.ErrLost says that there is no such hold; after any other error the outcome is unknown.
 func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 	if d.isClosed() {
 		return driver.ErrClosed
@@ -51,7 +54,7 @@ func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 	return nil
 }
 
-// digits writes a token as scripts compare them: as strings of one width.
+// digits writes a token with leading zeros, 16 digits wide, because the scripts compare tokens as strings.
 func digits(token uint64) string {
 	s := strconv.FormatUint(token, 10)
 	return strings.Repeat("0", max(16-len(s), 0)) + s

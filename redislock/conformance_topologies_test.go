@@ -29,6 +29,7 @@ func TestConformance_Sentinel(t *testing.T) {
 }
 
 func TestConformance_Cluster(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

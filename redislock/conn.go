@@ -1,11 +1,13 @@
+// Aliases of package conn, below which this package knows nothing of connections (ADR 0044).
+
 package redislock
 
 import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// What a driver and the client library below it have in common is in package conn, so that a Conn can be written
-// without this package. The names of before stand for the same types.
+// Package conn has what a driver shares with the client library below it, so that a Conn can be written without this
+// package. The names that stood here before remain as aliases.
 type (
 	// Conn is [conn.Conn]: what the driver needs of a Redis client, which is scripts, pipelines of scripts,
 	// subscriptions, and a few commands for operators. [New] makes one of a rueidis client, package goredislock one of

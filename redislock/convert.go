@@ -1,3 +1,5 @@
+// Convert, the change of mode of a read/write lock: an attempt of acquire.go beside the hold that is converted.
+
 package redislock
 
 import (
@@ -8,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
-// Convert takes another mode of a read/write lock beside a hold, in one round trip and, for an upgrade that has to
-// wait, one message; see [driver.Converter].
+// Convert asks for another mode of a read/write lock beside a hold of the same owner (ADR 0021); see
+// [driver.Converter]. It costs one round trip, and an upgrade that has to wait one message more. The hold beside stays
+// until the caller releases it. If that hold is over, or ends during the wait, the error matches driver.ErrLost.
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case r.Kind != driver.KindRWMutex:

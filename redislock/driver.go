@@ -1,3 +1,6 @@
+// The Driver: construction, traits and Close. The operations are in files of their own, acquire.go first; entry.go has
+// what the driver keeps of each request, notices.go what it hears without having asked.
+
 package redislock
 
 import (
@@ -25,41 +28,45 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-// kinds are those that Acquire understands.
+// kinds are those that Acquire accepts. Latches and conditions have calls of their own.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
-// Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent
-// use and must not be copied.
+// Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent use and must not be
+// copied. Its zero value is not usable; [New], [Start], [Connect], [NewConn] and [StartConn] make one.
 type Driver struct {
 	conn    Conn
 	opts    Options
 	names   names
-	process string // names this driver among all, so also its channel
-	channel string
+	process string // a random word: it names this driver among all, and so its channel
+	channel string // where the server pushes grants, breaks and notices for this driver
 
-	closing chan struct{}
+	closing chan struct{} // closed by Close, under mu; every wait selects on it
 	close   sync.Once
 
 	mu      sync.Mutex        // guards what follows; nothing blocks under it
 	entries map[string]*entry // by request ID: acquisitions under way, and holds
-	client  string            // as operators see it: who asked last
-	marks   bool              // there was a request that markOf has marked: only then are there holds to look for
-	urgent  int               // how many holds are urgent
-	gone    tombstones
-	// IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
+	// client is the name that operators see, of the latest request. A renewal does not carry it.
+	client string // as operators see it: who asked last
+	// marks: some request was marked by markOf. Until then renewals need not look for marked holds.
+	marks  bool       // there was a request that markOf has marked: only then are there holds to look for
+	urgent int        // how many entries are urgent; see count
+	gone   tombstones // the latest requests that are over
+	// unsent are IDs of requests that are still to be undone although nothing of them was sent: 1024 at most. See
+	// leave.
 	unsent  map[string]struct{}
-	watches map[string]map[*watch]struct{} // by KIND:NAME
+	watches map[string]map[*watch]struct{} // by KIND:NAME; one key may have several
 	slots   slotsInUse                     // where we listen, in a Cluster
 
+	// presence says that this process is alive, on behalf of those who wait in it. It has a mutex of its own.
 	presence presence // says that this process is alive, for those who wait
 }
 
 // startTime is how long New waits for a server that hangs.
 const startTime = 5 * time.Second
 
-// New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
-// server's set-up as opts say. It waits 5 seconds at most; [Start] takes a context for that. Close leaves the client
-// open. A nil opts means the defaults.
+// New returns a driver over client, which may be of any topology. It subscribes to a channel of its own and checks the
+// server's set-up as opts say. It blocks for at most 5 seconds; [Start] takes a context instead. Close leaves the
+// client open. A nil opts means the defaults.
 func New(client rueidis.Client, opts *Options) (*Driver, error) {
 	//nolint:forbidigo // as sql.OpenDB, it takes none
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
@@ -67,7 +74,8 @@ func New(client rueidis.Client, opts *Options) (*Driver, error) {
 	return Start(ctx, client, opts)
 }
 
-// Start is New for as long as ctx lasts. An error that matches ctx's says that the server has not answered by then.
+// Start is New with a context that bounds the start alone. An error that matches ctx's says that the server has not
+// answered by then.
 func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, error) {
 	if client == nil {
 		return nil, errors.New("redis: the client is nil: make one with rueidis.NewClient")
@@ -75,8 +83,8 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 	return start(ctx, rueidisconn.New(client, false), opts)
 }
 
-// Conn is the driver's way to the servers, for packages that keep something of their own beside its locks. It is
-// closed with the driver. Its Start has been called.
+// Conn returns the driver's way to the servers, for packages that keep something of their own beside its locks. Its
+// Start has been called. Close closes it too, so the caller must not.
 func (d *Driver) Conn() Conn { return d.conn }
 
 // KeyOf returns the key of a lock.
@@ -85,14 +93,15 @@ func (d *Driver) KeyOf(lock driver.Key) string {
 	return name
 }
 
-// Judge makes of an error of Conn what an operation of this driver that is one part of a larger one returns: it never
-// says that nothing has happened. op is "acquire", "renew" or "release".
+// Judge turns an error of Conn into the error that an operation of this driver would return, for an operation that is
+// one part of a larger one. It never says that nothing has happened, because the other parts may have. op is "acquire",
+// "renew" or "release".
 func (d *Driver) Judge(ctx context.Context, op string, lock driver.Key, err error) error {
 	return d.callError(ctx, op, lock, err, true)
 }
 
-// ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back
-// before ctx knows of that.
+// ended returns how ctx has ended, or nil. A read with the context's deadline on its socket can return before ctx's own
+// timer has run, so the deadline is compared too.
 func ended(ctx context.Context) error {
 	if end, has := ctx.Deadline(); ctx.Err() == nil && has && !time.Now().Before(end) {
 		return context.DeadlineExceeded
@@ -100,7 +109,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NewConn is New over another client library.
+// NewConn is New over another client library. Unlike New it sets no time limit of its own.
 func NewConn(conn Conn, opts *Options) (*Driver, error) {
 	return start(context.Background(), conn, opts) //nolint:forbidigo // see New
 }
@@ -110,7 +119,8 @@ func StartConn(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 	return start(ctx, conn, opts)
 }
 
-// start makes a driver over conn, and closes conn if it cannot: in the background when ctx has ended.
+// start makes a driver over conn. If it fails it closes conn, in the background when ctx has ended. The check comes
+// after conn.Start, whose connections it needs.
 func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 	if conn == nil {
 		return nil, errors.New("redis: the connection is nil")
@@ -146,12 +156,14 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-// Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.
+// Close ends all waits with driver.ErrClosed and gives the connections back. Holds are not released: they end with
+// their leases.
 func (d *Driver) Close() error {
 	var err error
 	d.close.Do(func() {
 		d.mu.Lock()
 		clear(d.entries) // nobody is told anything any more
+		// Under mu, so that enter and keep cannot register anything after the entries were cleared.
 		close(d.closing)
 		d.mu.Unlock()
 		d.presence.stop()
@@ -160,6 +172,7 @@ func (d *Driver) Close() error {
 	return err
 }
 
+// isClosed may be called with or without Driver.mu.
 func (d *Driver) isClosed() bool {
 	select {
 	case <-d.closing:

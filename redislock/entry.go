@@ -1,3 +1,6 @@
+// The entries: what the driver knows of each request from before it is sent until it is released. acquire.go makes and
+// ends them, notices.go finds them by ID when something is pushed, release.go takes them out.
+
 package redislock
 
 import (
@@ -8,24 +11,25 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held, or until it
-// is undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and
-// never asks again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
+// entry is what a driver knows of one request: while it is being acquired, and then while it is held or until it is
+// undone. The first release takes it out, whatever its outcome: a caller that releases may give up and never ask again.
+// There is one entry for each hold, so it is small; what only a wait needs is in wait. Driver.mu guards its fields.
 type entry struct {
-	lost   func(reason driver.LostReason, cause error)
-	wanted func() // another wants the lock
-	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its
-	// release must leave a tombstone.
+	lost   func(reason driver.LostReason, cause error) // called without Driver.mu; nil if nobody wants to know
+	wanted func()                                      // called without Driver.mu when another client wants the lock
+	// open says that a call for this request has an unknown outcome. A copy of it may arrive late, so the release must
+	// leave a tombstone.
 	open bool
-	sent bool // something of it may be on the server; it is not looked at while it is held
-	held bool
+	sent bool // something of it may be on the server; not read while it is held
+	held bool // the grant was taken in; until then pushes wake the waiter
 	busy bool // an Acquire is under way
 	left bool // a release was asked for: nothing may come of what is under way
-	// An operator has taken its lock, before the grant was known here.
+	// broken: an operator has taken the lock before the grant was known here.
 	broken bool
+	// wants: another client has asked for the lock before the grant was known here.
 	wants  bool  // another wants its lock, and has said so before the grant was known here
 	marked bool  // see markOf
-	urgent bool  // what is pushed to its hold is to be seen at once, see count
+	urgent bool  // what is pushed to its hold must be seen at once, see count
 	wait   *wait // nil unless something is pushed or waited for
 }
 
@@ -39,19 +43,20 @@ func (e *entry) waiting() *wait {
 
 // wait is the part of an entry that lasts as long as the request is in the queue.
 type wait struct {
-	wake  chan struct{} // has one place; something below is new
+	wake  chan struct{} // buffer of one: a pending signal says that something below is new
 	push  *push         // the latest grant or refusal that was pushed
-	again bool          // pushes may have been lost: ask
+	again bool          // pushes may have been lost, so ask the server
 }
 
 // push is a message that ends a wait.
 type push struct {
-	grant    reply // as a reply that had granted
-	received time.Time
+	grant    reply     // in the form of a reply that has granted
+	received time.Time // our clock, when the push was read
 }
 
-// enter returns the entry of a request, or says why the request must not be asked. A copy of a request that is under
-// way or held gets an entry of its own that hears no pushes: it learns by asking.
+// enter returns the entry of a request, or why the request must not be asked. A copy of a request that is under way or
+// held gets an entry of its own, which is in no map and gets no pushes. The copy learns by asking, which the server
+// answers like the original.
 func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,10 +81,11 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// hold turns e into a hold's, or tells at once that it is one no more, or that another wants it.
+// hold makes e the entry of a hold. If the hold was broken or wanted before its grant was known here, it tells so at
+// once, outside of Driver.mu because it calls the caller's code.
 func (d *Driver) hold(id string, e *entry) error {
 	err := d.keep(id, e)
-	if err == nil && e.broken { // nobody sets it any more
+	if err == nil && e.broken { // nothing sets it any more, so it may be read without the lock
 		e.tellBroken()
 	}
 	if err == nil && e.wants { // likewise
@@ -88,6 +94,8 @@ func (d *Driver) hold(id string, e *entry) error {
 	return err
 }
 
+// keep is the part of hold under Driver.mu. It returns driver.ErrLost if the request was released meanwhile: the late
+// grant must not revive what its caller has given up.
 func (d *Driver) keep(id string, e *entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +108,7 @@ func (d *Driver) keep(id string, e *entry) error {
 	waited := e.wait != nil
 	e.wait, e.busy, e.held = nil, false, true
 	switch {
-	case d.entries[id] != e: // a copy's
+	case d.entries[id] != e: // a copy's; the original's entry is in the map
 	case e.broken:
 		delete(d.entries, id)
 	case e.marked && !waited:
@@ -110,7 +118,7 @@ func (d *Driver) keep(id string, e *entry) error {
 	return nil
 }
 
-// drop takes an entry out. The caller holds Driver.mu.
+// drop takes an entry out of the map and of the count. The caller holds Driver.mu.
 func (d *Driver) drop(id string, e *entry) {
 	delete(d.entries, id)
 	if e.urgent {
@@ -118,9 +126,9 @@ func (d *Driver) drop(id string, e *entry) {
 	}
 }
 
-// count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may
-// want the lock at any time, and nobody here waits for that. A hold that came after a wait is not retained, so it does
-// not count: processes that take turns would pay for it at each turn. The caller holds Driver.mu.
+// count counts the holds that may be retained. While there are any, a push has to be read at once: another client may
+// want the lock at any time, and no goroutine here waits for that. A hold that came after a wait is not retained, so it
+// does not count: otherwise processes that take turns would pay for it at each turn. The caller holds Driver.mu.
 func (d *Driver) count(by int) {
 	before := d.urgent > 0
 	d.urgent += by
@@ -129,12 +137,12 @@ func (d *Driver) count(by int) {
 	}
 }
 
-// remembered is how many requests of which nothing was sent a driver remembers.
+// remembered bounds Driver.unsent, which grows during an outage by one for each failed attempt.
 const remembered = 1024
 
-// leave ends an attempt without a hold, of which a call may have run or not. Unless it ends for good, the
-// request is asked again or undone. One of which no call has run has no entry until then, because nothing has to
-// be undone; see wasNotSent.
+// leave ends an attempt without a hold. ran says that a call of it may have run. Unless the attempt ended for good, the
+// caller asks again or undoes it. A request of which no call has run keeps no entry until then, since there is nothing
+// to undo; see wasNotSent.
 func (d *Driver) leave(id string, e *entry, ran, forGood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +160,8 @@ func (d *Driver) leave(id string, e *entry, ran, forGood bool) {
 	d.unsent[id] = struct{}{}
 }
 
-// wasNotSent reports, for an undo, that nothing of the request has ever got to the server. In an outage that spares a
-// question that would be asked again and again.
+// wasNotSent reports, for an undo, that nothing of the request has ever reached a server. During an outage this saves a
+// question that would be repeated again and again. It is asked once: the ID is forgotten.
 func (d *Driver) wasNotSent(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +170,7 @@ func (d *Driver) wasNotSent(id string) bool {
 	return is
 }
 
-// over forgets the entry of a request that has been released, and refuses copies of it.
+// over forgets the entry of a request whose release is confirmed, and refuses later copies of the request.
 func (d *Driver) over(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,16 +178,17 @@ func (d *Driver) over(id string) {
 	d.gone.Bury(id, struct{}{})
 }
 
-// unconfirmed forgets the entry of a request whose release has brought no answer. The caller may never ask
-// again, so nothing is kept for that: a release that is asked again refuses late copies of the acquire, as for a
-// request that nobody knows.
+// unconfirmed forgets the entry of a request whose release brought no answer. The caller may never ask again, so
+// nothing is kept for that. If it does, the driver does not know the request and treats it as open (see isOpen): that
+// release leaves a tombstone against late copies.
 func (d *Driver) unconfirmed(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(id)
 }
 
-// forget takes an entry out, and lets nothing come of an acquire that is under way. The caller holds Driver.mu.
+// forget takes an entry out, and marks it so that an acquire still under way cannot become a hold. The caller holds
+// Driver.mu.
 func (d *Driver) forget(id string) {
 	if e := d.entries[id]; e != nil {
 		e.left = true
@@ -187,8 +196,8 @@ func (d *Driver) forget(id string) {
 	}
 }
 
-// isOpen reports whether a copy of the request may be under way. A request that this driver does not know is another's,
-// or of a former life: nobody knows.
+// isOpen reports whether a copy of the request may be under way. It does not know for a request without an entry, which
+// is another driver's or from before a restart, and says yes.
 func (d *Driver) isOpen(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -196,7 +205,7 @@ func (d *Driver) isOpen(id string) bool {
 	return e == nil || e.open
 }
 
-// opened notes that the outcome of a call is unknown.
+// opened records that the outcome of a call is unknown. It is never reset: the release needs it.
 func (d *Driver) opened(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +219,9 @@ func (d *Driver) hasOpened(e *entry) bool {
 	return e.open
 }
 
-// news waits until something is pushed to the attempt, after at most t, and returns it, or nil if it is time to ask.
+// news waits until something is pushed to the attempt, for at most t. It returns the push, or nil when it is time to
+// ask. The loop takes what is new under Driver.mu first, so a push between two waits is not missed; wake is only the
+// signal to look.
 func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 	d, until := a.d, time.Now().Add(t)
 	for {
@@ -229,12 +240,13 @@ func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 	}
 }
 
-// listenFor waits until w is roused: if the connections can make use of the goroutine, in a read. It reports
-// false at the instant until.
+// listenFor waits for a signal on wake. If the connection can use the goroutine, it waits in a read, so that the push
+// arrives in the goroutine that needs it (ADR 0015). It reports false at the instant until.
 func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until time.Time) (heard bool, err error) {
 	if reader, lends := a.d.conn.(Awaiter); lends {
 		heard, err = reader.Await(ctx, a.slot, wake, until)
 		switch {
+		// Any other error is no reason to end the wait: it goes on below, without the connection.
 		case a.d.isClosed():
 			return false, driver.ErrClosed
 		case err == nil || ctx.Err() != nil:
@@ -255,6 +267,6 @@ func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until tim
 	}
 }
 
-// tombstones remembers the latest requests that were released. A copy that the driver has sent is refused by the server
-// (see entry.open); these are for callers that send one.
+// tombstones remember the latest requests that were released here. Late copies that this driver has sent are refused by
+// the server (see entry.open); these refuse copies that a caller sends.
 type tombstones = enginekit.Tombstones[string, struct{}]

@@ -1,3 +1,6 @@
+// Which answers end a wait. acquire.go asks in heartbeat, watch.go before it asks again; refusal.go says what an error
+// means to the caller.
+
 package redislock
 
 import (
@@ -6,15 +9,15 @@ import (
 	"strings"
 )
 
-// What a server answers to a heartbeat ends the wait if it will say the same again, however often it is asked, until
-// somebody changes its set-up: a right that was taken away, a password that counts no more, a key that is no lock, a
-// command that it does not have.
+// An answer to a heartbeat ends the wait if the server would repeat it until somebody changes its set-up: a removed
+// right, a password that is no longer valid, a key that is no lock, a command that is missing.
 //
 // A wait outlasts what passes by itself: LOADING, BUSY, TRYAGAIN, MOVED, ASK, CLUSTERDOWN, MASTERDOWN and READONLY,
 // which are parts of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is
-// room again; too many connections; and whatever is not known here.
+// room again; too many connections; and whatever is not known here. An unknown error must not cost a waiter its place.
 var (
-	// finalCodes are the first words of such answers, since Redis 7 also of those about a command in a script.
+	// finalCodes are the first words of such answers. Since Redis 7 that includes answers about a command inside a
+	// script.
 	finalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "WRONGTYPE"}
 	// finalTexts are parts of such answers that begin with another word: Redis 6 packs the error of a command in a
 	// script into one of its own, and some errors have no word of their own.
@@ -35,8 +38,8 @@ func isFinal(err error) bool {
 		slices.ContainsFunc(finalTexts, func(text string) bool { return strings.Contains(message, text) })
 }
 
-// innermost is the text of what err wraps, without what was added on its way. Of several that were joined it is none:
-// they may contradict each other.
+// innermost is the text of the error that err wraps last, without what was added on its way. For joined errors it is
+// "": they may contradict each other.
 func innermost(err error) string {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

@@ -1,3 +1,6 @@
+// The fence for data in Redis, over a rueidis client. guard_call.go builds the script and reads its refusal;
+// goredislock has the same over go-redis. Locks do not use it.
+
 package redislock
 
 import (
@@ -40,8 +43,8 @@ func NewGuard(client rueidis.Client) *Guard {
 	return &Guard{client: client}
 }
 
-// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of what
-// is not read by this guard.
+// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of a resource that this
+// guard does not read itself.
 func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error {
 	call, err := GuardCheck(resource, s)
 	if err != nil {
@@ -52,7 +55,8 @@ func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error
 }
 
 // Get returns the string at key, and whether there is one, if s may touch it. The resource is the key. Use it for the
-// first touch, too: reading without it is what a fence cannot make good.
+// first read too: a read outside of the fence does not register the stamp, so an overtaken holder may still write after
+// it.
 func (g *Guard) Get(ctx context.Context, key string, s fence.Stamp) (value string, found bool, err error) {
 	call, err := GuardGet(key, s)
 	if err != nil {
@@ -91,13 +95,16 @@ func (g *Guard) Eval(
 	return g.run(ctx, call)
 }
 
-// Forget removes what is known of a resource that is gone for good. Were it used again, an old holder could pass.
+// Forget removes the marks of a resource that is gone for good. If the resource were used again, an old holder could
+// pass.
 func (g *Guard) Forget(ctx context.Context, resource string) error {
 	return g.client.Do(ctx, g.client.B().Del().Key(GuardKey(resource)).Build()).Error()
 }
 
-// run runs a call by its name, and by its source when the server does not know it.
+// run runs a call by its name, and by its source if the server does not know it. NOSCRIPT says that nothing has run, so
+// this one repetition is safe; no other error is retried.
 func (g *Guard) run(ctx context.Context, call *GuardCall) (rueidis.RedisMessage, error) {
+	// A Cluster would refuse keys of several slots with an error that does not name the key.
 	if g.client.Mode() == rueidis.ClientModeCluster {
 		if err := call.InOneSlot(); err != nil {
 			return rueidis.RedisMessage{}, err

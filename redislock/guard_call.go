@@ -1,3 +1,6 @@
+// The calls of a Guard, without a client library: guard.go and goredislock send them. guard.lua, in front of each
+// script, checks the stamp.
+
 package redislock
 
 import (
@@ -29,6 +32,7 @@ type GuardCall struct {
 //go:embed guard.lua
 var guardPrelude string
 
+// Each script is the prelude and one command, so the check and the access are one atomic step.
 var (
 	guardTouch = conn.NewScript(guardPrelude)
 	guardGet   = conn.NewScript(guardPrelude + `return redis.call('GET', KEYS[1])`)
@@ -61,7 +65,8 @@ func GuardEval(script, resource string, s fence.Stamp, keys, args []string) (*Gu
 	return newGuardCall(conn.NewScript(guardPrelude+script), resource, s, keys, args)
 }
 
-// newGuardCall refuses names and stamps that make no sense: a guard in memory says what is wrong with them.
+// newGuardCall refuses names and stamps that make no sense. An empty guard in memory has the same rules, and says what
+// is wrong.
 func newGuardCall(script *conn.Script, resource string, s fence.Stamp, keys, args []string) (*GuardCall, error) {
 	if err := new(fence.MemoryGuard).Check(resource, s); err != nil {
 		return nil, err
@@ -93,8 +98,8 @@ func (c *GuardCall) InOneSlot() error {
 	return nil
 }
 
-// Explain returns the error of a guard for the error with which the call ended: a *fence.StaleError if the server has
-// refused the stamp. The error of a nil error is nil.
+// Explain returns the error of a guard for the error with which the call ended: a *fence.StaleError if the server
+// refused the stamp, and else an error that wraps err. For nil it returns nil.
 func (c *GuardCall) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -110,7 +115,8 @@ func GuardKey(resource string) string {
 	return defaultPrefix + "fence:{" + conn.Tag(conn.SlotOf(resource)) + "}:" + resource
 }
 
-// guardRefusal reads the error by which guard.lua refuses.
+// guardRefusal reads the error by which guard.lua refuses: FENCED ROLE TOKEN NONCE, of the newest stamp that the
+// resource has seen.
 func guardRefusal(message string) (seen fence.Stamp, is bool) {
 	words := strings.Split(message, " ")
 	if len(words) != 4 || words[0] != "FENCED" {

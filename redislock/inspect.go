@@ -1,3 +1,6 @@
+// Listing and reading locks, for operators. stored.go reads what a lock looks like in the store; look.go reads a single
+// lock.
+
 package redislock
 
 import (
@@ -10,9 +13,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Locks finds locks with SCAN on each primary, so it costs time in proportion to all keys of the deployment, in steps
-// that do not block the server, and reads each lock that it finds by itself. What another program has stored under a
-// lock's key is marked (driver.LockInfo.Unreadable), and never shown.
+// Locks finds locks with SCAN on each primary. Its time grows with the number of all keys of the deployment; the steps
+// do not block the server. Each lock that it finds is read by itself, so the list is no snapshot. If another program
+// has stored something under a lock's key, the lock is marked (driver.LockInfo.Unreadable), and the value is never
+// shown. An error is yielded last.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		nodes, err := d.conn.Nodes(ctx)
@@ -29,7 +33,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// scan yields the locks on one node. It reports whether to go on.
+// scan yields the locks on one node. It reports whether to go on. A page of SCAN may be empty or repeat keys; only the
+// cursor "0" ends the list.
 func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[string]bool,
 	yield func(driver.LockInfo, error) bool,
 ) bool {
@@ -66,7 +71,7 @@ func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[st
 	}
 }
 
-// scanned takes an answer to SCAN apart.
+// scanned splits an answer to SCAN into the next cursor and the keys.
 func scanned(page any) (cursor string, names []string, ok bool) {
 	parts, _ := page.([]any)
 	if len(parts) != 2 {
@@ -81,7 +86,7 @@ func scanned(page any) (cursor string, names []string, ok bool) {
 	return cursor, names, ok
 }
 
-// globQuote makes a pattern of a literal string.
+// globQuote makes a pattern that matches only s. The prefix of the user may have characters that MATCH would interpret.
 func globQuote(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
@@ -89,12 +94,13 @@ func globQuote(s string) string {
 // sight is what look found of one lock.
 type sight struct {
 	info   driver.LockInfo
-	tokens []int // how many each holder has
+	tokens []int // the size of each holder's block of tokens
 	inUse  bool
 	err    error
 }
 
-// listed is the sight in a list, which a key that cannot be read does not end.
+// listed is the sight as a list shows it: one key that cannot be read must not end the list. An error that says nothing
+// of other keys' locks becomes a line; any other error stays.
 func (s sight) listed(key driver.Key) sight {
 	switch {
 	case s.err == nil, !errors.Is(s.err, errForeign) && !errors.Is(s.err, driver.ErrConflict) && !isOfOneKey(s.err):
@@ -107,13 +113,13 @@ func (s sight) listed(key driver.Key) sight {
 	return sight{info: driver.LockInfo{Kind: key.Kind, Name: key.Name, Unreadable: why}, inUse: true}
 }
 
-// isOfOneKey reports whether the user may not read this key, which says nothing of others.
+// isOfOneKey reports whether the error says that the user may not read this key. That says nothing of other keys.
 func isOfOneKey(err error) bool {
 	text := err.Error()
 	return driver.Refusal(err) != nil && strings.Contains(text, "NOPERM") && strings.Contains(text, " key")
 }
 
-// look reads locks, each by itself.
+// look reads locks, each by a script of its own, in one pipeline per node.
 func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 	sights := make([]sight, len(keys))
 	calls := make([]Call, len(keys))
@@ -132,7 +138,7 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 }
 
 // LookTokens reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens
-// the block of each holder has.
+// the block of each holder has. Package redlock compares them with those of other servers.
 func (d *Driver) LookTokens(
 	ctx context.Context, key driver.Key,
 ) (info driver.LockInfo, tokens []int, inUse bool, err error) {

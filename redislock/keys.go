@@ -1,3 +1,6 @@
+// The keys and channels of a lock (wire.md, "Keys and channels"). request.go and the other operations ask here for
+// every key that a script gets; keys that scripts make themselves follow the same rules.
+
 package redislock
 
 import (
@@ -8,9 +11,9 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// names makes the keys and channels of a prefix. A lock's own key carries its name, and the tag in braces that the name
-// may have decides its slot as for any other key of the user's. What else belongs to the lock (the floor of tokens, the
-// tombstones of requests) is put into the same slot by a tag of ours.
+// names makes the keys and channels of a prefix. A lock's own key carries its name, so a tag in braces in the name
+// decides its slot as for any other key of the user's. The lock's other keys (the floor of tokens, the tombstones of
+// requests) get into the same slot by a tag of ours.
 type names struct{ prefix string }
 
 // lock returns the key of a lock and its slot.
@@ -19,21 +22,24 @@ func (n names) lock(key driver.Key) (name string, slot uint16) {
 	return name, conn.SlotOf(name)
 }
 
-// lockOf is the reverse of lock. It reports false for what is no lock.
+// lockOf is the reverse of lock. It reports false for a key that is no lock: another program's, or one of our other
+// keys.
 func (n names) lockOf(name string) (key driver.Key, is bool) {
 	rest, ours := strings.CutPrefix(name, n.prefix)
 	kind, lock, cut := strings.Cut(rest, ":")
 	return driver.Key{Kind: driver.Kind(kind), Name: lock}, ours && cut && slices.Contains(kinds, driver.Kind(kind))
 }
 
-// floor returns the key under which a slot keeps the largest token of all locks in it.
+// floor returns the key of the largest token that was minted in a slot. All locks of the slot share it, so that a lock
+// that is free needs no key of its own.
 func (n names) floor(slot uint16) string { return string(n.appendFloor(nil, slot)) }
 
-// tomb returns the key that refuses a request that is over.
+// tomb returns the key of the tombstone that refuses the request with that ID.
 func (n names) tomb(slot uint16, id string) string { return string(n.appendTomb(nil, slot, id)) }
 
-// request returns the keys that the script of one request needs: of the lock, of the slot's floor, and of the tombstone
-// of that ID. They are cut from one string, because there is a set of them for each acquisition and each release.
+// request returns the keys that the script of one request needs: those of the lock, of the slot's floor, and of the
+// tombstone of that ID. They are cut from one string, because each acquisition and each release needs a set of them,
+// which is one allocation then.
 func (n names) request(key driver.Key, id string) (keys [3]string, slot uint16) {
 	b := n.appendLock(make([]byte, 0, 256), key)
 	first := len(b)
@@ -44,6 +50,7 @@ func (n names) request(key driver.Key, id string) (keys [3]string, slot uint16) 
 	return [3]string{all[:first], all[first:second], all[second:]}, slot
 }
 
+// appendLock, appendFloor and appendTomb append one key each, for callers that cut several keys from one buffer.
 func (n names) appendLock(b []byte, key driver.Key) []byte {
 	b = append(b, n.prefix...)
 	b = append(b, key.Kind...)
@@ -66,18 +73,19 @@ func (n names) appendTomb(b []byte, slot uint16, id string) []byte {
 	return append(b, id...)
 }
 
-// watchers returns the key that lists who watches a lock or latch of that slot.
+// watchers returns the key of those who watch a lock or latch of that slot. It is a sorted set, see watch.go.
 func (n names) watchers(slot uint16, key driver.Key) string {
 	return n.prefix + "watching:{" + conn.Tag(slot) + "}:" + string(key.Kind) + ":" + key.Name
 }
 
-// alive returns the key of the processes that are alive and have waiters.
+// alive returns the key of the processes that are alive and have waiters. It has no tag: a Cluster does not use it.
 func (n names) alive() string { return n.prefix + "alive" }
 
-// channel returns the channel of a process, on which it is told of grants and breaks.
+// channel returns the channel on which a process is told of grants and breaks.
 func (n names) channel(process string) string { return n.prefix + "push:" + process }
 
-// shard returns the channel of a process for the grants of one slot, in a Cluster. Scripts make it in the same way.
+// shard returns the channel of a process for the grants of one slot, in a Cluster. Its tag puts it into the slot of the
+// lock, as SPUBLISH in a script requires. The scripts build the same name.
 func (n names) shard(process string, slot uint16) string {
 	return n.channel(process) + ":{" + conn.Tag(slot) + "}"
 }

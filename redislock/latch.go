@@ -1,3 +1,6 @@
+// Latches: each change is one script, which leaves a tombstone with its answer, so that a repetition changes nothing.
+// watch.go tells those who wait for zero.
+
 package redislock
 
 import (
@@ -11,26 +14,28 @@ import (
 
 var _ driver.Latcher = (*Driver)(nil)
 
-// SetLatch sets a latch, in one round trip.
+// SetLatch sets a latch to a count, in one round trip. It reports false, and changes nothing, if the latch still
+// counts. The same ID within the horizon gets the same answer.
 func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (bool, error) {
 	word, _, err := d.latch(ctx, "set latch", latchSetScript, c, c.ID, strconv.FormatInt(c.Count, 10),
 		inMillis(max(c.Horizon, shortestTomb)))
 	return word == "set", err
 }
 
-// CountDown counts, in one round trip, and tells who watches when nothing is left.
+// CountDown counts one down, in one round trip, and returns what is left. At zero the same script tells those who
+// watch. The same ID within the horizon counts once.
 func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (int64, error) {
 	_, left, err := d.latch(ctx, "count down", latchDownScript, c, c.ID, inMillis(max(c.Horizon, shortestTomb)))
 	return left, err
 }
 
-// LatchCount reads the count, in one round trip.
+// LatchCount reads the count, in one round trip. A latch that does not exist counts 0.
 func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (int64, error) {
 	_, left, err := d.latch(ctx, "look at latch", latchCountScript, &driver.LatchCall{Key: key})
 	return left, err
 }
 
-// latch runs one of the scripts of latches, and takes its answer apart.
+// latch runs one of the scripts of latches, and splits its answer. Without a c.ID the call only reads.
 func (d *Driver) latch(
 	ctx context.Context, op string, script *Script, c *driver.LatchCall, args ...string,
 ) (word string, left int64, err error) {
@@ -47,6 +52,8 @@ func (d *Driver) latch(
 		call.Replicas, call.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
 	}
 	answer := d.conn.Call(ctx, call)
+	// As for a signal: a failover may forget the change, so its outcome is unknown, and the caller repeats it by its
+	// ID.
 	if answer.Err == nil && answer.Acked < call.Replicas {
 		answer.Err = d.tooFewReplicas(answer.Acked)
 	}

@@ -1,18 +1,22 @@
+// Subscriptions to the slots of a Cluster. acquire.go and watch.go listen before the server may push to a slot; pushes
+// arrive in notices.go. Elsewhere one channel, of driver.go, is enough.
+
 package redislock
 
 import "context"
 
-// most idle slots that are still listened to, because the next wait in a slot is often soon.
+// mostIdle is how many slots without a wait are still listened to, because the next wait in a slot often comes soon. A
+// subscription costs two round trips.
 const mostIdle = 256
 
-// slotsInUse counts the waits for each slot of a Cluster. Guarded by Driver.mu.
+// slotsInUse counts the waits for each slot of a Cluster. Driver.mu guards it.
 type slotsInUse struct {
-	waits map[uint16]int // also 0, of slots that are still listened to
-	idle  []uint16       // those that had no wait at some moment, the oldest first
+	waits map[uint16]int // may be 0: slots that are still listened to
+	idle  []uint16       // slots whose count came to 0, the oldest first; one may be in use again, or listed twice
 }
 
-// listens reports whether the pushes of slot have been subscribed to and not been given up. It may be wrong after a
-// slot has moved: listen is called before every wait.
+// listens reports whether the driver has asked to listen to the pushes of slot and not given that up. It can be wrong
+// after a slot has moved; therefore listen is called before every wait.
 func (d *Driver) listens(slot uint16) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -20,7 +24,11 @@ func (d *Driver) listens(slot uint16) bool {
 	return listens
 }
 
-// listen subscribes to the pushes of the attempt's slot, if that is necessary and not yet done.
+// listen subscribes to the pushes of the attempt's slot if that is necessary and not yet done. It blocks until the
+// server has confirmed the subscription: a grant that was pushed before would reach nobody.
+//
+// The count goes up before the subscription, so that stopListening of another attempt cannot give the slot up in
+// between.
 func (a *attempt) listen(ctx context.Context) error {
 	d := a.d
 	if !d.conn.Sharded() {
@@ -38,7 +46,8 @@ func (a *attempt) listen(ctx context.Context) error {
 	return d.conn.Listen(ctx, a.slot, d.names.shard(d.process, a.slot))
 }
 
-// stopListening ends the attempt's part in that. The slot itself is given up when many others have been idle since.
+// stopListening ends the attempt's part in that. The subscription of the slot ends only when mostIdle others have
+// become idle since.
 func (a *attempt) stopListening() {
 	if !a.listens {
 		return
@@ -56,6 +65,7 @@ func (a *attempt) stopListening() {
 	}
 	oldest := d.slots.idle[0]
 	d.slots.idle = d.slots.idle[1:]
+	// The slot may have come into use again since it was listed.
 	if waits, listens := d.slots.waits[oldest]; listens && waits == 0 {
 		delete(d.slots.waits, oldest)
 		d.conn.Unlisten(oldest, d.names.shard(d.process, oldest))

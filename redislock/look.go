@@ -1,3 +1,5 @@
+// Look, the reading of one lock. stored.go reads the answer; inspect.go reads many locks.
+
 package redislock
 
 import (
@@ -10,7 +12,8 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look reads one lock, in one round trip.
+// Look reads one lock, in one round trip. It changes nothing: a hold that has ended but was not cleared yet is not
+// shown.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {

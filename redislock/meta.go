@@ -1,3 +1,6 @@
+// META, the JSON that operators see of a request. request.go sends it with an acquire and renew.go with each renewal;
+// stored.go and reply.go read it. The scripts look at its beginning only.
+
 package redislock
 
 import (
@@ -5,16 +8,18 @@ import (
 	"strings"
 )
 
-// retention is what the META of a hold says of it: whether its client may keep the lock when nobody holds it any more.
+// retention says, in the META of a hold, whether its client may keep the lock after the last owner has released it (ADR
+// 0045).
 type retention uint8
 
 const (
-	unmarked retention = iota
-	mayRetain
-	retained // nobody holds the lock, and the client keeps it
+	unmarked  retention = iota // the client gives the lock back
+	mayRetain                  // somebody holds the lock, and the client may keep it afterwards
+	retained                   // no owner holds the lock, and the client keeps it
 )
 
-// meta is what operators see of a request. Scripts read no more of it than the mark at its beginning.
+// meta is what operators see of a request. Scripts read no more of it than the mark at its beginning, so Retention must
+// stay the first field.
 type meta struct {
 	Retention retention `json:"r,omitempty"`
 	Owner     string    `json:"o"`
@@ -22,6 +27,7 @@ type meta struct {
 	Label     string    `json:"l,omitempty"`
 }
 
+// parseMeta reads META. What cannot be read is not shown: it is only for people.
 func parseMeta(s string) meta {
 	m, is := plainMeta(s)
 	if !is {
@@ -30,8 +36,8 @@ func parseMeta(s string) meta {
 	return m
 }
 
-// plainMeta reads what appendMeta has written if nothing in it is escaped, as nearly always. A decoder would cost as
-// much as the rest of a wait.
+// plainMeta reads what appendMeta has written if nothing in it is escaped, as is nearly always so. A JSON decoder would
+// cost as much as the rest of a wait. It reports false if the text needs the decoder.
 func plainMeta(s string) (m meta, is bool) {
 	rest, ends := strings.CutSuffix(s, `"}`)
 	rest, mark := cutMark(rest)
@@ -44,13 +50,13 @@ func plainMeta(s string) (m meta, is bool) {
 	m.Owner, m.Client, _ = strings.Cut(rest, `","c":"`)
 	for _, part := range [...]string{m.Owner, m.Client, m.Label} {
 		if strings.IndexByte(part, '"') >= 0 {
-			return meta{}, false // another program's: other keys, or another order
+			return meta{}, false // other keys or another order: another program's
 		}
 	}
 	return m, true
 }
 
-// cutMark cuts the beginning of what appendMeta has written off, up to the owner. Of anything else it leaves nothing.
+// cutMark cuts off the beginning of what appendMeta has written, up to the owner. It returns "" for anything else.
 func cutMark(s string) (rest string, mark retention) {
 	const width = len(`{"r":1,`)
 	switch {
@@ -62,8 +68,8 @@ func cutMark(s string) (rest string, mark retention) {
 	return "", unmarked
 }
 
-// appendMeta appends m as JSON. The scripts look for the mark at its beginning, which no text inside can look like:
-// what is in quotes has none of its own but behind a backslash.
+// appendMeta appends m as JSON. The scripts look for the mark at its beginning. No text inside can look like the mark:
+// within quotes, a quotation mark has a backslash before it.
 func appendMeta(b []byte, m meta) []byte {
 	b = append(b, '{')
 	if m.Retention != unmarked {
@@ -80,7 +86,7 @@ func appendMeta(b []byte, m meta) []byte {
 	return append(b, '}')
 }
 
-// appendString appends s as a JSON string. Nearly all are plain, and those need no encoder.
+// appendString appends s as a JSON string. Nearly all are plain ASCII, and those need no encoder.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -1,3 +1,6 @@
+// AcquireAll, the taking of several locks in one script (ADR 0034). Its bookkeeping is that of acquire.go for each
+// request; there is no queue, so there are no pushes.
+
 package redislock
 
 import (
@@ -17,11 +20,13 @@ var _ driver.MultiAcquirer = (*Driver)(nil)
 // mostTogether is how many locks one script takes: about half a millisecond of the server's time, as for renewals.
 const mostTogether = 250
 
-// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster
-// the names must share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any
-// names do. It is for mutexes of owners without a name and without a LockDelay, at most 250; other lists are
-// refused with an error matching driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died
-// and nobody has cleared up yet.
+// AcquireAll takes several locks in one script, or none of them; it costs one round trip, as one lock does. It never
+// waits: a lock that is held is a *driver.HeldError.
+//
+// In a Cluster the names must share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice.
+// Elsewhere any names do. It is for mutexes of owners without a name and without a LockDelay, at most 250; other lists
+// are refused with an error matching driver.ErrUnsupported. So is a list with a lock whose dead holder or queue has not
+// been cleared up yet: the caller then takes the locks one by one, which clears it up.
 func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
 	if err := d.checkAll(requests); err != nil {
 		return nil, err
@@ -45,7 +50,7 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	return grants, nil
 }
 
-// checkAll refuses what is not for one script.
+// checkAll refuses what one script cannot take.
 func (d *Driver) checkAll(requests []*driver.Request) error {
 	if len(requests) == 0 || len(requests) > mostTogether {
 		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w",
@@ -64,6 +69,7 @@ func (d *Driver) checkAll(requests []*driver.Request) error {
 			return fmt.Errorf("redis: %s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
 		}
 	}
+	// One key decides the slot of a call in a Cluster, so all must be of that slot.
 	if !d.conn.Sharded() {
 		return nil
 	}
@@ -77,16 +83,17 @@ func (d *Driver) checkAll(requests []*driver.Request) error {
 	return nil
 }
 
-// together is one AcquireAll under way.
+// together is one AcquireAll under way. Only the calling goroutine uses it.
 type together struct {
 	d        *Driver
 	requests []*driver.Request
-	entries  []*entry
-	ran      bool // see attempt
-	unknown  bool // the outcome is unknown
+	entries  []*entry // by the index of the request; shorter while enter fails
+	ran      bool     // a call may have run, as in attempt
+	unknown  bool     // a call has an unknown outcome, as in attempt
 }
 
-// enter notes that the requests are under way, or says why they must not be asked.
+// enter registers the requests, or says why they must not be asked. If one is refused, nothing was sent, so those
+// before it are taken out for good.
 func (t *together) enter() error {
 	for _, r := range t.requests {
 		e, err := t.d.enter(r)
@@ -99,13 +106,15 @@ func (t *together) enter() error {
 	return nil
 }
 
-// leave ends the attempt without a hold.
+// leave ends the attempt without a hold, for each request.
 func (t *together) leave(forGood bool) {
 	for i, e := range t.entries {
 		t.d.leave(t.requests[i].ID, e, t.ran, forGood)
 	}
 }
 
+// hold registers all holds. If one was released meanwhile, the error makes AcquireAll fail, and the caller undoes all
+// of them.
 func (t *together) hold() error {
 	for i, e := range t.entries {
 		if err := t.d.hold(t.requests[i].ID, e); err != nil {
@@ -115,7 +124,7 @@ func (t *together) hold() error {
 	return nil
 }
 
-// ask runs the script once.
+// ask runs the script once. The requests ask as tries, which is how a hold of this kind is stored.
 func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	d := t.d
 	call := Call{Script: multiScript, Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout}
@@ -135,6 +144,7 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "G":
+		// A failover may forget these grants, so they do not count.
 		if answer.Acked < d.opts.Replicas {
 			t.unknown = true
 			return nil, d.tooFewReplicas(answer.Acked)
@@ -151,7 +161,8 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	return nil, a.refusal(t.requests[0])
 }
 
-// failed takes in that there was no answer.
+// failed handles a call without an answer, as attempt.failed does. All requests share its fate, because the script is
+// atomic.
 func (t *together) failed(ctx context.Context, err error) error {
 	if t.d.isClosed() {
 		return driver.ErrClosed
@@ -168,7 +179,7 @@ func (t *together) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// granted reads TOKEN and TOKENS of each, behind NOW.
+// granted reads TOKEN and TOKENS of each request, behind NOW. All leases count from before the call was sent.
 func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) {
 	words := strings.Fields(rest)
 	grants := make([]driver.Grant, len(t.requests))
@@ -186,8 +197,8 @@ func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) 
 	return grants, nil
 }
 
-// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has
-// by now, acquire knows it.
+// again asks for each request by itself, when the script has said that all IDs are holds already: an earlier copy of
+// the call has run. Nothing is taken anew then, and acquire knows every form that a lock may have by now.
 func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 	grants := make([]driver.Grant, len(t.requests))
 	for i, r := range t.requests {
@@ -195,7 +206,7 @@ func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 		same.Try = true
 		g, err := t.d.Acquire(ctx, &same)
 		if errors.Is(err, driver.ErrHeld) {
-			err = errGone(r.Key) // it has just ended
+			err = errGone(r.Key) // it has ended since the script ran
 		}
 		if err != nil {
 			t.unknown = true
@@ -206,7 +217,7 @@ func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 	return grants, nil
 }
 
-// heldBy reads INDEX, and who is in the way as acquire tells it.
+// heldBy reads INDEX, and then who is in the way as in an answer of acquire.
 func (t *together) heldBy(rest string) error {
 	index, rest, _ := strings.Cut(rest, " ")
 	a := reply{verdict: held}
@@ -218,7 +229,7 @@ func (t *together) heldBy(rest string) error {
 	return a.refusal(t.requests[i-1])
 }
 
-// explain makes an error one of the seam's; see attempt.explain.
+// explain turns an error into one of the seam's classes; see attempt.explain, whose rules it follows.
 func (t *together) explain(err error) error {
 	first := t.requests[0].Key
 	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.hasOpened)

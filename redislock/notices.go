@@ -1,3 +1,6 @@
+// Messages that the server sends without being asked. A Conn calls Pushed and Dropped from the goroutine that reads the
+// connection, so nothing here blocks; the waiting goroutines are in entry.go (news) and watch.go (await).
+
 package redislock
 
 import (
@@ -7,14 +10,22 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// listener is the driver as its connections see it: it takes what they are sent without having asked.
+// listener is the driver as its connections see it. It is a type of its own so that Pushed and Dropped are not methods
+// of Driver.
 type listener Driver
 
-// Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait
-// has become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again:
-// it is its turn), B ID NOW (broken), M ID NOW (adopted by another client), W ID NOW (another wants the lock), or C
-// KIND:NAME (something that is watched has changed). What is for a request that is not known any more is dropped: its
-// owner has given up, and what it left is being undone.
+// Pushed handles one message. Messages are hints: each may be lost, and a heartbeat or a renewal then brings the same
+// news. A message about a request that is not known any more is dropped: its caller has given up and is undoing what it
+// left.
+//
+//	G ID NOW TOKEN TOKENS NONCE LEASE   a grant that must be claimed
+//	X ID NOW stuck                      the wait has become one for the owner itself
+//	X ID NOW lost                       the hold beside which it asks is over
+//	A ID NOW                            ask again: it is its turn
+//	B ID NOW                            an operator has broken the hold
+//	M ID NOW                            another client has adopted the hold
+//	W ID NOW                            another client wants the lock
+//	C KIND:NAME                         a lock or latch that is watched has changed
 func (d *listener) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	if kind == "C" {
@@ -43,6 +54,9 @@ func (d *listener) Pushed(l Link, _, message string) {
 	}
 }
 
+// wake gives a grant or a refusal to the waiting attempt. The receiving instant is taken before the lock, because
+// trusts compares it with the instant of the grant. A later push replaces one that was not read yet: the later one is
+// the server's last word.
 func (d *listener) wake(id string, r reply) {
 	p := &push{grant: r, received: time.Now()}
 	d.mu.Lock()
@@ -54,7 +68,8 @@ func (d *listener) wake(id string, r reply) {
 	}
 }
 
-// again has one who waits ask: it is next, and the script that would have let it in had done enough for one run.
+// again makes one waiter ask. It is next in line, and the script that would have let it in had already done enough for
+// one run.
 func (d *listener) again(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,9 +78,9 @@ func (d *listener) again(id string) {
 	}
 }
 
-// broken tells a holder that an operator has taken its lock. One whose grant is still under way is told when it is
-// there: what asks again with the ID of a hold that is over never gets one, and must not hear of that hold's end. In a
-// Cluster each node passes the message on, so the last of them may come late.
+// broken tells a holder that an operator has taken its lock. If the grant is still under way, the holder is told when
+// it arrives. A request that is asked again with the ID of a broken hold gets no grant, so it must not hear of that
+// hold's end either. In a Cluster each node passes the message on, so the last copy may come late.
 func (d *listener) broken(id string) {
 	d.mu.Lock()
 	e := d.entries[id]
@@ -77,13 +92,14 @@ func (d *listener) broken(id string) {
 		e.broken = true
 	}
 	d.mu.Unlock()
+	// Without the mutex: it is the caller's code.
 	if held {
 		e.tellBroken()
 	}
 }
 
-// moved tells who had a hold that another client has adopted it. One whose grant is not known here has given no handle
-// away, and learns by its renewal.
+// moved tells the giver of a hold that another client has adopted it. A hold whose grant is not known here has given no
+// handle away, so the message cannot be meant for it; if it is, its renewal finds out.
 func (d *listener) moved(id string) {
 	d.mu.Lock()
 	e := d.entries[id]
@@ -97,13 +113,15 @@ func (d *listener) moved(id string) {
 	}
 }
 
+// tellBroken calls the caller's code, so the caller must not hold Driver.mu.
 func (e *entry) tellBroken() {
 	if e.lost != nil {
 		e.lost(driver.LostBroken, nil)
 	}
 }
 
-// wanted tells a holder that another wants its lock. One whose grant is still under way is told when it is there.
+// wanted tells a holder that another client wants its lock. If the grant is still under way, the holder is told when it
+// arrives.
 func (d *listener) wanted(id string) {
 	d.mu.Lock()
 	e := d.entries[id]
@@ -117,13 +135,15 @@ func (d *listener) wanted(id string) {
 	}
 }
 
+// tellWanted calls the caller's code, so the caller must not hold Driver.mu.
 func (e *entry) tellWanted() {
 	if e.wanted != nil {
 		e.wanted()
 	}
 }
 
-// Dropped has everybody who waits ask, because a push may have been missed.
+// Dropped makes every waiter and watcher ask, because a push may have been missed while the connection was broken. The
+// process says soon that it is alive: the server may not have heard it for a while.
 func (d *listener) Dropped(Link) {
 	d.presence.hurry() // it may have been long in coming through
 	d.mu.Lock()
@@ -136,14 +156,14 @@ func (d *listener) Dropped(Link) {
 	d.ask()
 }
 
-// askAll has everybody who waits ask.
+// askAll makes every waiter ask.
 func (d *listener) askAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ask()
 }
 
-// ask is askAll under Driver.mu.
+// ask is askAll for a caller that holds Driver.mu.
 func (d *listener) ask() {
 	for _, e := range d.entries {
 		if !e.held {
@@ -152,13 +172,13 @@ func (d *listener) ask() {
 	}
 }
 
-// ask has the waiting goroutine ask the server.
+// ask makes the waiting goroutine ask the server. The caller holds Driver.mu.
 func (w *wait) ask() {
 	w.again = true
 	w.rouse()
 }
 
-// rouse wakes the waiting goroutine.
+// rouse wakes the waiting goroutine. It does not block: the channel has room for one signal, and one is enough.
 func (w *wait) rouse() {
 	select {
 	case w.wake <- struct{}{}:

@@ -1,6 +1,9 @@
+// The options of a driver. driver.go and connect.go check them before they dial; url.go reads them from a URL.
+
 package redislock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,27 +14,30 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
-// Options configures a driver. The zero value and nil mean the same.
+// Options configures a driver. The zero value and nil mean the defaults. New copies them, so later changes have no
+// effect.
 type Options struct {
-	// Prefix begins every key and channel, so that several applications share a server. All clients of one set of locks
-	// need the same. It has at most 128 bytes, and no spaces, control characters or braces. The
-	// default is "interlock:".
+	// Prefix begins every key and channel, so that several applications can share a server. All clients of one set of
+	// locks need the same: with another prefix they use other locks. It has at most 128 bytes, and no spaces, control
+	// characters or braces. The default is "interlock:".
 	Prefix string
 
-	// Replicas is for how many replicas an acquisition and a renewal wait before they count. Give the number of all
-	// that are configured: with fewer, the one that is promoted may be the one that was not waited for. While fewer are
+	// Replicas is how many replicas must acknowledge an acquisition or a renewal before it counts. Give the number of
+	// all that are configured: with fewer, the promoted one may be the one that was not waited for. While fewer are
 	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for
 	// each acquisition and renewal, a connection for each acquisition that runs at the same time, and one more round
 	// trip after a wait. The default is 0: a failover can lose locks that were granted just before.
 	Replicas int
 
-	// ReplicaTimeout bounds the wait for Replicas. The default is 1 s.
+	// ReplicaTimeout bounds the wait for Replicas, in the server. A grant that too few have acknowledged by then is
+	// undone. Too short, and one slow replica fails acquisitions; too long, and a missing one delays the error. The
+	// default is 1 s.
 	ReplicaTimeout time.Duration
 
-	// Check says what to do with what the start-up check finds. The default is CheckWarn.
+	// Check says what to do with the findings of the start-up check. The default is CheckWarn.
 	Check CheckPolicy
 
-	// Logger gets the findings of the start-up check. The default discards.
+	// Logger gets the findings of the start-up check. The default discards them.
 	Logger *slog.Logger
 
 	_ struct{}
@@ -56,18 +62,14 @@ const (
 	maxReplicas           = 100
 )
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, with the defaults filled in. It accepts nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.ReplicaTimeout == 0 {
-		c.ReplicaTimeout = defaultReplicaTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaultReplicaTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

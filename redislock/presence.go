@@ -1,3 +1,6 @@
+// Signs of life of this process, for queues with many waiters (ADR 0038 and wire.md). acquire.go enters and leaves, and
+// asks here how long a waiter may pause; scripts/alive.lua records them, and scripts/presence.lua reads them.
+
 package redislock
 
 import (
@@ -12,31 +15,31 @@ import (
 )
 
 const (
-	// heartbeatEvery is how often a process says that it is alive, and how often who waits asks, where few wait. Where
-	// many do, each comes the later the more there are: after perProcess for each process, and perWaiter for each that
-	// waits, so that all together cost the server no more than a few hundredths of its time.
+	// heartbeatEvery is how often a process says that it is alive, and how often a waiter asks, while there are few.
+	// With many of them each comes later: perProcess for each process, perWaiter for each waiter. All together then
+	// cost the server no more than a few hundredths of its time.
 	heartbeatEvery = time.Second
 	perProcess     = 5 * time.Millisecond
 	perWaiter      = 20 * time.Millisecond
-	// longestHeartbeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the
-	// requests that keep a place may be lost; see queuePlaceLasts.
+	// longestHeartbeat and mostPause bound how long a process, and a waiter in it, says nothing. Two of the requests
+	// that keep a place may be lost at these values; see queuePlaceLasts.
 	longestHeartbeat = 24 * time.Second
 	mostPause        = 3 * time.Minute
-	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has
-	// died. The others need not: a process dies as a whole, so it is enough that some of each process do.
+	// scouts is how many of all waiters ask when something may have changed by itself, such as the death of a holder.
+	// The others need not: a process dies as a whole, so it is enough that some of each process ask.
 	scouts = 500
 )
 
-// presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then.
-// It is not for a Cluster, where it would have to be said in each slot, nor for waits with a claim time below the usual
-// one, which have to be heard of more often.
+// presence tells the server that this process is alive, on behalf of all waiters in it, whose own requests may be rare.
+// It is not used in a Cluster, where it would have to be said in each slot, nor for waits with a shorter claim than the
+// usual one, which must give signs more often. A timer runs it while anybody waits; there is no goroutine in between.
 type presence struct {
-	mu     sync.Mutex // guards what follows; nothing blocks under it
-	waits  int        // who waits here
-	others int        // how many processes the server knows of
-	timer  *time.Timer
-	ticks  bool // the timer runs
-	spoken bool // since it does, the server has heard that this process is alive
+	mu     sync.Mutex  // guards what follows; nothing blocks under it
+	waits  int         // how many waiters are in this process
+	others int         // how many processes the server knows, as of the last answer
+	timer  *time.Timer // made with the first waiter; it runs tick in a goroutine of its own
+	ticks  bool        // the timer runs, or a tick is under way
+	spoken bool        // the server has heard a sign of life since ticks became true
 	closed bool
 }
 
@@ -45,7 +48,8 @@ func (a *attempt) spokenFor() bool {
 	return a.claim == mostClaim && a.cond == nil && !a.r.Try && !a.d.conn.Sharded()
 }
 
-// enter counts one who waits. Its request counts as a sign of life for longer than it takes until the first beat.
+// enter counts a waiter and starts the timer if it does not run. The first sign of life may wait for a whole interval:
+// the waiter's own request counts as one for longer than that.
 func (p *presence) enter(d *Driver) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,13 +65,14 @@ func (p *presence) enter(d *Driver) {
 	}
 }
 
+// leave counts a waiter out. The timer stops itself at its next tick.
 func (p *presence) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waits--
 }
 
-// stop ends the beats. A call under way ends with the connection.
+// stop ends the signs of life. A call under way ends with its connection.
 func (p *presence) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,10 +82,10 @@ func (p *presence) stop() {
 	}
 }
 
-// pause is how long who waits may leave the server alone, in a queue of that length; it is usual where few wait.
+// pause returns how long a waiter in a queue of that length may leave the server alone. It is usual where few wait.
 func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	p.mu.Lock()
-	many := max(length, p.waits, p.others)
+	many := max(length, p.waits, p.others) // none of the three alone is the number of all waiters
 	p.mu.Unlock()
 	if long := min(time.Duration(many)*perWaiter, mostPause); long > usual {
 		return long - rand.N(long/10+1)
@@ -88,9 +93,9 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	return usual
 }
 
-// scouts reports whether one who waits here, in a queue of that length, is to ask when something may have
-// changed by itself. All are, where few wait; else it is for life, by its luck of 0 to 1, or those who are not
-// would soon be left alone.
+// scouts reports whether a waiter in a queue of that length must ask when something may have changed by itself. Where
+// few wait, all must. Otherwise its luck, from 0 to 1, decides for the whole wait: if it were drawn anew each time, the
+// waiters whose pause is long would soon all be non-scouts.
 func (p *presence) scouts(length int, luck float64) bool {
 	p.mu.Lock()
 	all := max(p.others*p.waits, length)
@@ -103,7 +108,8 @@ func (p *presence) every() time.Duration {
 	return min(max(heartbeatEvery, time.Duration(p.others)*perProcess), longestHeartbeat)
 }
 
-// tick is the timer's. Nothing runs while nobody waits.
+// tick runs in the timer's goroutine, and sets the timer again itself, when its call has been answered. Nothing runs
+// while nobody waits.
 func (p *presence) tick(d *Driver) {
 	p.mu.Lock()
 	every := p.every()
@@ -114,6 +120,8 @@ func (p *presence) tick(d *Driver) {
 	if !speaks {
 		return
 	}
+	// It is bounded by half an interval, so that a server that hangs does not delay the next sign until the last one
+	// has expired.
 	//nolint:forbidigo // for all who wait here, not for one; and short enough that the next is in time
 	ctx, cancel := context.WithTimeout(context.Background(), every/2)
 	answer := d.sayAlive(ctx, every)
@@ -121,6 +129,7 @@ func (p *presence) tick(d *Driver) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, known, err := among(answer)
+	// The server has taken this process for dead meanwhile: waiters in it may have been passed over.
 	if err == nil && p.spoken && !known { // those who wait here may have been passed over
 		defer (*listener)(d).askAll()
 	}
@@ -130,18 +139,21 @@ func (p *presence) tick(d *Driver) {
 	}
 }
 
-// answered takes in what the server says to a sign of life that lasts for twice as long as said: of how many
-// processes it knows now, or err. It returns when to give the next, in time for what was said: many may have come
-// since. The caller holds p.mu.
+// answered takes in the answer to a sign of life that lasts for twice said: n processes are known now, or err. It
+// returns when to give the next sign. That is never later than was said, although more processes would allow it: the
+// server expects this one. The caller holds p.mu.
 func (p *presence) answered(n int, said time.Duration, err error) (next time.Duration) {
 	if err != nil {
+		// The call took at most half of said, and the sign before it lasts for all of it. A quarter leaves time for
+		// another try.
 		return said / 4 // the call took half of said at most, and what the one before it said lasts for all of it
 	}
 	p.others, p.spoken = n, true
 	return min(p.every(), said)
 }
 
-// hurry has the process say soon that it is alive, because the server may not have heard it for a while.
+// hurry makes the process say soon that it is alive, because the server may not have heard it for a while. The instant
+// is random: all processes lose their connections at the same moment in a failover.
 func (p *presence) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +172,7 @@ func among(answer Reply) (n int, known bool, err error) {
 	return n, was == "known", err
 }
 
-// sayAlive says it once, for twice as long as it takes until the next time, so that one may be lost.
+// sayAlive says it once, for twice the interval, so that one sign may be lost.
 func (d *Driver) sayAlive(ctx context.Context, every time.Duration) Reply {
 	return d.conn.Call(ctx, &Call{
 		Script: aliveScript, Slot: conn.SlotOf(d.names.alive()), Keys: []string{d.names.alive()},

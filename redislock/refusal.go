@@ -1,3 +1,6 @@
+// What an error of a call means: held, refused or unavailable, and whether a copy may run (ADR 0040). acquire.go,
+// release.go and the other operations return what is sorted here; package conn has decided before whether to try again.
+
 package redislock
 
 import (
@@ -12,31 +15,32 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// errForeign is for a key that has something else in it than a lock. What that is, is never shown: for another
-// program's lock it is the secret that opens it.
+// errForeign is for a key whose value is no lock of interlock. The value is never shown: for another program's lock it
+// is the secret that opens it.
 var errForeign = errors.New("the key holds a value that interlock did not write")
 
+// foreignHint is the advice about such a key.
 const foreignHint = "delete the key if no program needs it, or set another prefix"
 
-// meaning is what an error means to the caller.
+// meaning is what an error of a call means to its caller.
 type meaning uint8
 
 const (
-	mayHaveRun meaning = iota // the call may have run
-	notSent                   // it has not run, and may in a moment
-	denied                    // it was answered, and would be again
+	mayHaveRun meaning = iota // the call may have run; its outcome is unknown
+	notSent                   // it has not run, and may succeed in a moment
+	denied                    // the server refused it, and would refuse it again
 )
 
-// opinionOn is what is to be said of an error.
+// opinionOn is the judgement of an error.
 type opinionOn struct {
-	class meaning
+	class meaning // what to do about it, for people; may be empty
 	hint  string
-	part  bool // of the script's writes some may have been done before it was refused
+	part  bool // the script may have done some of its writes before it was refused
 }
 
-// refusals are what servers answer to what they will not do, and what to do about it. The commands of a script that
-// come before the refused one have been done. A write without room, to a replica, or to a server that cannot save is
-// refused only if it is the first.
+// refusals are the answers by which servers refuse, and what to do about them. A script does not roll back: the
+// commands before the refused one have been done. A write without room, to a replica, or on a server that cannot save
+// is refused only if it is the script's first write, so those leave nothing behind.
 var refusals = []struct {
 	code, hint string
 	part       bool
@@ -61,13 +65,18 @@ const (
 	clusterHint = "the server is a node of a Cluster: use a client for a Cluster"
 )
 
-// passing are the codes of what servers answer for the moment: they start, fail over, move a slot, or run a script.
+// passing are the codes of refusals that end by themselves: the server starts, fails over, moves a slot, or runs
+// another script.
 var passing = []string{
 	"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached",
 }
 
 // judgeError says what an error of a call means, whichever client library it has come through. It is the only place
-// where that is decided: a Conn says by a RefusedError whether a call may have run, and the text is the server's own.
+// where that is decided. A Conn says by a RefusedError whether a call may have run; the rest is read from the server's
+// own text. An error that is not known counts as mayHaveRun, the safe side.
+//
+// failsOver says that another server takes the place of a failed one: then a replica's READONLY passes, and a MOVED is
+// no mistake.
 func judgeError(err error, failsOver bool) opinionOn {
 	var refused *RefusedError
 	var broken *net.OpError
@@ -76,6 +85,8 @@ func judgeError(err error, failsOver bool) opinionOn {
 	switch {
 	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
 		return opinionOn{class: denied, hint: foreignHint}
+	// A Lua error on a lock that has not the form it must have. The function split, with its local 'at', reads the lock
+	// before anything is written; elsewhere writes may have happened.
 	case script && strings.Contains(text, "attempt to "): // Lua, on a lock that is not in the form that it must be in
 		inSplit := strings.Contains(text, "on local 'at'") // which reads the lock, before anything is written
 		return opinionOn{class: denied, hint: foreignHint, part: !inSplit}
@@ -103,18 +114,19 @@ func judgeError(err error, failsOver bool) opinionOn {
 	return opinionOn{class: mayHaveRun}
 }
 
-// says reports whether an error's text is a server's answer that begins so. Redis 6 packs what a command in a script is
-// answered into an answer of its own, behind a dash, and others put their words in front.
+// says reports whether an error's text is a server's answer that begins with code. Redis 6 packs the answer to a
+// command in a script into one of its own, behind a dash; client libraries put words of theirs in front.
 func says(text, code string) bool {
 	text, code = strings.TrimPrefix(text, "ERR ")+" ", code+" " // which rueidis leaves out
 	return strings.HasPrefix(text, code) || strings.Contains(text, ": "+code) || strings.Contains(text, ": -"+code)
 }
 
-// failsOver reports whether the servers replace each other.
+// failsOver reports whether other servers of the deployment take the place of a failed one.
 func (d *Driver) failsOver() bool { return conn.FailsOver(d.conn) }
 
-// sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of
-// the request may be under way still, or has left something in the queue.
+// sorted turns an error of a call for key into one of the classes of package driver. copies says that an earlier copy
+// of the request may still be under way, or has left a place in the queue; then a refusal is Open, and nothing counts
+// as not sent.
 func (d *Driver) sorted(op string, key driver.Key, err error, copies bool) error {
 	o := judgeError(err, d.failsOver())
 	switch {
@@ -129,7 +141,7 @@ func (d *Driver) sorted(op string, key driver.Key, err error, copies bool) error
 	return &driver.UnavailableError{Op: op, Name: key.Name, Err: plainly(err), NotSent: o.class == notSent && !copies}
 }
 
-// newer is errNewer for a call for key.
+// newer is errNewer for a call for key. A version that is none belongs to another program's value.
 func (d *Driver) newer(op string, key driver.Key, version string) error {
 	if err := errNewer(version); !errors.Is(err, errForeign) {
 		return err
@@ -154,7 +166,7 @@ func (e *foreignError) Is(t error) bool { return t == errForeign }
 // Unwrap returns what the server or its script has said.
 func (e *foreignError) Unwrap() error { return e.err }
 
-// answerError is a server's answer without what it adds for the authors of scripts.
+// answerError is a server's answer without what it adds for the authors of scripts. The whole answer stays below it.
 type answerError struct {
 	text string
 	err  error
@@ -165,10 +177,12 @@ func (e *answerError) Error() string { return e.text }
 // Unwrap returns the whole answer.
 func (e *answerError) Unwrap() error { return e.err }
 
+// scriptNoise matches what Redis 7 appends to, and Redis 6 puts in front of, the error of a command in a script.
 var scriptNoise = regexp.MustCompile(
 	`\s*script: \S+, on @user_script:\S*|` +
 		`^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
 
+// plainly shortens the text of a server's answer for people, and keeps err for errors.Is and errors.As.
 func plainly(err error) error {
 	text := err.Error()
 	if short := scriptNoise.ReplaceAllString(text, ""); short != text {
@@ -177,7 +191,8 @@ func plainly(err error) error {
 	return err
 }
 
-// tooFewReplicas is the error of what the server has done and fewer replicas have acknowledged than were asked for.
+// tooFewReplicas is the error of a change that the server has made but too few replicas have acknowledged. It has
+// happened on the primary, so the caller must undo it or repeat it by its ID.
 func (d *Driver) tooFewReplicas(acked int) error {
 	return fmt.Errorf("%d of %d replicas have acknowledged within %v", acked, d.opts.Replicas, d.opts.ReplicaTimeout)
 }

@@ -1,3 +1,6 @@
+// Release, and the errors of operations that release, renew and others share. It ends what acquire.go has begun; the
+// release of a Requeue is in that script. entry.go forgets the request here.
+
 package redislock
 
 import (
@@ -10,13 +13,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// shortestTomb is for how long a tombstone refuses at least: requests without a horizon are a
-// little while under way too.
+// shortestTomb is how long a tombstone refuses at least. Requests without a horizon may be under way for a while too.
 const shortestTomb = 10 * time.Second
 
-// Release ends a hold and lets in who waits, in one round trip. It is sent once; after an error that does not match
-// driver.ErrLost its outcome is unknown. This driver keeps nothing of the request from then on, whatever the outcome.
-// To undo what was never sent costs nothing.
+// Release ends a hold and lets the next waiter in, in one round trip. It sends the script once and blocks for that. An
+// error that matches driver.ErrLost says that the hold was over before; after any other error the outcome is unknown,
+// and the caller releases again. Whatever the outcome, the driver keeps nothing of the request from then on.
+//
+// To undo a request of which nothing was ever sent costs nothing.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if d.isClosed() {
 		return driver.ErrClosed
@@ -26,6 +30,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return nil
 	}
 	err := d.release(ctx, r)
+	// A hold that was over is as confirmed as one that was ended.
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		d.over(r.ID)
 	} else {
@@ -34,11 +39,13 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return err
 }
 
-// release asks the server.
+// release asks the server once.
 func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	q := releasing{args: [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}}
 	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
 	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
+	// Most releases are plain: no late copies, nothing kept. What is not sent need not be made an argument of the
+	// script.
 	if q.args[1] != "" || q.args[3] != "0" { // most are plain, and what is not sent costs the server nothing
 		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
 		q.call.Args = q.args[:]
@@ -53,6 +60,7 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	case "ok":
 		return nil
 	case "lost":
+		// The tombstone is here and not on the server: a plain release leaves none there.
 		if d.wasReleased(r.ID) {
 			reason = "gone"
 		}
@@ -63,14 +71,15 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
 }
 
-// releasing is the call of one release, with what belongs to it in one piece.
+// releasing is the call of one release. Keys and arguments are in one piece with it, which saves allocations.
 type releasing struct {
 	call Call
 	keys [3]string
 	args [4]string
 }
 
-// releaseKind says what the script is to take care of: late copies of the acquire, if there may be any.
+// releaseKind tells the script which late copies of the acquire it must refuse: of an undo (u), of a request with an
+// unknown outcome (r), or none. Only the first two leave a tombstone, which costs a key that expires.
 func (d *Driver) releaseKind(r *driver.Release) string {
 	switch {
 	case r.Undo:
@@ -82,7 +91,7 @@ func (d *Driver) releaseKind(r *driver.Release) string {
 	}
 }
 
-// keepFor rounds up: the lock is to stay closed for Keep at least.
+// keepFor is how long the lock stays closed after the release, in ms. It rounds up, because Keep is a minimum.
 func keepFor(r *driver.Release) string {
 	if r.Keep <= 0 || r.Undo {
 		return "0"
@@ -90,13 +99,15 @@ func keepFor(r *driver.Release) string {
 	return leaseMillis(r.Keep)
 }
 
+// wasReleased reports whether this driver has confirmed a release of the request lately.
 func (d *Driver) wasReleased(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.gone.Has(id)
 }
 
-// lostError says how a hold ended that a script did not find.
+// lostError is the error for a hold that a script did not find. A reason that is not known means that the lease has
+// ended.
 func lostError(key driver.Key, reason string) error {
 	lost := &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: driver.LostExpired}
 	switch reason {
@@ -112,13 +123,13 @@ func lostError(key driver.Key, reason string) error {
 	return lost
 }
 
-// unavailable is the error of a call that brought no answer, or was refused.
+// unavailable is the error of a call that brought no answer, or was refused, and of which no earlier copy exists.
 func (d *Driver) unavailable(ctx context.Context, op string, key driver.Key, err error) error {
 	return d.callError(ctx, op, key, err, false)
 }
 
-// callError is the error of a call for key that ended with err. The end of ctx or of the driver is the better reason.
-// With copies, the call may have been made before, so that nobody can say that nothing has happened.
+// callError is the error of a call for key that ended with err. If the driver or ctx has ended, that is the better
+// reason. copies says that the call may have been made before, so nobody can say that nothing has happened.
 func (d *Driver) callError(ctx context.Context, op string, key driver.Key, err error, copies bool) error {
 	switch {
 	case d.isClosed():

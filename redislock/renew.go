@@ -1,3 +1,6 @@
+// Renew, the renewal of many holds in few scripts. The scheduler of the portable layer calls it; the answers end in its
+// done, and reply letters are described in scripts/renew.lua.
+
 package redislock
 
 import (
@@ -9,12 +12,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// batchSize is how many holds one script renews: half a millisecond of the server's time. A hold of the same lock as
-// the one before counts for two: they share it, and that costs the server more.
+// batchSize is the capacity of one script, about half a millisecond of the server's time. Each hold counts for one, and
+// for two if the hold before is of the same lock: the two share that lock's record, which costs the server more.
 const batchSize = 250
 
-// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends them as
-// one pipeline to each node.
+// Renew renews the batch, with one script for up to 250 holds (one for each hold in a Cluster), all in one pipeline to
+// each node. It blocks until each entry is answered or ctx ends, and calls done exactly once for each, from any
+// goroutine. An error that matches driver.ErrLost says that the hold is over; after any other error the renewal may
+// have happened.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	if d.isClosed() {
 		for i := range batch {
@@ -40,16 +45,16 @@ type group struct {
 	members []int
 }
 
-// group splits the batch. In a Cluster each hold has a script of its own, not only because the keys of one must be of
-// one slot: while the slot moves, its keys are here and there, and a script with several of them is refused (TRYAGAIN)
-// for as long as that takes, which may be longer than a lease.
+// group splits the batch. In a Cluster each hold has a script of its own, and not only because the keys of a script
+// must be of one slot. While the slot moves, its keys are on two nodes, and a script with several of them is refused
+// (TRYAGAIN) for as long as that takes, which may be longer than a lease.
 func (d *Driver) group(batch []driver.Renewal) []group {
 	size := batchSize
 	if d.conn.Sharded() {
 		size = 1
 	}
 	groups := make([]group, 0, (len(batch)+size-1)/size)
-	room := 0 // in the last one
+	room := 0 // what the last group still takes
 	for i := range batch {
 		weight := 1
 		if i > 0 && batch[i].Key == batch[i-1].Key {
@@ -78,7 +83,7 @@ func (d *Driver) renewal(batch []driver.Renewal, g group) Call {
 		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
 	var lease time.Duration
-	var millis string // of that lease, which is mostly that of all
+	var millis string // the text of lease, which is mostly the same for all
 	keys, holders := d.textsOf(batch, g)
 	c.Keys = keys
 	for n, i := range g.members {
@@ -91,11 +96,12 @@ func (d *Driver) renewal(batch []driver.Renewal, g group) Call {
 	return c
 }
 
-// usualText is about how long a key and what is kept about its holder are together.
+// usualText is about how many bytes a key and its holder's META have together. It sizes the buffer; more only costs a
+// copy.
 const usualText = 128
 
-// textsOf returns the keys of a group, and what the server is to keep about their holders, cut from one string as in
-// names.request: who holds very many locks sends megabytes of them again and again.
+// textsOf returns the keys of a group and the META of their holders. All are cut from one string, as in names.request:
+// a client with very many locks sends megabytes of them again and again.
 func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []string) {
 	client, marks := d.clientAndMarks(batch, g)
 	texts, ends := make([]byte, 0, usualText*len(g.members)), make([]int, 0, 2*len(g.members))
@@ -104,6 +110,7 @@ func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []strin
 		texts = d.names.appendLock(texts, b.Key)
 		ends = append(ends, len(texts))
 		m := meta{marks[n], b.Owner, client, b.Label}
+		// No owner holds a retained lock, so none is shown.
 		if b.Retained {
 			m.Retention, m.Owner = retained, ""
 		}
@@ -120,7 +127,8 @@ func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []strin
 	return keys, holders
 }
 
-// clientAndMarks are what a renewal does not say of the holders of a group, and the server is to keep.
+// clientAndMarks returns what a renewal does not carry and the server must keep: the client's name, and which holds may
+// be retained. It takes Driver.mu once for the whole group.
 func (d *Driver) clientAndMarks(batch []driver.Renewal, g group) (client string, marks []retention) {
 	marks = make([]retention, len(g.members))
 	d.mu.Lock()
@@ -135,7 +143,7 @@ func (d *Driver) clientAndMarks(batch []driver.Renewal, g group) (client string,
 	return d.client, marks
 }
 
-// renewed is what the answer r says of the renewal at that place of its script.
+// renewed turns the answer r into the outcome of one renewal, whose letter is at that index.
 func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int) error {
 	switch {
 	case r.Err != nil:
@@ -144,18 +152,20 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 		return errors.New("redis: the answer " + strconv.Quote(r.Text) + " to a renewal cannot be read")
 	case r.Text[at] == 'n':
 		return errNewer("")
-	case r.Text[at] == 'w': // a push may have been lost, or was not heard by a request without a mark
+	case r.Text[at] == 'w': // others wait for the lock: the push that said so was lost, or found no marked hold
 		(*listener)(d).wanted(b.ID)
 	case r.Text[at] != 'k':
 		return d.whyLost(ctx, b)
 	}
+	// The renewal happened on the primary, but a failover could forget it, so the trust must not grow.
 	if r.Acked < d.opts.Replicas {
 		return &driver.UnavailableError{Op: "renew", Name: b.Name, Err: d.tooFewReplicas(r.Acked)}
 	}
 	return nil
 }
 
-// whyLost asks how a hold ended, by a release that finds nothing. It is gone whatever the answer is.
+// whyLost asks how a hold ended, by a release that finds nothing: one round trip more, for a better reason. The hold is
+// over whatever the answer is, so no error of this call counts.
 func (d *Driver) whyLost(ctx context.Context, b *driver.Renewal) error {
 	err := d.Release(ctx, &driver.Release{Key: b.Key, ID: b.ID})
 	if errors.Is(err, driver.ErrLost) {

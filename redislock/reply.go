@@ -1,3 +1,6 @@
+// The answers of acquire and of the pushes, as text and as errors. Calls come from acquire.go, multi.go and notices.go;
+// grant.go turns a reply into a grant.
+
 package redislock
 
 import (
@@ -10,11 +13,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// outcome is how a script answers.
+// outcome is the verdict of a script.
 type outcome uint8
 
 const (
-	unreadable outcome = iota
+	unreadable outcome = iota // no answer of ours
 	granted
 	queued
 	parked    // waits for a signal
@@ -30,18 +33,19 @@ const (
 	newer     // the lock is of a format that a later version wrote
 )
 
-// reply is what the acquire script answered.
+// reply is an answer of the acquire script, or a push in the same form. Which fields are set depends on the verdict.
 type reply struct {
 	verdict outcome
 	now     int64 // the server's clock, in microseconds
-	link    Link
+	link    Link  // the connection over which it came; 0 if pushes come over another
 
+	// The first token of the block, its size, the nonce of the grant, and the lease that the server has granted.
 	token  uint64
 	tokens int
 	nonce  string
 	lease  time.Duration
 
-	queuePlace int           // in the queue, 1 is next
+	queuePlace int           // from 1, the head; 0 if it is not queued
 	length     int           // of the queue, if the server tells
 	next       time.Duration // until something may change by itself; 0 if nothing will
 	holder     holder
@@ -49,14 +53,15 @@ type reply struct {
 	detail string // of a refusal
 }
 
-// holder is who is in the way.
+// holder is who is in the way. It is comparable, so that a change is noticed.
 type holder struct {
-	until, since int64 // milliseconds, microseconds
+	until, since int64 // the server's clock: until in milliseconds, since in microseconds; 0 if not known
 	token        uint64
 	meta         string
 }
 
-// parseReply reads the answer of acquire or requeue; acquire_fast.lua describes it.
+// parseReply reads the answer of acquire or requeue, which acquire_fast.lua describes. It never fails: what it cannot
+// read is unreadable, with the text as its detail.
 func parseReply(r Reply) reply {
 	word, rest, _ := strings.Cut(r.Text, " ")
 	a := reply{link: r.Link}
@@ -101,14 +106,15 @@ func parseReply(r Reply) reply {
 	return a
 }
 
-// asAsked completes a grant of what was asked for: the server does not repeat that.
+// asAsked completes a short grant with what was asked for, which the server does not repeat.
 func (a *reply) asAsked(tokens int, id string, lease time.Duration) {
 	if a.verdict == granted && a.tokens == 0 {
 		a.tokens, a.nonce, a.lease = tokens, id, lease
 	}
 }
 
-// parseGrant reads NOW TOKEN TOKENS NONCE LEASE, or NOW alone: then that is the token, and asAsked knows the rest.
+// parseGrant reads NOW TOKEN TOKENS NONCE LEASE. If there is only NOW, that is the token, and asAsked fills in the
+// rest.
 func (a *reply) parseGrant(s string) {
 	now, s, more := strings.Cut(s, " ")
 	if n := micros(now); !more && n > 0 {
@@ -128,7 +134,7 @@ func (a *reply) parseGrant(s string) {
 	}
 }
 
-// parseHolder reads NOW PLACE NEXT UNTIL TOKEN SINCE META.
+// parseHolder reads NOW PLACE NEXT UNTIL TOKEN SINCE META. PLACE may be PLACE:LENGTH.
 func (a *reply) parseHolder(s string) {
 	var f [7]string
 	if !cutWords(s, f[:]) {
@@ -146,8 +152,9 @@ func (a *reply) parseHolder(s string) {
 	a.holder.meta = f[6]
 }
 
-// parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL
-// LEASE WANT CHANNEL META.
+// parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL LEASE WANT
+// CHANNEL META. This is the quick answer to a queued request, with the stored hold as it is. Numbers may be missing in
+// the queue, so the place is an upper bound.
 func (a *reply) parseHold(s string) {
 	var f [20]string
 	if !cutWords(s, f[:]) {
@@ -159,14 +166,14 @@ func (a *reply) parseHold(s string) {
 	a.length = a.queuePlace
 	a.holder.until = micros(f[4])
 	a.next = time.Duration(a.holder.until-a.now/1000) * time.Millisecond
-	pass, _ := strconv.ParseUint(f[12], 10, 64)
+	pass, _ := strconv.ParseUint(f[12], 10, 64) // passes inside the holder's process count on the token
 	a.holder.token, _ = strconv.ParseUint(f[10], 10, 64)
 	a.holder.token += pass
 	a.holder.since = micros(f[9])
 	a.holder.meta = f[19]
 }
 
-// cutWords cuts s into words, of which the last may have spaces. It reports false if there are too few.
+// cutWords cuts s into words. The last takes the rest, which may have spaces. It reports false if there are too few.
 func cutWords(s string, words []string) bool {
 	for i := range len(words) - 1 {
 		word, rest, more := strings.Cut(s, " ")
@@ -179,17 +186,20 @@ func cutWords(s string, words []string) bool {
 	return true
 }
 
+// micros reads a whole number; it returns 0 if s is none. Named for the microseconds of the server's clock, it also
+// reads others.
 func micros(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
+// millis reads a number of milliseconds.
 func millis(s string) time.Duration {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return time.Duration(n) * time.Millisecond
 }
 
-// heldError describes the holder of key.
+// heldError describes the holder of key to a caller. Its instants are the server's.
 func (h *holder) heldError(key driver.Key) *driver.HeldError {
 	e := &driver.HeldError{Kind: key.Kind, Name: key.Name, Token: h.token}
 	if h.since > 0 {
@@ -228,15 +238,16 @@ func (a *reply) refusal(r *driver.Request) error {
 	return fmt.Errorf("the server's answer %q cannot be read; do other programs use keys of this prefix?", a.detail)
 }
 
+// errGone is the error for a request that was released or undone before. It matches driver.ErrLost.
 func errGone(key driver.Key) error {
 	return fmt.Errorf("%s %q: this request was released or undone: %w", key.Kind, key.Name, driver.ErrLost)
 }
 
-// isVersion matches what versions of the format look like.
+// isVersion matches the form of all versions of the format, also of later ones.
 var isVersion = regexp.MustCompile(`^[1-9]\d{0,2}$`)
 
-// errNewer says that a lock is of a version above this one's. The version is empty if it is not known. What is no
-// version is another program's value.
+// errNewer says that a lock has a later format than this version knows. The version is empty if it is not known. A
+// version that has not the form of one belongs to another program's value, so that is errForeign.
 func errNewer(version string) error {
 	switch {
 	case version == "":
@@ -249,5 +260,6 @@ func errNewer(version string) error {
 		version, format, driver.ErrConflict)
 }
 
-// plainFormat is the version of what the scripts store; format is that of locks with a crowd; see wire.md.
+// plainFormat is the version of what the scripts store; format is that of locks with a crowd (many shared holders); see
+// wire.md.
 const plainFormat, format = "1", "2"

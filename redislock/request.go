@@ -1,3 +1,6 @@
+// The request: what is refused before anything is sent, and the arguments of the acquire script. acquire.go sends them;
+// scripts/acquire_fast.lua describes them.
+
 package redislock
 
 import (
@@ -11,23 +14,24 @@ import (
 )
 
 const (
-	// mostClaim is how long a pushed grant lasts unless it is claimed. Waiters that died unnoticed
-	// cost as much, however many.
+	// mostClaim is how long a pushed grant lasts unless it is claimed; a shorter lease bounds it too. Waiters that died
+	// unnoticed cost as much together, however many there are (ADR 0038).
 	mostClaim = 2 * time.Second
-	// heartbeatLasts is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in
-	// lock.lua must be longer.
+	// heartbeatLasts is how many claim times a heartbeat counts, so that one may be lost. QUEUE_LASTS in lock.lua must
+	// be longer.
 	heartbeatLasts = 2.5
-	// queuePlaceLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks
-	// for it (see presence.go).
+	// queuePlaceLasts is how long a place in the queue lasts without a request for it, if its process speaks for it
+	// (see presence.go): two and a half of the longest pauses, so that two requests may be lost.
 	queuePlaceLasts = 5 * mostPause / 2
-	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a
-	// grant that was pushed to it at the end is not claimed.
+	// mostQueued is how long a request that is not asked again may stay in a queue: until its place expires, and then a
+	// grant that was pushed to it at the last moment.
 	mostQueued = queuePlaceLasts + mostClaim
-	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
+	// mostTokens is the largest block of tokens, MOST_TOKENS of lock.lua.
 	mostTokens = 65536
 )
 
-// check refuses what can never be granted.
+// check refuses what can never be granted, before anything is sent. Each error matches driver.ErrUnsupported or
+// driver.ErrConflict.
 func check(r *driver.Request) error {
 	switch {
 	case !slices.Contains(kinds, r.Kind):
@@ -55,6 +59,8 @@ func check(r *driver.Request) error {
 	return nil
 }
 
+// newAttempt returns an attempt for r whose arguments are complete but for the tail, which setWay adds when it is known
+// how to wait.
 func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
 	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
 	a.keys, a.slot = d.names.request(r.Key, r.ID)
@@ -62,16 +68,18 @@ func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt
 	return a
 }
 
-// tokens is how many it asks for.
+// tokens is the size of the block of tokens that it asks for.
 func (a *attempt) tokens() int { return min(max(a.r.Tokens, 1), mostTokens) }
 
-// plainRequest says that a request is exclusive, anonymous, on its own, and without a delay.
+// plainRequest says that a request is exclusive, anonymous, not beside another hold, and without a delay. The quick
+// parts of the scripts serve only these.
 const plainRequest = "X"
 
-// modes are the letters of driver.Mode in a script.
+// modes are the letters of driver.Mode in a script, in the order of its values.
 const modes = "xsu"
 
-// how is what the script is to know of the request, beyond the tail.
+// how tells the script what kind of request it is; the tail says how it waits. For what the words mean see
+// acquire_fast.lua.
 func (a *attempt) how() string {
 	r := a.r
 	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LockDelay <= 0 {
@@ -86,13 +94,15 @@ func (a *attempt) how() string {
 	}
 	delay := ""
 	if r.LockDelay > 0 {
+		// Rounded up, because the delay is a minimum.
 		delay = inMillis(r.LockDelay + time.Millisecond - 1) // rounded up: for so long at least
 	}
 	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside +
 		" " + owner
 }
 
-// setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
+// setWay sets the tail of the arguments, which is stored as it is: how the request waits, for how long a sign of life
+// counts, and META. See acquire_fast.lua.
 func (a *attempt) setWay(way byte) {
 	claim := a.claim.Milliseconds()
 	b := append(make([]byte, 0, 192), way, ' ')
@@ -108,7 +118,8 @@ func (a *attempt) setWay(way byte) {
 	a.args[3] = string(appendMeta(b, meta{markOf(a.r), a.r.Owner, a.r.Client, a.r.Label}))
 }
 
-// markOf is what the server is told about what the client may do with the hold when nobody has it any more.
+// markOf is what the server is told about a hold that the client may keep after its release. Only exclusive holds of
+// anonymous owners can be retained: a named owner may come back in another process.
 func markOf(r *driver.Request) retention {
 	if r.Retains && r.Mode == driver.Exclusive && !r.Named {
 		return mayRetain
@@ -116,9 +127,9 @@ func markOf(r *driver.Request) retention {
 	return unmarked
 }
 
-// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not
-// end a lease before we do.
+// leaseMillis is the lease that the server is asked for. The server counts in milliseconds and rounds its clock down,
+// and must not end a lease before we do; so it gets up to 2 ms more.
 func leaseMillis(t time.Duration) string { return inMillis(t + 2*time.Millisecond - 1) }
 
-// inMillis is how the server counts.
+// inMillis writes a duration as the server counts it.
 func inMillis(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }

@@ -1,3 +1,5 @@
+// Resize, the change of a semaphore's limit (ADR 0055): one script, which also drains the queue.
+
 package redislock
 
 import (
@@ -11,8 +13,9 @@ import (
 
 var _ driver.Resizer = (*Driver)(nil)
 
-// Resize changes the limit of a semaphore that is in use, and lets in who waits, in one round trip. A smaller limit
-// costs the server a look at each request that waits.
+// Resize changes the limit of a semaphore that is in use, and lets in the waiters that now fit, in one round trip.
+// Holders keep their permits when the limit shrinks. A smaller limit costs the server a look at each waiting request;
+// one that waits for more permits than the new limit makes it driver.ErrConflict.
 func (d *Driver) Resize(ctx context.Context, key driver.Key, limit int) error {
 	switch {
 	case d.isClosed():
@@ -25,7 +28,7 @@ func (d *Driver) Resize(ctx context.Context, key driver.Key, limit int) error {
 		Script: resizeScript, Slot: slot,
 		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
 		Args: []string{strconv.Itoa(limit)},
-		// else a failover would bring the limit from before
+		// Otherwise a failover would bring back the old limit.
 		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
 	})
 	if answer.Err != nil {

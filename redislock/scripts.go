@@ -1,8 +1,10 @@
+// The list of the scripts; wire.md has the same table, and a test compares both. script.go joins the parts.
+
 package redislock
 
 import "github.com/interlock-go/interlock/redislock/conn"
 
-// The scripts. Each is made of parts: quick answers first, so that what is not needed is not even set up.
+// Each script is made of parts. The quick answers come first, so that what they do not need is not even set up.
 var (
 	acquireScript = newScript("clock begin acquire_fast text lock crowd presence cond rules open acquire")
 	releaseScript = newScript(
@@ -35,7 +37,8 @@ var (
 			"release_thin release_fast text lock crowd presence cond rules open end release bundle",
 	)
 
-	// These are for locks that may be watched, which are those of elections.
+	// These are for locks that may be watched, which are those of elections. A separate script spares all other locks
+	// the look at the watchers.
 	watchedAcquireScript = newScript(
 		"clock tell watched begin acquire_fast text lock crowd presence cond rules open acquire watched_end",
 	)
@@ -55,7 +58,8 @@ var (
 	)
 )
 
-// bundle is how plain requests of several goroutines share a run.
+// bundle says which requests of several goroutines may share a run (ADR 0039): plain acquires and plain releases, by
+// their script and by how many keys and arguments they have.
 var bundle = &conn.Bundle{Script: bundleScript, Members: []conn.Member{
 	{Letter: 'a', Script: acquireScript, Keys: 3, Args: 4},
 	{Letter: 'r', Script: releaseScript, Keys: 3, Args: 1},

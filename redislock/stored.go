@@ -1,3 +1,5 @@
+// What a lock looks like in the store, for operators. inspect.go and look.go ask; scripts/look.lua answers in JSON.
+
 package redislock
 
 import (
@@ -11,18 +13,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// stored is a lock as look.lua tells it.
+// stored is a lock as look.lua tells it. It has either a thin text or holds and waiters.
 type stored struct {
 	Version string          `json:"v"`
-	Now     string          `json:"now"`
-	Lasts   int64           `json:"lasts"`
-	Thin    string          `json:"thin"`
+	Now     string          `json:"now"`   // the server's clock in microseconds
+	Lasts   int64           `json:"lasts"` // the rest of the key's time to live, in milliseconds
+	Thin    string          `json:"thin"`  // the lock's string, if it is thin
 	Limit   string          `json:"limit"`
 	Holds   json.RawMessage `json:"holds"`   // Lua cannot tell an empty list from an empty object
 	Waiters json.RawMessage `json:"waiters"` // likewise
 }
 
-// seen reads the answer of look.
+// seen reads the answer of look for key. It names the key in the error of a foreign value.
 func (d *Driver) seen(key driver.Key, text string) sight {
 	s := seen(key, text)
 	if errors.Is(s.err, errForeign) {
@@ -31,7 +33,7 @@ func (d *Driver) seen(key driver.Key, text string) sight {
 	return s
 }
 
-// seen is Driver.seen without the name of the key.
+// seen is Driver.seen without the name of the key, which needs the prefix.
 func seen(key driver.Key, text string) sight {
 	if text == "" {
 		return sight{}
@@ -40,6 +42,7 @@ func seen(key driver.Key, text string) sight {
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
 	}
+	// A string that begins like ours but has too few words, or a key of another type, is another program's.
 	if l.Version == "" || strings.HasPrefix(l.Thin, "1 ") && strings.Count(l.Thin, " ") < thinWords-1 {
 		return sight{err: errForeign}
 	}
@@ -65,6 +68,7 @@ func seen(key driver.Key, text string) sight {
 			tokens = append(tokens, int(max(f.number(19), 1)))
 		}
 	}
+	// Waiters whose place has expired are not cleared until the next change of the lock, so they are left out here.
 	for _, f := range records(l.Waiters) {
 		if f.number(14)*1000 > now { // its heartbeat counts
 			w := f.waiter()
@@ -75,10 +79,10 @@ func seen(key driver.Key, text string) sight {
 	return sight{info: info, tokens: tokens, inUse: len(info.Holders)+len(info.Waiters) > 0}
 }
 
-// thinWords is how many words a lock in its short form has. The last may have spaces.
+// thinWords is the number of words of a thin lock. The last may have spaces.
 const thinWords = 12
 
-// thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META.
+// thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META. The key's time to live is the lease.
 func thinHolder(thin string, now, lasts int64) driver.Holder {
 	f := strings.SplitN(thin, " ", thinWords)
 	if len(f) < thinWords {
@@ -92,15 +96,18 @@ func thinHolder(thin string, now, lasts int64) driver.Holder {
 	}
 }
 
-// record is a waiter or a hold as lock.lua stores it; fields count from 1.
+// record is a waiter or a hold as lock.lua stores it: a list whose fields count from 1, as in wire.md.
 type record []any
 
+// records reads a list of them. Lua writes an empty list as an empty object, which is an error here and leaves the list
+// empty.
 func records(raw json.RawMessage) []record {
 	var list []record
 	_ = json.Unmarshal(raw, &list) // an empty list looks like an object
 	return list
 }
 
+// text and number read a field, whichever of both types Lua has made of it.
 func (f record) text(n int) string {
 	if n > len(f) {
 		return ""
@@ -119,8 +126,8 @@ func (f record) number(n int) int64 {
 	return int64(v)
 }
 
-// holder reads a hold. One whose lease has ended is in the way until its delay has, whether a
-// script has noticed or not.
+// holder reads a hold. If the lease of a hold has ended, it is in the way until its delay has ended too, whether a
+// script has noticed that or not.
 func (f record) holder(now int64) driver.Holder {
 	m := parseMeta(f.text(8))
 	until, state := time.UnixMilli(f.number(21)), f.number(23)
@@ -135,6 +142,7 @@ func (f record) holder(now int64) driver.Holder {
 	}
 }
 
+// waiter reads a waiter. The caller sets its position.
 func (f record) waiter() driver.Waiter {
 	m := parseMeta(f.text(8))
 	return driver.Waiter{

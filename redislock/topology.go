@@ -1,3 +1,5 @@
+// The topology part of a URL: hosts, path, database and TLS. url.go reads the rest and calls it.
+
 package redislock
 
 import (
@@ -11,13 +13,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The ports of servers and sentinels that a URL does not name.
+// The ports of servers and Sentinels that a URL does not give.
 const (
 	serverPort   = "6379"
 	sentinelPort = "26379"
 )
 
-// topology fills in where the servers are, what is on the path, and TLS.
+// topology fills in the servers' addresses, the meaning of the path, and TLS. The scheme decides about all three.
 func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	if len(u.Hosts) == 0 {
 		return fmt.Errorf("redis: the URL names no server; write for instance %s://localhost", u.Scheme)
@@ -35,6 +37,7 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		o.Sentinel = rueidis.SentinelOption{MasterSet: path, Username: q.sentinelUser, Password: q.sentinelPassword}
 		port, path = sentinelPort, ""
 	case "redis+cluster":
+		// Clients with the same URL would otherwise all ask the first node for the slots.
 		o.ShuffleInit = true
 		if path != "" || q.db != 0 {
 			return errors.New("redis: a Cluster has no numbered databases; leave the path and db out of the URL")
@@ -45,6 +48,7 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 				"redis: %s:// takes one server; for several write redis+sentinel://, redis+cluster:// or redlock://",
 				u.Scheme)
 		}
+		// Without this, rueidis asks the server whether it belongs to a Cluster.
 		o.ForceSingleClient = true
 	}
 	if err := q.setDatabase(path); err != nil {
@@ -58,7 +62,7 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	return encrypt(o, u, q)
 }
 
-// checkPrimary refuses what no Sentinel calls a primary.
+// checkPrimary refuses a name that no Sentinel can have for a primary.
 func checkPrimary(name string) error {
 	if name == "" {
 		return errors.New(
@@ -71,7 +75,7 @@ func checkPrimary(name string) error {
 	return nil
 }
 
-// setDatabase takes the number of the database from the URL's path, if it has one. The parameter db may say the same.
+// setDatabase takes the number of the database from the URL's path, if it has one. The key db may repeat it.
 func (q *query) setDatabase(path string) error {
 	if path == "" {
 		return nil
@@ -93,7 +97,7 @@ func notInName(r rune) bool {
 	return !letter && !(r >= '0' && r <= '9') && !strings.ContainsRune(".-_", r)
 }
 
-// encrypt sets TLS up, if the URL asks for it.
+// encrypt sets up TLS if the URL asks for it.
 func encrypt(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	if u.Scheme == "rediss" && u.Query.Has("tls") && !q.tls {
 		return errors.New("redis: rediss:// and tls=false contradict each other")

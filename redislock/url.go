@@ -1,3 +1,6 @@
+// Opening by URL: the schemes, and the options that a URL can carry. topology.go reads the hosts, url_error.go explains
+// failures, and driver.go starts the driver.
+
 package redislock
 
 import (
@@ -22,19 +25,20 @@ func init() {
 const dialTimeout = 5 * time.Second
 
 const (
-	// keepAlive is how often rueidis asks on an idle connection whether it lives, which finds out about nodes. Its
-	// default is once a second: of a thousand idle clients that was nearly all that the server did. What waits or holds
-	// has signs of life of its own.
+	// keepAlive is how often rueidis asks on an idle connection whether it lives, which finds dead nodes. Its default
+	// is once a second: with a thousand idle clients that was nearly all that the server did. Waits and holds have
+	// signs of life of their own.
 	keepAlive = 15 * time.Second
-	// keepAliveAlone is that of one server: there is nothing to be found out, and its connection stands by.
+	// keepAliveAlone is that interval for a single server: there is no other node to be found, and this connection only
+	// stands by.
 	keepAliveAlone = time.Minute
-	// answerTime is for how long rueidis waits for an answer.
+	// answerTime is how long rueidis waits for an answer.
 	answerTime = 10 * time.Second
-	// clientName is what servers are told if the user says nothing else.
+	// clientName is the name under which servers list the connections (CLIENT LIST), unless the user gives one.
 	clientName = "interlock"
 )
 
-// keepAliveOf is one of the two.
+// keepAliveOf returns the interval for a single server or for several.
 func keepAliveOf(single bool) time.Duration {
 	if single {
 		return keepAliveAlone
@@ -42,7 +46,7 @@ func keepAliveOf(single bool) time.Duration {
 	return keepAlive
 }
 
-// openURL returns a driver for u, with a client of its own.
+// openURL returns a driver for u, with a client of its own. It is what driver.DefaultMux calls for these schemes.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
 	dial, opts, err := Dialer(u, c)
 	if err != nil {
@@ -59,9 +63,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return d, nil
 }
 
-// Dialer reads a URL, as the package doc describes them, and returns what connects to the servers that it names,
-// and the options in it. It is for packages that put something between a Conn and its driver, which takes the
-// Conn over: see [StartConn].
+// Dialer reads a URL, as the package documentation describes it, and returns a function that connects to its servers,
+// and the options in it. It dials nothing itself. It is for packages that put something between a Conn and its driver,
+// which then owns the Conn: see [StartConn].
 func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Conn, error), opts *Options, err error) {
 	o, opts, err := fromURL(u, c)
 	if err != nil {
@@ -76,10 +80,10 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 	}, opts, nil
 }
 
-// RueidisConn is the Conn that [New] uses. Its Close leaves the client open.
+// RueidisConn returns the Conn that [New] uses. Its Close leaves the client open.
 func RueidisConn(client rueidis.Client) Conn { return rueidisconn.New(client, false) }
 
-// query is what stands behind the question mark and is not of Options.
+// query is what stands behind the question mark and is not part of Options.
 type query struct {
 	db                             int
 	tls                            bool
@@ -87,7 +91,8 @@ type query struct {
 	sentinelUser, sentinelPassword string
 }
 
-// fromURL reads what the package doc describes under URL.
+// fromURL reads what the package documentation describes under URL. It checks everything that can be checked without a
+// server.
 func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, error) {
 	o := rueidis.ClientOption{
 		Username: u.User, Password: u.Password, ClientName: clientName, DisableCache: true,

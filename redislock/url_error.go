@@ -1,3 +1,5 @@
+// Errors of the start, with the servers that they are about and what to do. driver.go and url.go return them.
+
 package redislock
 
 import (
@@ -13,15 +15,15 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// opening is what is known of servers that cannot be used.
+// opening describes servers that could not be used.
 type opening struct {
 	url   *driver.URL // nil if a client was given
-	addrs []string    // what the client says of its servers, if it tells
+	addrs []string    // what the client says of its servers, if it does
 	err   error
-	again bool // other servers take the place of these
+	again bool // other servers take the place of failed ones
 }
 
-// failed makes an error of the start one that says where and what to do.
+// failed turns an error of the start into one that says where and what to do. Errors of the check say so themselves.
 func (d *Driver) failed(err error) error {
 	if errors.Is(err, enginekit.ErrNotSetUp) || errors.Is(err, driver.ErrClosed) {
 		return err
@@ -33,7 +35,7 @@ func (d *Driver) failed(err error) error {
 	return o.failed()
 }
 
-// at has an error of the start over c name the servers of a URL.
+// at puts the hosts of a URL into an error of the start over c, which knows only addresses.
 func at(u *driver.URL, c Conn, err error) error {
 	var opened *enginekit.OpenError
 	if errors.As(err, &opened) {
@@ -42,7 +44,7 @@ func at(u *driver.URL, c Conn, err error) error {
 	return err
 }
 
-// failed is the error that says all of it.
+// failed is the error that says all of it. Refused is whether a later attempt would end in the same way.
 func (e opening) failed() error {
 	refused := judgeError(e.err, e.again).class == denied || strings.Contains(e.err.Error(), "DB index is out of range")
 	return &enginekit.OpenError{Engine: "redis", Servers: e.servers(), Err: e.err, Hint: e.advice(), Refused: refused}
@@ -58,7 +60,8 @@ func (e opening) servers() string {
 	return "the client's servers"
 }
 
-// advice explains what servers and clients say in their own words.
+// advice explains what servers and clients say in their own words. The order matters: a text may match several, and the
+// more specific comes first.
 func (e opening) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
@@ -92,6 +95,7 @@ func (e opening) advice() string {
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
 	case says("certificate required"):
 		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
+	// Neither side says "this is TLS" and "this is not": the connection just ends.
 	case e.isBroken() && e.encrypts():
 		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
 	case e.isBroken():
@@ -104,7 +108,7 @@ func (e opening) advice() string {
 	return ""
 }
 
-// adviceOnClient is advice to a program that has made the client itself.
+// adviceOnClient is advice to a program that has made the client itself, so it names no URL.
 func (e opening) adviceOnClient() string {
 	switch {
 	case errors.Is(e.err, conn.ErrReplica):
@@ -121,7 +125,7 @@ func (e opening) adviceOnClient() string {
 	return judgeError(e.err, e.again).hint
 }
 
-// refusedHint is about ports on which nobody listens.
+// refusedHint is for ports on which nothing listens.
 const refusedHint = "is the address right, and does the server run?"
 
 func (e opening) encrypts() bool { return e.url.Scheme == "rediss" || e.url.Query.Has("tls") }
@@ -131,7 +135,7 @@ func (e opening) isBroken() bool {
 	return errors.Is(e.err, io.EOF) || errors.Is(e.err, syscall.ECONNRESET) || errors.Is(e.err, syscall.EPIPE)
 }
 
-// isLate reports whether nobody has answered in time.
+// isLate reports whether nothing has answered in time.
 func (e opening) isLate() bool {
 	var slow net.Error
 	return errors.Is(e.err, context.DeadlineExceeded) || errors.As(e.err, &slow) && slow.Timeout()

@@ -1,3 +1,6 @@
+// Watch: news of elections and latches, by a push. scripts/watch.lua keeps the watchers, scripts/tell.lua tells them,
+// and notices.go passes the pushes on to here.
+
 package redislock
 
 import (
@@ -13,22 +16,23 @@ import (
 var _ driver.Watcher = (*Driver)(nil)
 
 const (
-	// watchBeat is how often a watcher asks to be told further. Where many watch, each asks the later the more there
-	// are, after perWatcher for each, so that all together cost the server no more than a few thousandths of its time.
+	// watchBeat is how often a watcher registers again. With many watchers each waits longer, perWatcher for each of
+	// them, so that all together cost the server no more than a few thousandths of its time.
 	watchBeat     = 5 * time.Second
 	perWatcher    = 40 * time.Millisecond
 	mostWatchBeat = 40 * time.Second
-	// watchLasts is for how long it is told without asking again. Two of the rarest requests may be lost.
+	// watchLasts is how long a registration counts. It is three of the longest intervals, so that two of them may be
+	// lost.
 	watchLasts = 3 * mostWatchBeat
 )
 
-// watch is one Watch under way.
+// watch is one Watch under way. Its channels are written by the reading goroutine and read by the watching one.
 type watch struct {
-	news  chan struct{} // has one place; something has changed
-	again chan struct{} // has one place; something may have been missed
+	news  chan struct{} // buffer of one: something has changed
+	again chan struct{} // buffer of one: something may have been missed
 }
 
-// stir wakes the watch. It does not block.
+// stir wakes the watch. It does not block: one pending signal stands for all.
 func (w *watch) stir(again bool) {
 	to := w.news
 	if again {
@@ -40,20 +44,26 @@ func (w *watch) stir(again bool) {
 	}
 }
 
-// Watch is told of changes by a push. Elections and latches can be watched; the other locks tell nobody, because it
-// would make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds,
-// or every 40 where a thousand watch, and each change a message for each watcher.
+// Watch calls changed after each change of key, until ctx or the driver ends; it blocks until then. changed runs in the
+// calling goroutine, and one call may stand for several changes. It also runs when a change may have been missed, so
+// the caller looks for itself. Only elections and latches can be watched; other locks would pay for it with each
+// operation, so they are driver.ErrUnsupported.
+//
+// It costs one round trip at its beginning and then one every five seconds, or every 40 where a thousand watch. Each
+// change costs a message for each watcher.
 func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) error {
 	if key.Kind != driver.KindElection && key.Kind != driver.KindLatch {
 		return driver.ErrUnsupported
 	}
 	w := &watch{news: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	what := string(key.Kind) + ":" + key.Name
+	// Before it is registered with the server, so that the first push finds it.
 	d.addWatch(what, w)
 	defer d.dropWatch(what, w)
 	_, slot := d.names.lock(key)
-	place := &attempt{d: d, slot: slot} // listens to the slot's pushes, in a Cluster
+	place := &attempt{d: d, slot: slot} // only to listen to the slot's pushes, in a Cluster
 	defer place.stopListening()
+	// The first registration counts as a miss: the caller may have looked before it.
 	missed := true
 	for {
 		known, pause, err := d.register(ctx, place, key)
@@ -63,7 +73,7 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 		case d.isClosed():
 			return driver.ErrClosed
 		case isFinal(err):
-			return err // until somebody changes its set-up; who is not told looks more often
+			return err // until somebody changes its set-up; the caller polls more often then
 		case err == nil && (missed || !known):
 			changed()
 		}
@@ -74,7 +84,8 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 	}
 }
 
-// await passes changes on until it is time to register again, and reports whether something may have been missed.
+// await passes changes on until it is time to register again. It reports whether something may have been missed: after
+// a broken connection, and while registrations fail.
 func (d *Driver) await(
 	ctx context.Context, w *watch, pause time.Duration, failing bool, changed func(),
 ) (missed bool, err error) {
@@ -99,7 +110,8 @@ func (d *Driver) await(
 	}
 }
 
-// register has the server tell us of changes. It reports whether the server did so until now, and when to ask again.
+// register asks the server to tell this driver of changes. It reports whether the server already did so until now, and
+// when to register again. A random tenth is taken off, so that watchers do not all come together.
 func (d *Driver) register(
 	ctx context.Context, place *attempt, key driver.Key,
 ) (known bool, pause time.Duration, err error) {
@@ -119,6 +131,7 @@ func (d *Driver) register(
 	return known, pause - rand.N(pause/10+1), err
 }
 
+// addWatch and dropWatch keep Driver.watches, which changed reads.
 func (d *Driver) addWatch(what string, w *watch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +153,7 @@ func (d *Driver) dropWatch(what string, w *watch) {
 	}
 }
 
-// changed tells who watches.
+// changed tells all watches of a lock or latch. The reading goroutine calls it.
 func (d *listener) changed(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,8 +162,8 @@ func (d *listener) changed(what string) {
 	}
 }
 
-// mayBeWatched makes the call of a script that changes a lock one that tells who watches, if it
-// is of a kind that can be.
+// mayBeWatched replaces the script of a change by the one that also tells the watchers, if the kind of lock can be
+// watched.
 func (d *Driver) mayBeWatched(c *Call, key driver.Key, telling *Script) {
 	if key.Kind != driver.KindElection {
 		return

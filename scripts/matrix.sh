@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the conformance suite on every engine and writes what it found as a table.
 # usage: matrix.sh FILE      writes FILE
-#        matrix.sh check     fails when docs/engines.md is not what the run says
+#        matrix.sh check     fails when docs/evidence/engines.md is not what the run says
 # With the variable INTERLOCK_RESULTS, a folder in which tests that ran before have left what they found, it runs nothing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ go run ./internal/matrix "$INTERLOCK_RESULTS" >"$work/engines.md"
 
 if [ "$1" != check ]; then
 	cp "$work/engines.md" "$1"
-elif ! diff -u docs/engines.md "$work/engines.md" >&2; then
-	echo 'matrix: docs/engines.md is not what the engines do; please run: make matrix' >&2
+elif ! diff -u docs/evidence/engines.md "$work/engines.md" >&2; then
+	echo 'matrix: docs/evidence/engines.md is not what the engines do; please run: make matrix' >&2
 	exit 1
 fi

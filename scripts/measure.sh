@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures what bench/ measures, one run after the other, and writes the rounds and the tables: bench/baseline, bench/README.md
-# and docs/comparison.md. All of it takes about an hour and a half on two processors, on which nothing else should run. What
-# was measured before a failure stays written.
+# Measures what bench/ measures, one run after the other, and writes the rounds and the tables: bench/baseline, bench/README.md,
+# docs/evidence/bench and docs/comparison.md. All of it takes about an hour and a half on two processors, on which nothing else
+# should run. What was measured before a failure stays written.
 # usage: measure.sh [files|redis|redis-client|redis-retain|distance|growth|engines|crowds|comparison...]; without an argument
 # all of them
 set -eu

@@ -24,14 +24,26 @@ judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interloc
 # so that no test is in neither.
 untimed='^Test(Conformance|Rules_.*Necessary$|Scripts_|Rights_|Diagnose_|Open_OfWhat|New_OverAServer|Run_|Made_)'
 
-# packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
+# models ends the names of the packages that search all states of a model, in one goroutine. The race detector has nothing to
+# see there and takes six times as long, so they run without it, with the bounds of make check; make simulate has the usual ones.
+# make test treats the simulation alike; beside has its runs under the race detector.
+models='/internal/(handoff|fencemodel)'
+
+# slow ends the names of the packages that take longest. They begin first, so that none is left alone at the end.
+slow='/redislock|/cmd/interlock|/etcdlock|/torture/cmd/interlock-torture|/console/browsertest|/mysqllock|/pglock|/zklock|/examples/observed'
+
+# packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside), or all, models aside.
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
 packages() {
-	all=$(GOWORK='' go list work) || return
+	everything=$(GOWORK='' go list work) || return
+	rest=$(printf '%s\n' "$everything" | grep -vE "interlock($models)\$")
 	case $1 in
-	long) printf '%s\n' "$all" | grep -E "interlock($judging)\$" ;;
-	beside) printf '%s\n' "$all" | grep -vE "interlock($judging)\$" ;;
+	all) rest=$(printf '%s\n' "$rest" | grep -v 'interlock/internal/sim$') ;;
+	long) rest=$(printf '%s\n' "$rest" | grep -E "interlock($judging)\$") ;;
+	beside) rest=$(printf '%s\n' "$rest" | grep -vE "interlock($judging)\$") ;;
 	esac
+	printf '%s\n' "$rest" | grep -E "interlock($slow)\$"
+	printf '%s\n' "$rest" | grep -vE "interlock($slow)\$" || true # of long, none
 }
 
 if [ "$what" = check ]; then
@@ -55,12 +67,11 @@ if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
 	race=''
 fi
 
-# Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors.
+# Most tests wait for most of the time, for servers and the ends of leases: so three packages run at once for each processor.
 # The largest take some minutes; beside other load they may take longer than the ten that go test gives them.
-at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
-names=work
+at_once=$((3 * $(getconf _NPROCESSORS_ONLN)))
 case $what in
-all) ;;
+all) names=$(packages all) || exit ;;
 beside)
 	names=$(packages beside) || exit
 	others=$(packages long) || exit
@@ -92,8 +103,12 @@ done
 # $names and $others are lists, so they are split here on purpose.
 # shellcheck disable=SC2086
 case $what in
-all) go_test -p "$at_once" ${race:+"$race"} "$@" $names ;;
+all)
+	go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
+	go_test -p "$at_once" ${race:+"$race"} "$@" $names
+	;;
 beside)
+	go_test -short "$@" ./internal/handoff ./internal/fencemodel
 	{
 		go_test ${race:+"$race"} "$@" -run "$untimed" $others
 		[ -z "$race" ] || INTERLOCK_LONG='' go_test "$@" -run "^Test$over" ./redislock

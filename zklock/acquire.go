@@ -1,3 +1,6 @@
+// Acquire: one request from the first question to the grant. put.go makes its node, queue.go reads the queue and waits,
+// grant.go makes a hold of it; entry.go keeps what the driver knows of the request.
+
 package zklock
 
 import (
@@ -10,27 +13,32 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// attempt is one Acquire or Requeue under way. It has the entry's turn.
+// attempt is one Acquire or Requeue under way. It has the entry's turn, so only one goroutine works on the request at a
+// time.
 type attempt struct {
-	d    *Driver
-	e    *entry
-	r    *driver.Request
+	d *Driver
+	e *entry
+	r *driver.Request
+	// give is a hold that is given back in the same step as the node is made, whose turn the attempt has too; nil if
+	// there is none.
 	give *entry // a hold, whose turn it has too, to be given back in the same step; nil if none
 }
 
-// Acquire puts a node into the lock's queue, and waits until no node is before it that is in its way. A wait survives
-// broken connections and changes of the leader. When the session ends, it begins again at the end of the queue.
+// Acquire puts a node into the lock's queue, and blocks until no node before it is in its way. A wait survives broken
+// connections and changes of the leader. If the session ends, the wait begins again at the end of the queue. When ctx
+// ends, the node stays in the queue until the request is asked again or undone by Release.
 //
-// It costs one round trip if the queue is empty, otherwise three and, unless the holder is the one that is directly
-// before it, one more to learn who that is. The hand-over costs another: after the server's message about the node
-// before it, it reads the queue.
+// It costs one round trip if the queue is empty. Otherwise it costs three, and one more to learn who the holder is
+// unless that is the node directly before. The hand-over costs another: after the server's message about the node
+// before it, the waiter reads the queue.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }
 
+// acquire acquires r, and gives back the hold give in the same step if that is not nil.
 func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (driver.Grant, error) {
 	a := &attempt{d: d, r: r, give: give}
-	defer a.keep()
+	defer a.keep() // gives up the turn of give, however this ends
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err
 	}
@@ -47,13 +55,14 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (d
 	defer e.give()
 	a.e = e
 	g, err := a.run(ctx)
+	// Nothing of a definite refusal is left, so the same request may be asked again.
 	if err != nil && driver.IsDefinite(err) {
 		d.drop(e)
 	}
 	return g, err
 }
 
-// servable refuses what can never be granted.
+// servable refuses what can never be granted, before anything is sent. Each error matches driver.ErrUnsupported.
 func servable(r *driver.Request) error {
 	switch {
 	case !slices.Contains(kinds, r.Kind):
@@ -69,15 +78,16 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// maxName is the longest name of a lock. Encoded it has three times as many bytes, which ZooKeeper allows.
+// maxName is the longest name of a lock, in bytes. Encoded it has up to three times as many, which ZooKeeper allows.
 const maxName = 512
 
-// errAgain says that the situation has changed, and has to be looked at again.
+// errAgain says that the situation has changed, and must be looked at again. It never leaves the package.
 var errAgain = errors.New("zk: look again")
 
-// run takes one step after the other until the request is granted or refused.
+// run takes one step after the other until the request is granted or refused. Each turn finds the link and the phase
+// anew, because the connection, the session and the request itself may have changed in the last one.
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
-	a.remind()
+	a.remind() // the caller may be another than the one that was told before
 	for {
 		if g, done, err := a.ended(); done {
 			return g, err
@@ -96,8 +106,8 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// reach is how long the request waits for a server to talk to. One that is queued does not give up its place while the
-// session may live.
+// reach is how long the request waits for a server to talk to. A request with a place in a queue does not give it up
+// while the session may live.
 func (a *attempt) reach() time.Duration {
 	if s := a.e.s; s != nil && (a.e.path != "" || a.e.wait.making != nil) {
 		return max(reach, s.timeout)
@@ -105,20 +115,20 @@ func (a *attempt) reach() time.Duration {
 	return reach
 }
 
-// remind tells who takes up a wait again who is in the way.
+// remind tells a caller that takes up a wait again who is in the way.
 func (a *attempt) remind() {
 	if w := a.e.wait; w != nil && w.blocker != "" && a.r.Waiting != nil {
 		a.r.Waiting(w.held)
 	}
 }
 
-// isPassing reports whether err is over as soon as there is a connection again.
+// isPassing reports whether err is over as soon as there is a connection again, or a newer look at the queue.
 func isPassing(err error) bool {
 	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) ||
 		errors.Is(err, errStale)
 }
 
-// ended reports whether the request is granted or taken back.
+// ended reports whether the request is granted or taken back. A copy of a granted request gets the same grant.
 func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 	e := a.e
 	a.d.mu.Lock()
@@ -137,7 +147,7 @@ func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 	return g, false, nil
 }
 
-// join makes the request one of session s. What it had in another is gone with that.
+// join makes the request one of session s. What it had in an earlier session has gone with that: nodes are ephemeral.
 func (a *attempt) join(s *session) {
 	e := a.e
 	if e.s == s {
@@ -149,7 +159,8 @@ func (a *attempt) join(s *session) {
 	e.wait.making, e.wait.blocker = nil, ""
 }
 
-// advance returns when nobody is in the way any more.
+// advance returns without an error when nobody is in the way any more. It makes the node, reads the queue, and waits,
+// each only if that was not done in an earlier turn.
 func (a *attempt) advance(ctx context.Context, l *link) error {
 	w := a.e.wait
 	if err := a.trust(ctx, l); err != nil {
@@ -170,8 +181,8 @@ func (a *attempt) advance(ctx context.Context, l *link) error {
 	return a.await(ctx, l)
 }
 
-// trust has the session confirmed if that was long ago: this process may have stood still, and found a message that was
-// sent before its session ended.
+// trust has the session confirmed if the last confirmation was long ago. This process may have stood still, and then
+// read a message that was sent before its session ended.
 func (a *attempt) trust(ctx context.Context, l *link) error {
 	if l.s.isTrusted() {
 		return nil
@@ -179,9 +190,12 @@ func (a *attempt) trust(ctx context.Context, l *link) error {
 	return l.sync(ctx)
 }
 
+// isTrusted reports whether the session was confirmed within three quarters of its timeout. Only then a look at the
+// queue may grant.
 func (s *session) isTrusted() bool { return time.Since(s.Confirmed()) < s.timeout*3/4 }
 
-// explain says what an error means to the caller. Whatever the request may have left is found by an undo.
+// explain says what an error means to the caller. Whatever the request may have left is found by an undo, so nothing is
+// repaired here.
 func (a *attempt) explain(ctx context.Context, err error) error {
 	var already *driver.HeldError
 	switch {
@@ -193,12 +207,14 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
+	// There may be a node of it, so "nothing was sent" would be wrong.
 	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil { // there may be a node of it
 		return classed("lock", a.e.key.Name, withoutServer(err))
 	}
 	return classed("lock", a.e.key.Name, err)
 }
 
+// reasonOf returns how a request of this driver has ended, if it has.
 func (d *Driver) reasonOf(e *entry) (driver.LostReason, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,3 +1,6 @@
+// Break, by which an operator ends a hold: its node is deleted, and the watch of watch.go tells the holder. release.go
+// has the ordinary end of a hold.
+
 package zklock
 
 import (
@@ -8,9 +11,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Break ends the hold one of whose tokens is given: it removes its node, so that its release finds nothing any more,
-// and lets in who waits. The holder watches its own node and learns of it at once; of a hold that is younger than a
-// tenth of a second, when it is that old. It costs three round trips and one for each holder.
+// Break ends the hold that has the given token: it deletes its node, so that its release finds nothing, and lets in the
+// next waiter. The holder watches its own node and learns of it at once; the holder of a hold younger than a tenth of a
+// second learns of it when the hold is that old. It costs three round trips and one for each holder.
+//
+// It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if the token is not a current one.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	if err := d.breakOf(ctx, key, token); err != nil {
 		return d.explainOperator(ctx, "break", key.Name, err)
@@ -18,11 +23,13 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	return nil
 }
 
+// breakOf is Break without the classes of errors.
 func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) error {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {
 		return err
 	}
+	// So that the list is not older than this call.
 	if err := l.sync(ctx); err != nil {
 		return err
 	}
@@ -47,12 +54,14 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 		if !hit {
 			return heldBy(key, current)
 		}
+		// The node is deleted by its path, which no later request ever has, so a break that comes late ends nothing
+		// else.
 		err = l.remove(ctx, lock+"/"+current.name)
 		if errors.Is(err, zk.ErrNoNode) { // it was released meanwhile
 			continue
 		}
 		if err == nil {
-			if current.retained { // its client does so too, unless it stands still
+			if current.retained { // its client removes the mark too, unless it stands still
 				l.s.d.spawn(func() { _ = l.delete(l.s.d.life, markOf(lock+"/"+current.name)) })
 			}
 			l.tidy(lock)
@@ -61,7 +70,7 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 	}
 }
 
-// explainOperator says what an error means to an operator: most of them, that nobody knows.
+// explainOperator says what an error means to an operator. Most errors mean that the outcome is unknown.
 func (d *Driver) explainOperator(ctx context.Context, op, name string, err error) error {
 	var held *driver.HeldError
 	switch {
@@ -75,6 +84,7 @@ func (d *Driver) explainOperator(ctx context.Context, op, name string, err error
 	return classed(op, name, err)
 }
 
+// isClosed reports whether Close was called.
 func (d *Driver) isClosed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

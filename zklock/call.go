@@ -1,3 +1,6 @@
+// Requests to the servers: each in a goroutine of its own, with a context, and with what its answer says about the
+// session. Everything that talks to ZooKeeper goes through ask, tell or now.
+
 package zklock
 
 import (
@@ -8,29 +11,29 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// errNoAnswer is what a request ends with whose connection broke: whether it was carried out is unknown.
+// errNoAnswer is the error of a request whose connection broke: whether it was carried out is unknown.
 var errNoAnswer = errors.New("zk: the connection broke before the server had answered")
 
-// ask reads something over l: the server that the connection leads to answers what it knows by itself.
+// ask reads something over l. The server of the connection answers from its own memory, so the answer may be old and
+// confirms nothing.
 func ask[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
 	return call(ctx, l, false, request)
 }
 
-// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the
-// session.
+// tell makes a request over l that the leader of the ensemble must handle. So its answer also confirms the session.
 func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
 	return call(ctx, l, true, request)
 }
 
-// call makes a request over l in a goroutine of its own, because the library knows no contexts: when ctx or the session
-// ends first, nobody waits for the answer any more. The goroutine ends with the answer, or with the connection.
+// call makes a request over l in a goroutine of its own, because the library knows no contexts. When ctx or the session
+// ends first, call returns and nobody waits for the answer. The goroutine ends with the answer, or with the connection.
 func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var none T
-	said := make(chan answer, 1)
+	said := make(chan answer, 1) // buffered, so that the goroutine ends in any case
 	if !l.s.d.spawn(func() {
 		value, err := now(l, led, request)
 		said <- answer{value, err}
@@ -47,9 +50,10 @@ func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn
 	}
 }
 
-// now makes a request in the caller's goroutine, and returns when it has been answered or the connection has broken.
+// now makes a request in the caller's goroutine. It blocks until the request is answered or the connection has broken.
+// led says that the leader answers.
 func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
-	sent := time.Now()
+	sent := time.Now() // trust counts from before the request was sent
 	value, err := request(l.s.conn)
 	if err = l.took(err); led && !errors.Is(err, errNoAnswer) {
 		l.s.confirm(sent)
@@ -57,7 +61,7 @@ func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, erro
 	return value, err
 }
 
-// took takes in how a request ended.
+// took records how a request ended. A failure of the connection makes the link unusable.
 func (l *link) took(err error) error {
 	if answered(err) {
 		return err
@@ -66,7 +70,7 @@ func (l *link) took(err error) error {
 	return errNoAnswer
 }
 
-// answered reports whether err comes from a server that has dealt with the request.
+// answered reports whether err comes from a server that has dealt with the request; nil counts as such.
 func answered(err error) bool { return err == nil || outcomeOf(err) == refused }
 
 // listing is an answer to Children.
@@ -75,6 +79,7 @@ type listing struct {
 	stat  *zk.Stat
 }
 
+// children lists the names below a node. The list has no order.
 func (l *link) children(ctx context.Context, path string) (listing, error) {
 	return ask(ctx, l, func(c *zk.Conn) (listing, error) {
 		names, stat, err := c.Children(path)
@@ -88,6 +93,7 @@ type content struct {
 	stat *zk.Stat
 }
 
+// get reads the data of a node.
 func (l *link) get(ctx context.Context, path string) (content, error) {
 	return ask(ctx, l, func(c *zk.Conn) (content, error) {
 		data, stat, err := c.Get(path)
@@ -95,13 +101,13 @@ func (l *link) get(ctx context.Context, path string) (content, error) {
 	})
 }
 
-// remove deletes a node, and says zk.ErrNoNode if it is not there.
+// remove deletes a node, and returns zk.ErrNoNode if it is not there.
 func (l *link) remove(ctx context.Context, path string) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
 	return err
 }
 
-// delete has a node gone, whoever has deleted it.
+// delete makes sure that a node is gone, whoever has deleted it.
 func (l *link) delete(ctx context.Context, path string) error {
 	err := l.remove(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -110,13 +116,13 @@ func (l *link) delete(ctx context.Context, path string) error {
 	return err
 }
 
-// sync makes what is read over l from now on at least as new as now, for the whole ensemble.
+// sync makes what is read over l from now on at least as new as this moment, for the whole ensemble.
 func (l *link) sync(ctx context.Context) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (string, error) { return c.Sync(l.node) })
 	return err
 }
 
-// read reads a place of the lock at path, or returns nil if it is gone.
+// read reads a place of the lock at that path, or returns nil if it is gone.
 func (l *link) read(ctx context.Context, lock string, p queuePlace) (*seen, error) {
 	got, err := l.get(ctx, lock+"/"+p.name)
 	if errors.Is(err, zk.ErrNoNode) {

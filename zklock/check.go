@@ -1,3 +1,6 @@
+// Diagnose: the judgements about servers and session. check_facts.go asks the servers, enginekit orders and reports the
+// findings.
+
 package zklock
 
 import (
@@ -13,17 +16,17 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// diagnosisTime bounds Diagnose: servers that hang must not hang their clients.
+// diagnosisTime bounds Diagnose: hanging servers must not make their clients hang.
 const diagnosisTime = 8 * time.Second
 
 // checksPage explains the checks.
-const checksPage = "docs/operations.md#findings-on-zookeeper"
+const checksPage = "docs/doctor.md#findings-on-zookeeper"
 
-// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
-// fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
+// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on.
+// Failures come first. It changes nothing, and ends after 8 seconds even if servers hang.
 //
-// It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise, and conf and
-// cons if they are allowed.
+// It uses the command srvr, which ZooKeeper allows unless 4lw.commands.whitelist says otherwise, and conf and cons if
+// they are allowed.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
@@ -67,10 +70,11 @@ func checkServers(servers []serverFacts) []driver.Finding {
 	return append(findings, checkClients(servers)...)
 }
 
-// fullClients is the part of maxClientCnxns, in percent, from which on it counts as nearly reached.
+// fullClients is the share of maxClientCnxns, in percent, from which on it counts as nearly reached.
 const fullClients = 80
 
-// checkClients looks at the server with the least room for connections of this machine.
+// checkClients looks at the server with the least room for connections of this machine. Only that one is reported: the
+// others are no worse.
 func checkClients(servers []serverFacts) []driver.Finding {
 	var least *serverFacts
 	for i := range servers {
@@ -92,6 +96,7 @@ func checkClients(servers []serverFacts) []driver.Finding {
 		"%d of %d connections of this machine to %s are in use (maxClientCnxns)", least.ours, least.most, least.addr)}
 }
 
+// checkSilent judges how many of the listed servers answer.
 func checkSilent(silent []string, all int) driver.Finding {
 	const advice = "check the address, the network and the server; a server without a leader answers nobody"
 	list := strings.Join(silent, ", ")
@@ -104,6 +109,8 @@ func checkSilent(silent []string, all int) driver.Finding {
 	return enginekit.Warn("servers", advice, "%d of %d do not answer: %s", len(silent), all, list)
 }
 
+// checkModes judges the roles that the servers have. Several servers that each stand alone would grant a lock several
+// times, because each client may be connected to another of them.
 func checkModes(modes []string, listed int) driver.Finding {
 	switch {
 	case slices.Contains(modes, "standalone") && len(modes) > 1:
@@ -124,9 +131,10 @@ func checkModes(modes []string, listed int) driver.Finding {
 	return enginekit.Fine("ensemble", "%s", strings.Join(modes, ", "))
 }
 
-// firstContainers is the first version that removes empty nodes by itself.
+// firstContainers is the first version that removes empty container nodes by itself.
 const firstContainers = "3.5"
 
+// checkVersion judges the oldest version among the servers: any of them may serve this client.
 func checkVersion(oldest string) driver.Finding {
 	if olderThan(oldest, firstContainers) {
 		return enginekit.Warn("version", "use 3.5 or later; the tests run on 3.8",
@@ -137,7 +145,7 @@ func checkVersion(oldest string) driver.Finding {
 	return enginekit.Fine("version", "%s", oldest)
 }
 
-// checkSession judges what the session is like.
+// checkSession judges the session: its timeout, how fast the leader answers, and who may write below the root.
 func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	l, err := d.ready(ctx, nil, diagnosisTime, true)
 	if err != nil {
@@ -158,6 +166,8 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	return append(findings, checkLatency(best, l.s.timeout), d.checkAccess(ctx, l))
 }
 
+// checkTimeout compares the negotiated timeout with the one that was asked for. A shorter one loses holds earlier than
+// the user expects.
 func (d *Driver) checkTimeout(l *link) driver.Finding {
 	if asked := d.opts.Timeout; l.s.timeout != asked {
 		return enginekit.Warn("session", "set minSessionTimeout or maxSessionTimeout in zoo.cfg (2 and 20 ticks "+
@@ -167,6 +177,7 @@ func (d *Driver) checkTimeout(l *link) driver.Finding {
 	return enginekit.Fine("session", "its timeout is %v", l.s.timeout)
 }
 
+// checkLatency compares the leader's answer with the timeout that signs of life must keep.
 func checkLatency(best, timeout time.Duration) driver.Finding {
 	if best > timeout/10 {
 		return enginekit.Warn("latency", "ask for a longer Lease, or look at the load and the disks of the servers",
@@ -176,7 +187,7 @@ func checkLatency(best, timeout time.Duration) driver.Finding {
 	return enginekit.Fine("latency", "the leader answers in %v", best.Round(time.Microsecond))
 }
 
-// checkAccess looks who may write below the root.
+// checkAccess looks who may write below the root: with such a right anybody can end a hold.
 func (d *Driver) checkAccess(ctx context.Context, l *link) driver.Finding {
 	path := d.tree.root
 	if path == "" {
@@ -187,7 +198,7 @@ func (d *Driver) checkAccess(ctx context.Context, l *link) driver.Finding {
 		return acl, err
 	})
 	switch {
-	case errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth): // the ACL itself is not readable, so it is not open
 		return enginekit.Fine("access", "only others may read the ACL of %s", path)
 	case err != nil:
 		return enginekit.Warn("access", "", "the ACL of %s cannot be read: %v", path, err)

@@ -1,3 +1,6 @@
+// The questions to the servers for Diagnose: commands of four letters, over connections of their own. check.go judges
+// the answers.
+
 package zklock
 
 import (
@@ -13,17 +16,17 @@ import (
 // serverFacts are what one server says of itself.
 type serverFacts struct {
 	addr    string
-	mode    string // leader, follower, observer or standalone; empty if it may not say
+	mode    string // leader, follower, observer or standalone; empty if the server may not say
 	version string
-	most    int // maxClientCnxns; 0 if it has none, or may not say
-	ours    int // connections that come from this machine's address
-	err     error
+	most    int   // maxClientCnxns; 0 if there is no limit, or the server may not say
+	ours    int   // connections from this machine's address
+	err     error // why the server did not answer at all
 }
 
 // factTime bounds the question to one server.
 const factTime = 3 * time.Second
 
-// askServers asks all servers of the list at once. A slow one delays nobody for long.
+// askServers asks all servers of the list at once. It blocks for factTime at most.
 func (d *Driver) askServers(ctx context.Context) []serverFacts {
 	facts := make([]serverFacts, len(d.hosts))
 	var all sync.WaitGroup
@@ -36,6 +39,7 @@ func (d *Driver) askServers(ctx context.Context) []serverFacts {
 	return facts
 }
 
+// askServer asks one server. Only srvr must be answered; the other commands may be forbidden.
 func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	ctx, cancel := context.WithTimeout(ctx, factTime)
 	defer cancel()
@@ -45,7 +49,7 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 		return f
 	}
 	f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
-	// What a server may not say is as what it does not limit.
+	// A server that may not say is taken for one without a limit.
 	answer, _, _ = d.command(ctx, addr, "conf")
 	if f.most, _ = strconv.Atoi(field(answer, "maxClientCnxns=")); f.most > 0 {
 		answer, from, _ := d.command(ctx, addr, "cons")
@@ -54,30 +58,32 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	return f
 }
 
-// command sends a command of four letters over a connection of its own, and says from which address that came.
+// command sends a command of four letters over a connection of its own, and says from which address that came: the
+// server lists its clients by address.
 func (d *Driver) command(ctx context.Context, addr, letters string) (answer, from string, err error) {
 	conn, err := openConn(ctx, d.opts.TLS, "tcp", addr)
 	if err != nil {
 		return "", "", err
 	}
 	from, _, _ = net.SplitHostPort(conn.LocalAddr().String())
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends what waits for it
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends a read that waits for the server
 	defer stop()
 	defer conn.Close()
 	if _, err := io.WriteString(conn, letters); err != nil {
 		return "", from, err
 	}
+	// The server ends the connection after its answer.
 	text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()
 	}
-	if len(text) > 0 { // TLS ends without a word of parting
+	if len(text) > 0 { // TLS connections end without a proper close here
 		err = nil
 	}
 	return string(text), from, err
 }
 
-// field returns the rest of the line that begins with name.
+// field returns the rest of the line that begins with name, or "".
 func field(answer, name string) string {
 	for line := range strings.Lines(answer) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
@@ -95,7 +101,7 @@ func version(text string) string {
 	return text
 }
 
-// olderThan compares versions, number by number.
+// olderThan compares versions, number by number. It reports false for versions that it cannot read.
 func olderThan(a, b string) bool {
 	one, two := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(one), len(two)) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -24,6 +25,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformance_Ensemble(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

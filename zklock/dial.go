@@ -1,3 +1,6 @@
+// The connections of one session, below the client library: which server, how long to wait for it, and what its
+// greeting says. session.go gives a line to the library.
+
 package zklock
 
 import (
@@ -15,49 +18,51 @@ import (
 )
 
 const (
-	// mostDial bounds the attempt to reach one server, and mostGreeting its answer to the first request. The client
-	// library would wait for that for seven session timeouts. Both are shorter for short sessions, but not below
-	// leastPatience: a silent server is noticed after two thirds of the timeout, and what is left must do for one more
-	// that is silent.
+	// mostDial bounds the attempt to reach one server, and mostGreeting the wait for its answer to the first request,
+	// which the library would bound by seven session timeouts. Both are shorter for short sessions, but not below
+	// leastPatience. A silent server is noticed after two thirds of the timeout, and the rest must do for one more
+	// silent server.
 	mostDial      = 2 * time.Second
 	mostGreeting  = 3 * time.Second
 	leastPatience = 250 * time.Millisecond
 
-	// firstPause and mostPause are between two rounds in which no server of the list could be reached.
+	// firstPause and mostPause bound the pause between two rounds in which no server of the list could be reached. It
+	// doubles.
 	firstPause = 50 * time.Millisecond
 	mostPause  = time.Second
 )
 
-// errHungUp is why nothing is dialled any more.
+// errHungUp is why nothing is dialed any more.
 var errHungUp = errors.New("the session is over")
 
-// line is what is below the client library in one session: it chooses the server, makes the connection, reads what the
-// library does not tell (the timeout that was negotiated), and cuts the connection when the session is to end. The
-// library calls it from one goroutine.
+// line is what is below the client library in one session. It chooses the server, makes the connection, reads what the
+// library does not tell (the negotiated timeout), and cuts the connection when the session must end. The library calls
+// it from one goroutine.
 type line struct {
-	hosts []string // in an order of this line's own, so that clients spread over the servers
+	hosts []string // in a random order of its own, so that clients spread over the servers
 	tls   *tls.Config
 
-	patience time.Duration // with one server, at most
+	patience time.Duration // how long to wait for one server, at most
 
 	ctx    context.Context //nolint:containedctx // ends with the session: dialling and pauses end with it
 	hangUp context.CancelFunc
 
 	mu       sync.Mutex // guards what follows; nothing blocks under it
-	next     int
-	failures int // servers tried in vain since the last success
-	conn     *tap
-	greeting greeting // of the last connection that was accepted
-	err      error    // why the last attempt failed
+	next     int        // the index of the next host, counted on for ever
+	failures int        // servers tried in vain since the last success
+	conn     *tap       // the latest connection, which may be closed
+	greeting greeting   // of the last connection that a server accepted
+	err      error      // why the last attempt failed; nil after a success
 }
 
 // greeting is what a server says about the session when it accepts a connection.
 type greeting struct {
-	began   time.Time // before the connection was asked for
+	began   time.Time // just before the connection was asked for: trust counts from here
 	id      int64
 	timeout time.Duration
 }
 
+// newLine returns a line for one session, which ends with ctx.
 func newLine(ctx context.Context, hosts []string, o *Options) *line {
 	l := &line{hosts: slices.Clone(hosts), tls: o.TLS, patience: max(o.Timeout/6, leastPatience)}
 	rand.Shuffle(len(l.hosts), func(i, j int) { l.hosts[i], l.hosts[j] = l.hosts[j], l.hosts[i] })
@@ -65,22 +70,24 @@ func newLine(ctx context.Context, hosts []string, o *Options) *line {
 	return l
 }
 
-// Init is part of zk.HostProvider. The hosts are known already, and are looked up at each connection: their addresses
-// may change while a program runs.
+// Init implements zk.HostProvider. The hosts are known already. They are looked up at each connection, because their
+// addresses may change while a program runs.
 func (l *line) Init([]string) error { return nil }
 
-// Len is part of zk.HostProvider.
+// Len implements zk.HostProvider.
 func (l *line) Len() int { return len(l.hosts) }
 
-// Next is part of zk.HostProvider. Servers are taken in turn, without a pause as long as some were not tried. After the
-// end of the session the library must look whether it was closed, which it does only when a round begins again.
+// Next implements zk.HostProvider. Servers are taken in turn, without a pause while some were not tried. After the end
+// of the session the library must look whether it was closed, and it does so only when a round begins again; hence the
+// second result.
 func (l *line) Next() (server string, roundAgain bool) {
 	l.mu.Lock()
 	server = l.hosts[l.next%len(l.hosts)]
 	l.next++
 	failures := l.failures
-	l.failures++
+	l.failures++ // until Connected takes it back
 	l.mu.Unlock()
+	// Outside of the mutex, which Connected and others need.
 	if failures >= len(l.hosts) {
 		rounds := min(failures/len(l.hosts)-1, 10)
 		enginekit.Pause(l.ctx, min(firstPause<<rounds, mostPause))
@@ -88,14 +95,14 @@ func (l *line) Next() (server string, roundAgain bool) {
 	return server, l.ctx.Err() != nil
 }
 
-// Connected is part of zk.HostProvider.
+// Connected implements zk.HostProvider: a server has accepted us.
 func (l *line) Connected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures, l.err = 0, nil
 }
 
-// dial is the library's zk.Dialer.
+// dial is the library's zk.Dialer. Its time limit is ours, not the library's.
 func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	if l.ctx.Err() != nil {
 		return nil, errHungUp
@@ -106,6 +113,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	conn, err := openConn(ctx, l.tls, network, address)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The line may have been hung up while the connection was made.
 	if err == nil && l.ctx.Err() != nil {
 		_ = conn.Close()
 		err = errHungUp
@@ -116,6 +124,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		}
 		return nil, err
 	}
+	// The library leaves the connection of an expired session to the garbage collector.
 	if l.conn != nil { // the library leaves the connection of an expired session to the garbage collector
 		_ = l.conn.Close()
 	}
@@ -123,6 +132,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	return l.conn, nil
 }
 
+// openConn connects, with TLS if config is not nil.
 func openConn(ctx context.Context, config *tls.Config, network, address string) (net.Conn, error) {
 	if config == nil {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -130,14 +140,14 @@ func openConn(ctx context.Context, config *tls.Config, network, address string) 
 	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
 }
 
-// greeted returns what the server of the connection said.
+// greeted returns what the server of the latest accepted connection said.
 func (l *line) greeted() greeting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.greeting
 }
 
-// cut ends the connection. The library makes another, unless the line was hung up.
+// cut ends the connection. The library makes another one, unless the line was hung up.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +163,8 @@ func (l *line) failure() error {
 	return l.err
 }
 
-// greetingSize is how long the part of a server's first packet is that matters: its length, the version of the
-// protocol, the timeout in milliseconds and the session's id.
+// greetingSize is the length of the part of a server's first packet that matters: its length, the version of the
+// protocol, the timeout in milliseconds and the session's ID.
 const greetingSize = 4 + 4 + 4 + 8
 
 // tap is a connection that reads along until the server has said how long the session lasts.
@@ -162,11 +172,11 @@ type tap struct {
 	net.Conn
 	line  *line
 	began time.Time
-	head  []byte // of what came in; nil once it was understood
-	done  bool
+	head  []byte // what came in so far; nil once it was understood
+	done  bool   // it was understood
 }
 
-// Read reads along. It is called by one goroutine at a time.
+// Read reads along. The library calls it from one goroutine at a time.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if t.done {
@@ -176,12 +186,14 @@ func (t *tap) Read(p []byte) (int, error) {
 	if len(t.head) >= greetingSize {
 		t.understand()
 	}
+	// The server has closed the connection instead of greeting us.
 	if err != nil && !t.done {
 		t.line.refused(err)
 	}
 	return n, err
 }
 
+// understand reads the greeting, which comes in big-endian order as in ZooKeeper's protocol.
 func (t *tap) understand() {
 	g := greeting{
 		began:   t.began,
@@ -194,7 +206,7 @@ func (t *tap) understand() {
 	t.line.greeting = g
 }
 
-// refused notes why a server did not greet us.
+// refused records why a server did not greet us.
 func (l *line) refused(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +215,7 @@ func (l *line) refused(err error) {
 	}
 }
 
-// SetReadDeadline bounds the wait for the greeting.
+// SetReadDeadline bounds the wait for the greeting; after that it is the library's own deadline.
 func (t *tap) SetReadDeadline(end time.Time) error {
 	if most := time.Now().Add(min(t.line.patience, mostGreeting)); !t.done && end.After(most) {
 		end = most

@@ -1,3 +1,6 @@
+// The Driver: construction, traits, Close, and the wait for a usable connection. keeper.go keeps the session;
+// acquire.go begins the walk of a request.
+
 package zklock
 
 import (
@@ -23,39 +26,44 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
+// kinds are those that Acquire accepts.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a ZooKeeper ensemble. It has one session at a time, whose end ends its
-// holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
+// holds; then it makes another, and can be used as before. It is safe for concurrent use and must not be copied. [New]
+// and URLs make one.
 type Driver struct {
 	hosts   []string
 	opts    Options
 	tree    tree
-	born    time.Time
-	process string // part of the names of all nodes of this driver, and of no other's
-	spentAt int32  // see spent
-	zxidEnd int64  // see lastZxid
+	born    time.Time // monotonic; Confirmed counts from here
+	process string    // a word in the names of all nodes of this driver, and of no other's
+	spentAt int32     // the constant spent, but in tests
+	zxidEnd int64     // the constant lastZxid, but in tests
 
 	life context.Context //nolint:containedctx // ends with Close
 	stop context.CancelFunc
-	kept chan struct{} // closed when the keeper has ended
+	kept chan struct{} // closed when the keeper's goroutine has ended
 
-	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
-	calls   sync.WaitGroup
+	// mu guards what follows, and fields elsewhere whose comments say so. Nothing blocks under it, and no code of the
+	// user runs under it.
+	mu      sync.Mutex     // guards what follows, and what says so elsewhere; nothing blocks under it
+	calls   sync.WaitGroup // goroutines of spawn; Close waits for them
 	closed  bool
-	timeout time.Duration // of the first session, as negotiated; constant when New has returned
+	timeout time.Duration // of the first session, as negotiated; constant once New has returned
 	session *session      // nil before the first
-	stir    chan struct{} // closed and replaced whenever a session comes, goes, or changes; see changed
-	failure error         // why there is no session
-	entries map[string]*entry
+	// stir is closed and replaced whenever a session comes, goes, or changes; see changed.
+	stir    chan struct{}     // closed and replaced whenever a session comes, goes, or changes; see changed
+	failure error             // why there is no usable session; nil while there is one
+	entries map[string]*entry // by the ID of the request
 	gone    tombstones
-	last    uint64 // counts the nodes that were made
+	last    uint64 // counts the nodes that were made, for their names
 	plain   bool   // the servers know no container nodes
-	woken   int64  // how often a waiter was woken by a node
+	woken   int64  // how often an event woke a waiter; tests read it
 }
 
-// New connects to an ensemble, of which hosts are some or all servers as host:port, and returns when there is a
-// session. ctx bounds that; without a deadline it is ten seconds. A nil opts means the defaults.
+// New connects to an ensemble and blocks until there is a session. hosts are some or all of its servers, as host:port.
+// ctx bounds the start; without a deadline it is ten seconds. A nil opts means the defaults.
 func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -73,6 +81,7 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 		kept: make(chan struct{}), stir: make(chan struct{}),
 		entries: make(map[string]*entry),
 	}
+	// The driver outlives ctx, which bounds the start alone.
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go d.keep() // ends with Close, which waits for it
 	bounded, cancel := context.WithTimeout(ctx, openTimeout)
@@ -85,10 +94,10 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	return d, nil
 }
 
-// openTimeout bounds New.
+// openTimeout bounds New when ctx has no deadline, or a later one.
 const openTimeout = 10 * time.Second
 
-// whyNot is the error of a New that had no session when its time was over.
+// whyNot is the error of a New that had no session when its time was over: the server's own words, if there are any.
 func (d *Driver) whyNot(ctx context.Context, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +142,7 @@ func (d *Driver) Traits() driver.Traits {
 }
 
 // Close ends all waits with driver.ErrClosed, and the session: the servers free its holds at once, or if they cannot be
-// reached when its timeout is over. It takes up to half a second.
+// reached, when its timeout is over. It takes up to half a second.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	first := !d.closed
@@ -143,19 +152,20 @@ func (d *Driver) Close() error {
 		d.changed()
 	}
 	d.mu.Unlock()
+	// The keeper ends the session, and the goroutines of requests end with it.
 	d.stop()
 	<-d.kept
 	d.calls.Wait()
 	return nil
 }
 
-// changed wakes those who wait for a session. The caller holds Driver.mu.
+// changed wakes those that wait for a session or a connection. The caller holds Driver.mu.
 func (d *Driver) changed() {
 	close(d.stir)
 	d.stir = make(chan struct{})
 }
 
-// fail takes in why a session is of no use.
+// fail records why a session is of no use. Operations that do not want to wait return it.
 func (d *Driver) fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,8 +174,8 @@ func (d *Driver) fail(err error) {
 	d.opts.Logger.Warn("zk: no session", "err", err)
 }
 
-// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not for longer
-// than reach, and if fails is set not after a server has refused us.
+// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not longer than
+// reach. If fails is set it does not wait any more once a server has refused us.
 func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Duration, fails bool) (*link, error) {
 	var patience <-chan time.Time
 	for {
@@ -184,7 +194,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 			return nil, failure
 		}
 		d.mu.Unlock()
-		if patience == nil {
+		if patience == nil { // made late, because there nearly always is a link
 			timer := time.NewTimer(reach)
 			defer timer.Stop()
 			patience = timer.C
@@ -201,7 +211,8 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 	}
 }
 
-// linkOf returns a connection of s that can be used, and waits for one as long as s lives.
+// linkOf returns a usable connection of s, and waits for one as long as s lives. It is for what belongs to a hold of s:
+// in another session there is nothing of it.
 func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	for {
 		d.mu.Lock()
@@ -223,10 +234,11 @@ func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	}
 }
 
-// reach is how long a request waits for a server to talk to: an ensemble that elects a leader answers nobody for a
+// reach is how long a request waits for a server to talk to. An ensemble that elects a leader answers nobody for a
 // second or two.
 const reach = 5 * time.Second
 
+// outOfReach is the error of a request that has found no server in time: the latest reason that is known.
 func (d *Driver) outOfReach() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -240,7 +252,8 @@ func (d *Driver) outOfReach() error {
 	return unreached{err}
 }
 
-// newName returns the beginning of the name of a node that nobody else makes. The caller holds Driver.mu.
+// newName returns the beginning of the name of a node. No other request of any driver ever has it, so a request whose
+// reply was lost can find its node. The caller holds Driver.mu.
 func (d *Driver) newName(m driver.Mode) string {
 	d.last++
 	return letter(m) + d.process + strconv.FormatUint(d.last, 36) + "-"

@@ -1,3 +1,6 @@
+// Entries: what the driver knows of each request. acquire.go and release.go work on them in turn, watch.go finds holds
+// and waiters by node, session.go ends the holds of a session.
+
 package zklock
 
 import (
@@ -8,21 +11,24 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held.
+// entry is what a driver knows of one request: while it is being acquired, and then while it is held.
 type entry struct {
-	key  driver.Key
-	id   string
+	key driver.Key
+	id  string
+	// turn holds an element while somebody works on the request: an Acquire, a release, a renewal. Only its owner uses
+	// wait and showing.
 	turn chan struct{} // has one place, taken by whoever works on the request; only they use wait
 
-	// Guarded by Driver.mu; s, path and czxid change only in the turn, too. asOf does, and not while it is held.
+	// Driver.mu guards these. s, path and czxid also change only in the turn, so its owner may read them without the
+	// mutex. asOf likewise, and it does not change while the lock is held.
 	phase  phase
-	lost   func(driver.LostReason, error)
-	s      *session // in which its node is; nil if it was never sent
-	path   string   // of its node; empty if it is not known to have one
-	czxid  int64
+	lost   func(driver.LostReason, error) // the caller's code; called without the mutex
+	s      *session                       // the session in which its node is; nil if nothing was sent
+	path   string                         // of its node; empty if it is not known to have one
+	czxid  int64                          // the transaction that made the node; the token comes from it
 	tokens int
-	since  time.Time // of the hold
-	asOf   int64     // the last transaction that was seen before the hold was granted
+	since  time.Time // when it became a hold
+	asOf   int64     // the last transaction that was seen before the grant; see guard
 	ending bool      // it is being released: its node goes by our own doing
 	unsure bool      // an earlier release may have been carried out
 	wait   *wait     // nil for a hold
@@ -31,7 +37,7 @@ type entry struct {
 	showing
 }
 
-// phase is how far a request has come.
+// phase is how far a request has come. It only goes forward.
 type phase uint8
 
 const (
@@ -40,18 +46,19 @@ const (
 	ended
 )
 
-// wait is the part of an entry that lasts until it is granted.
+// wait is the part of an entry that lasts until the grant.
 type wait struct {
 	gone chan struct{} // closed when the request is taken back
-	news chan struct{} // has one place; the queue is to be looked at
+	news chan struct{} // buffer of one: the queue must be looked at
 
-	// Used in the turn.
-	making  *making           // the latest attempt to make its node; nil if there was none in this session
-	blocker string            // the node that is in the way and watched; empty if none
-	held    *driver.HeldError // who has the lock, as far as was seen when the blocker was
+	// Used in the turn only.
+	making  *making           // the latest attempt to make its node; nil if there is none in this session
+	blocker string            // the path of the watched node that is in the way; empty if none
+	held    *driver.HeldError // who had the lock when the blocker was found
 }
 
-// enter returns the entry of a request, or says why it must not be asked.
+// enter returns the entry of a request, or says why it must not be asked. A copy of a request that is under way shares
+// its entry, and waits for its turn.
 func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,6 +79,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	if e.key != r.Key {
 		return nil, driver.ErrConflict
 	}
+	// The latest caller is the one to be told.
 	if e.phase == asking {
 		e.lost, e.tokens = r.Lost, tokensFor(r)
 		e.wanted, e.retains = r.Wanted, r.Retains
@@ -79,7 +87,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// take waits for the turn to work on e.
+// take blocks until the turn to work on e is free, or ctx ends.
 func (e *entry) take(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -89,9 +97,10 @@ func (e *entry) take(ctx context.Context) error {
 	}
 }
 
+// give gives up the turn.
 func (e *entry) give() { <-e.turn }
 
-// wake has e, if it waits, look at the queue. The caller holds Driver.mu.
+// wake makes e look at the queue, if it waits. The caller holds Driver.mu.
 func (e *entry) wake() {
 	if e.wait == nil {
 		return
@@ -102,8 +111,7 @@ func (e *entry) wake() {
 	}
 }
 
-// hold turns e into a hold of session s, and reports how that went: it may have been taken back, and the session may
-// have ended in the meantime.
+// hold makes e a hold of session s. It fails if the request was taken back, or the session has ended in the meantime.
 func (d *Driver) hold(e *entry, s *session) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,20 +127,21 @@ func (d *Driver) hold(e *entry, s *session) error {
 	e.phase, e.wait, e.since = held, nil, time.Now()
 	e.lastAsk = e.czxid // its own request has written to the lock's node too
 	s.holds[e] = struct{}{}
+	// The keeper sets its timer for the first young hold; the others are in time with that.
 	if s.young = append(s.young, e); len(s.young) == 1 {
 		s.wakeKeeper()
 	}
 	return nil
 }
 
-// over ends e for good: copies of its requests are refused from now on, with the reason if it was lost.
+// over ends e for good. Copies of its request are refused from now on, with the reason if it was lost.
 func (d *Driver) over(e *entry, reason driver.LostReason) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(e, reason)
 }
 
-// forget is over. The caller holds Driver.mu.
+// forget is over for a caller that holds Driver.mu.
 func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	if e.s != nil {
 		delete(e.s.holds, e)
@@ -145,7 +154,7 @@ func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	delete(d.entries, e.id)
 }
 
-// drop forgets a request that was refused: the same may be asked again.
+// drop forgets a request that was refused. The same may be asked again, so there is no tombstone.
 func (d *Driver) drop(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,8 +163,8 @@ func (d *Driver) drop(e *entry) {
 	}
 }
 
-// lose ends holds that somebody has taken away, and returns what tells their owners. The caller holds Driver.mu, and
-// calls that when it does not.
+// lose ends holds that were taken away, and returns a function that tells their owners. The caller holds Driver.mu, and
+// calls the function when it does not hold it any more.
 func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tell func()) {
 	var calls []func(driver.LostReason, error)
 	for _, e := range lost {
@@ -174,7 +183,7 @@ func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tel
 	}
 }
 
-// broke ends a hold that somebody else has ended.
+// broke ends a hold that somebody else has ended, and tells its owner.
 func (d *Driver) broke(e *entry) {
 	d.mu.Lock()
 	tell := d.lose([]*entry{e}, driver.LostBroken, nil)
@@ -191,6 +200,6 @@ func lostError(key driver.Key, reason driver.LostReason) error {
 	return &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: reason}
 }
 
-// tombstones remembers the latest requests that have ended, and how. Whatever the driver itself has sent is settled
+// tombstones remember the latest requests that have ended, and how. Whatever the driver itself has sent is settled
 // before a request ends, so these are for callers that ask once more.
 type tombstones = enginekit.Tombstones[string, driver.LostReason]

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -26,13 +27,13 @@ func TestChaos_OfConnections(t *testing.T) {
 	t.Logf("seed %d", seed)
 	n, root := sharedServer(t), freshRoot()
 	a := newAdmin(t, n.Addr())
-	w := inside{t: t}
+	w := locktest.NewInside(t, "lock")
 	ctx, stop := context.WithTimeout(context.Background(), *chaosTime+patience)
 	defer stop()
 	var all sync.WaitGroup
 	all.Go(func() {
 		<-time.After(*chaosTime)
-		for ctx.Err() == nil && w.count() < 10 { // the machine may stand still
+		for ctx.Err() == nil && w.Entries() < 10 { // the machine may stand still
 			<-time.After(10 * time.Millisecond)
 		}
 		stop()
@@ -49,7 +50,7 @@ func TestChaos_OfConnections(t *testing.T) {
 					if err != nil {
 						continue // no server, or the end
 					}
-					w.enter(l)
+					w.Enter(l)
 					<-time.After(time.Millisecond)
 					_ = l.Unlock(ctx) // it may be lost, or not be answered
 				}
@@ -58,12 +59,12 @@ func TestChaos_OfConnections(t *testing.T) {
 	}
 	all.Wait()
 	l := mustLock(t, openLocks(t, urlOf(root, n.Addr()), nil), "lock")
-	w.enter(l)
+	w.Enter(l)
 	mustUnlock(t, l)
 	soon(t, "nothing to be left", func() bool { return len(a.nodes(root+"/mutex/lock")) == 0 })
-	t.Logf("%d were inside", w.count())
-	if w.count() < 10 {
-		t.Errorf("only %d were inside", w.count())
+	t.Logf("%d were inside", w.Entries())
+	if w.Entries() < 10 {
+		t.Errorf("only %d were inside", w.Entries())
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 )
 
 // The faults go through the whole library, as a program's own.
@@ -16,35 +16,15 @@ import (
 // urlOf is the address of servers, with a root of its own.
 func urlOf(root string, addrs ...string) string { return "zk://" + strings.Join(addrs, ",") + root }
 
-// openLocks opens a client as users do. It is closed with the test.
-func openLocks(t testing.TB, url string, o *interlock.Options) *interlock.Client {
-	t.Helper()
-	c, err := interlock.Open(bounded(t), url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() }) // what was not confirmed is the test's own business
-	return c
-}
+// What the faults of several engines have in common.
+var (
+	openLocks  = locktest.Open
+	mustLock   = locktest.MustLock
+	mustUnlock = locktest.MustUnlock
+)
 
 // leased are options with a short lease.
 func leased(lease time.Duration) *interlock.Options { return &interlock.Options{Lease: lease} }
-
-func mustLock(t testing.TB, c *interlock.Client, name string) *interlock.Lease {
-	t.Helper()
-	l, err := c.Lock(bounded(t), name)
-	if err != nil {
-		t.Fatalf("Lock %q: %v", name, err)
-	}
-	return l
-}
-
-func mustUnlock(t testing.TB, l *interlock.Lease) {
-	t.Helper()
-	if err := l.Unlock(bounded(t)); err != nil {
-		t.Fatalf("Unlock %q: %v", l.Name(), err)
-	}
-}
 
 // locking is a Lock under way.
 type locking struct {
@@ -104,38 +84,6 @@ func (w *locking) stillWaits(what string) {
 		w.t.Fatalf("%s: the wait has ended: %v", what, got.err)
 	case <-time.After(20 * time.Millisecond):
 	}
-}
-
-// inside sees whether two are inside one lock at once, by what their leases say themselves, and whether tokens grow.
-type inside struct {
-	t testing.TB
-
-	mu      sync.Mutex // guards what follows
-	last    *interlock.Lease
-	token   uint64
-	entries int
-}
-
-// enter notes that l is held. Both leases are asked after l's Lock has returned.
-func (w *inside) enter(l *interlock.Lease) {
-	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	other, otherErr := w.last, error(nil)
-	if other != nil {
-		otherErr = other.Err()
-	}
-	if l.Err() != nil {
-		return // it stood still for too long on its way here
-	}
-	if other != nil && otherErr == nil {
-		w.t.Errorf("%q: tokens %d and %d are both held", l.Name(), other.Token(), l.Token())
-	}
-	if l.Token() <= w.token {
-		w.t.Errorf("%q: token %d after %d", l.Name(), l.Token(), w.token)
-	}
-	w.last, w.token = l, l.Token()
-	w.entries++
 }
 
 // gone waits for the end of l, and returns when it was told.

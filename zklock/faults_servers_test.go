@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -15,9 +16,9 @@ func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
 	t.Parallel()
 	n, root := servers.ZooKeeperServer(t, nil), freshRoot()
 	c := openLocks(t, urlOf(root, n.Addr()), leased(time.Minute))
-	w := inside{t: t}
+	w := locktest.NewInside(t, "lock")
 	l := mustLock(t, c, "lock")
-	w.enter(l)
+	w.Enter(l)
 	first := startLock(t, urlOf(root, n.Addr()), leased(time.Minute), "lock")
 	second := startLock(t, urlOf(root, n.Addr()), leased(time.Minute), "lock")
 	n.Restart()
@@ -28,7 +29,7 @@ func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
 	mustUnlock(t, l)
 	for _, next := range []*locking{first, second} {
 		got := next.granted("in the old order")
-		w.enter(got.l)
+		w.Enter(got.l)
 		mustUnlock(t, got.l)
 	}
 }
@@ -37,10 +38,10 @@ func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
 func TestLeaderKilled_KeepsHoldsAndPlaces(t *testing.T) {
 	e, root := sharedEnsemble(t), freshRoot()
 	url := urlOf(root, e.Addrs()...)
-	w := inside{t: t}
+	w := locktest.NewInside(t, "lock")
 	o := leased(time.Minute)
 	l := mustLock(t, openLocks(t, url, o), "lock")
-	w.enter(l)
+	w.Enter(l)
 	first := startLock(t, url, o, "lock")
 	second := startLock(t, url, o, "lock")
 	killed := time.Now()
@@ -57,7 +58,7 @@ func TestLeaderKilled_KeepsHoldsAndPlaces(t *testing.T) {
 	mustUnlock(t, l)
 	for _, next := range []*locking{first, second} {
 		got := next.granted("in the old order")
-		w.enter(got.l)
+		w.Enter(got.l)
 		mustUnlock(t, got.l)
 	}
 }
@@ -67,7 +68,7 @@ func TestLeaderHangs_NoTwoHolders(t *testing.T) {
 	e, root := sharedEnsemble(t), freshRoot()
 	url := urlOf(root, e.Addrs()...)
 	const lease = 2 * time.Second
-	w := inside{t: t}
+	w := locktest.NewInside(t, "lock")
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for range 3 {
@@ -86,7 +87,7 @@ func TestLeaderHangs_NoTwoHolders(t *testing.T) {
 					}
 					continue
 				}
-				w.enter(l)
+				w.Enter(l)
 				<-time.After(time.Millisecond)
 				_ = l.Unlock(bounded(t)) // it may have been lost
 			}
@@ -97,15 +98,15 @@ func TestLeaderHangs_NoTwoHolders(t *testing.T) {
 	old.Stop()
 	defer old.Cont()
 	soon(t, "the others to elect another", func() bool { return e.Leader() != old })
-	before := w.count()
-	soon(t, "locks to be taken from the new leader", func() bool { return w.count() > before+20 })
+	before := w.Entries()
+	soon(t, "locks to be taken from the new leader", func() bool { return w.Entries() > before+20 })
 	old.Cont()
 	e.AwaitReady()
-	before = w.count()
-	soon(t, "locks to be taken with all servers", func() bool { return w.count() > before+20 })
+	before = w.Entries()
+	soon(t, "locks to be taken with all servers", func() bool { return w.Entries() > before+20 })
 	close(stop)
 	all.Wait()
-	t.Logf("%d were inside", w.count())
+	t.Logf("%d were inside", w.Entries())
 }
 
 // A minority grants nothing.
@@ -124,10 +125,4 @@ func TestMinority_GrantsNothing(t *testing.T) {
 	nodes[1].Restart()
 	e.AwaitReady()
 	goesOn(t, c, "lock") // the servers have just started
-}
-
-func (w *inside) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.entries
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -21,7 +22,7 @@ func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
 	c := openLocks(t, urlOf(root, p.Addr()), leased(faultLease))
-	in := inside{t: t}
+	in := locktest.NewInside(t, "lock")
 	var l *interlock.Lease
 	var w *locking
 	for range 3 { // the machine may stand still until the session is over
@@ -34,9 +35,9 @@ func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
 		p.Pass()
 		mustUnlock(t, w.granted("after the session of the holder has ended too early").l)
 	}
-	in.enter(l)
+	in.Enter(l)
 	next := w.granted("after the session of the holder has ended")
-	in.enter(next.l)
+	in.Enter(next.l)
 	gone(t, l)
 	var lost *interlock.LostError
 	if !errors.As(l.Err(), &lost) || lost.Reason != interlock.LostReason("unconfirmed") {
@@ -153,19 +154,19 @@ func TestManyExpiries_LeaveTheClientUsable(t *testing.T) {
 	p := servers.NewProxy(t, n.Addr())
 	a := newAdmin(t, n.Addr())
 	c := openLocks(t, urlOf(root, p.Addr()), leased(time.Second))
-	w := inside{t: t}
+	w := locktest.NewInside(t, "lock")
 	for range 3 {
 		l := mustLock(t, c, "lock")
-		w.enter(l)
+		w.Enter(l)
 		p.BlackHole(servers.BothWays)
 		gone(t, l)
 		soon(t, "the servers to end the session", func() bool { return len(a.nodes(root+"/sessions")) == 0 })
 		p.Pass()
 	}
 	soon(t, "the client to be inside in the end", func() bool {
-		l, before := mustLock(t, c, "lock"), w.count()
-		w.enter(l)
-		return l.Unlock(bounded(t)) == nil && w.count() > before
+		l, before := mustLock(t, c, "lock"), w.Entries()
+		w.Enter(l)
+		return l.Unlock(bounded(t)) == nil && w.Entries() > before
 	})
 }
 
@@ -174,8 +175,8 @@ func TestHungServer_LongerThanTheLease(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	c := openLocks(t, urlOf(root, n.Addr()), leased(faultLease))
 	l := mustLock(t, c, "lock")
-	w := inside{t: t}
-	w.enter(l)
+	w := locktest.NewInside(t, "lock")
+	w.Enter(l)
 	other := startLock(t, urlOf(root, n.Addr()), leased(faultLease), "lock")
 	n.Stop()
 	defer n.Cont()
@@ -190,10 +191,10 @@ func TestHungServer_LongerThanTheLease(t *testing.T) {
 		t.Errorf("Unlock says %v", err)
 	}
 	got := other.granted("after the server goes on")
-	w.enter(got.l)
+	w.Enter(got.l)
 	mustUnlock(t, got.l)
 	again := mustLock(t, c, "lock")
-	w.enter(again)
+	w.Enter(again)
 	mustUnlock(t, again)
 }
 

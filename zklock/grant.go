@@ -1,3 +1,5 @@
+// From a place without anybody before it to a hold, and what to do when numbers run out. acquire.go calls grant last.
+
 package zklock
 
 import (
@@ -11,14 +13,16 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// grant turns the request into a hold.
+// grant makes the request a hold.
 func (a *attempt) grant(ctx context.Context, l *link) error {
 	e := a.e
+	// The session is asked first, and then the queue once more: what the queue said may be from before the session's
+	// end.
 	if !l.s.isTrusted() { // the session is asked first, and then the queue
 		e.wait.blocker = ""
 		return errAgain
 	}
-	if e.czxid > a.d.zxidEnd {
+	if e.czxid > a.d.zxidEnd { // its token would not fit
 		if err := a.withdraw(ctx, l); err != nil {
 			return err
 		}
@@ -26,13 +30,14 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 	}
 	waited := e.wait.held != nil
 	err := a.d.hold(e, l.s)
+	// A hold that came after a wait is not retained, so it is in no hurry to hear who asks; see listenNow.
 	if err == nil && e.retains && e.wanted != nil && !waited {
 		a.d.listenNow(l, e)
 	}
 	return err
 }
 
-// withdraw removes the request's node.
+// withdraw removes the request's node, for a request that goes on or fails for good.
 func (a *attempt) withdraw(ctx context.Context, l *link) error {
 	if err := l.delete(ctx, a.e.path); err != nil {
 		return err
@@ -44,13 +49,12 @@ func (a *attempt) withdraw(ctx context.Context, l *link) error {
 }
 
 // spent is the number in a node's name from which on a lock's node is not used any more. The server counts with 32
-// bits, and would begin anew with the lowest number, which is the first in the queue. A million are left for those who
-// come before it is replaced.
+// bits, and would begin anew with the lowest number, which would be the first in the queue. A million numbers are left
+// for requests that come before the node is replaced.
 const spent = 1<<31 - 1 - 1<<20
 
-// drain gives way until the queue is empty, and removes the lock's node then: the next one counts from 0. It happens
-// once in two thousand million acquisitions of a lock that is never free for long, and costs the order of those who
-// wait.
+// drain gives way until the queue is empty, and then removes the lock's node: the next one counts from 0. This happens
+// once in two thousand million acquisitions of a lock that is never free for long, and costs the waiters their order.
 func (a *attempt) drain(ctx context.Context, l *link) error {
 	if err := a.withdraw(ctx, l); err != nil {
 		return err
@@ -76,4 +80,5 @@ func (a *attempt) drain(ctx context.Context, l *link) error {
 	}
 }
 
+// drainPause is the shortest pause before another look; a random part is added, so that not all look at once.
 const drainPause = 20 * time.Millisecond

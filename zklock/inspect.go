@@ -1,3 +1,5 @@
+// Listing locks for operators. look.go reads a single lock; queue_place.go reads names and notes.
+
 package zklock
 
 import (
@@ -12,13 +14,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one
-// round trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it.
-// Some locks are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early,
-// so does that.
+// Locks lists the locks in the order of their kinds and names. It first reads the names of all locks, one round trip
+// for each kind. Then it reads each lock that has the prefix: one round trip for its queue and one for each node in it.
+// Some locks are read ahead of the one that is yielded, and of each lock several nodes at a time. If the caller stops
+// early, the reading stops.
 //
-// Since and the rest of what is shown come from the servers. A hold that was passed on inside a process is shown as it
-// began.
+// The list is no snapshot. Since and the rest come from the servers. A hold that was passed on inside a process is
+// shown as it began.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		if err := d.list(ctx, prefix, yield); err != nil {
@@ -27,12 +29,13 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// list yields locks until all are told or nobody wants more.
+// list yields locks until all are yielded or the caller wants no more.
 func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.LockInfo, error) bool) error {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {
 		return err
 	}
+	// So that nothing is missing that was there when the list was asked for.
 	if err := l.sync(ctx); err != nil {
 		return err
 	}
@@ -52,8 +55,7 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 	return nil
 }
 
-// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the
-// nodes.
+// keysOf returns our locks among the nodes below a kind's whose names have the prefix, in the order of the nodes.
 func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	slices.Sort(components)
 	var keys []driver.Key
@@ -65,18 +67,18 @@ func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	return keys
 }
 
-// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask
-// it in between waits a few milliseconds at most.
+// listedAtOnce is how many locks are read at a time. A server answers that many without a pause, and requests of others
+// in between wait for a few milliseconds at most.
 const listedAtOnce = 32
 
-// listAll reads locks and yields them in their order, those that are not free. It reports whether more are wanted.
+// listAll reads locks and yields, in their order, those that are not free. It reports whether more are wanted.
 func (l *link) listAll(
 	ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool,
 ) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
-	defer cancel() // before the wait for them: nobody wants what they read any more
+	defer cancel() // before the wait for the readers: what they read is not wanted any more
 	type queue struct {
 		nodes []*seen
 		err   error
@@ -108,7 +110,7 @@ func (l *link) listAll(
 	return true, nil
 }
 
-// infoOf describes a lock whose queue is given.
+// infoOf describes a lock whose queue is given. A holder is a request that nothing is in the way of.
 func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if key.Kind != driver.KindRWMutex {
@@ -125,7 +127,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	return info
 }
 
-// holdersOf returns the nodes that nobody is in the way of.
+// holdersOf returns the nodes that nothing is in the way of.
 func holdersOf(nodes []*seen) []*seen {
 	var holders []*seen
 	all := queuePlacesOf(nodes)
@@ -137,6 +139,7 @@ func holdersOf(nodes []*seen) []*seen {
 	return holders
 }
 
+// queuePlacesOf returns the places of nodes that were read.
 func queuePlacesOf(nodes []*seen) []queuePlace {
 	all := make([]queuePlace, len(nodes))
 	for i, n := range nodes {

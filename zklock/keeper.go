@@ -1,3 +1,6 @@
+// The keeper: one goroutine that makes sessions, makes each connection ready, and gives signs of life. session.go has
+// the session's state; call.go sends.
+
 package zklock
 
 import (
@@ -9,7 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// keep is the goroutine that keeps a session as long as the driver is open: when one is over it makes the next.
+// keep is the goroutine that keeps a session while the driver is open: when one is over it makes the next. New starts
+// it; Close ends it.
 func (d *Driver) keep() {
 	defer close(d.kept)
 	for d.life.Err() == nil {
@@ -22,14 +26,16 @@ func (d *Driver) keep() {
 		d.session = s
 		d.changed()
 		d.mu.Unlock()
-		s.keep()
+		s.keep() // until it is over or the driver is closed
 		s.close()
-		s.end(errOver)
+		s.end(errOver) // so that holds are lost also when the driver was closed first
 	}
 }
 
-// keep gives signs of life, makes connections ready and has holds watched, until s is over or the driver is closed.
+// keep gives signs of life, makes connections ready, and has holds watched, until s is over or the driver is closed. It
+// must not wait for the servers beyond that: signs of life would be late.
 func (s *session) keep() {
+	// An hour stands for never: each timer is set when there is something for it.
 	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer heartbeat.Stop()
 	defer guard.Stop()
@@ -51,11 +57,12 @@ func (s *session) keep() {
 			s.guard()
 		case <-again.C:
 			s.wakeKeeper()
+		// A new connection, a stale link, or a young hold.
 		case <-s.news:
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				s.d.fail(err)
-				again.Reset(retryPause)
+				again.Reset(retryPause) // a server refuses what every connection needs
 			case ready:
 				heartbeat.Reset(s.pause())
 			}
@@ -67,22 +74,22 @@ func (s *session) keep() {
 	}
 }
 
-// retryPause is between two attempts to make a connection ready that a server has refused.
+// retryPause is the pause between two attempts to make a connection ready that a server has refused.
 const retryPause = 500 * time.Millisecond
 
-// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from
-// when the last answered one was sent, and far from the servers the answer takes its part of that. There are no more of
+// A sign of life is given each third of the timeout, and each ninth while one is under way. The session is trusted from
+// when the last answered one was sent, and with far servers the answer takes its part of that. There are no more of
 // them than the library waits for: it ends a connection over which nothing came for two thirds of the timeout.
 const (
 	eachTick       = 3
 	mostHeartbeats = 6
 )
 
-// pause is between two looks whether a sign of life is to be given.
+// pause is the time between two looks whether a sign of life is due.
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
-// heartbeat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader
-// goes on answering what it knows by itself, while the leader ends its sessions.
+// heartbeat gives a sign of life. It goes to the leader of the ensemble: a follower that has lost its leader goes on
+// answering from its own memory, while the leader ends its sessions.
 func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
@@ -93,18 +100,18 @@ func (s *session) heartbeat() {
 	s.unanswered.Add(1)
 	if !s.d.spawn(func() { // ends with the answer or the connection
 		defer s.unanswered.Add(-1)
-		_ = l.sync(s.d.life) // its answer confirms the session; that there is none is what the library notices
+		_ = l.sync(s.d.life) // its answer confirms the session; the library notices if there is none
 	}) {
 		s.unanswered.Add(-1)
 	}
 }
 
-// settleTime is what the library gets to say its watches again after a reconnection, before anything else is sent: it
-// reads the last transaction that it knows of without a lock (go-zookeeper v1.0.4, sendSetWatches).
+// settleTime is the time that the library gets after a reconnection to set its watches again, before anything else is
+// sent. It reads the last transaction that it knows of without a lock (go-zookeeper v1.0.4, sendSetWatches).
 const settleTime = time.Millisecond
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
-// or no connection any more. A server that hangs ends it by the library's own limit, two thirds of the timeout.
+// or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout.
 func (s *session) makeReady() (ready bool, err error) {
 	s.d.mu.Lock()
 	l := &link{s: s, turn: s.turn, node: s.node}
@@ -113,6 +120,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	if !todo {
 		return false, nil
 	}
+	// The first connection makes the session's node; later ones raise its version.
 	if l.node == "" {
 		err = s.introduce(l)
 	} else {
@@ -127,6 +135,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	// Another connection has come meanwhile, with news of its own.
 	if !s.linked || s.turn != l.turn || s.cause != nil {
 		return false, nil
 	}
@@ -144,7 +153,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	return true, nil
 }
 
-// introduce shows who we are and makes the session's node.
+// introduce authenticates the client and makes the session's node.
 func (s *session) introduce(l *link) error {
 	if o := s.d.opts; o.User != "" && !s.shown {
 		_, err := tell(s.d.life, l, func(c *zk.Conn) (struct{}, error) {
@@ -174,7 +183,7 @@ func (s *session) makeNode(l *link) error {
 	return err
 }
 
-// raise raises the version of the session's node.
+// raise raises the version of the session's node. From then on, transactions of earlier connections are refused.
 func (s *session) raise(l *link) error {
 	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
 		return c.Set(l.node, []byte(s.d.opts.Client), -1)
@@ -188,13 +197,14 @@ func (s *session) raise(l *link) error {
 	return err
 }
 
+// create makes one node with the driver's ACL.
 func (l *link) create(ctx context.Context, path string, data []byte, flags int32) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, l.s.d.opts.ACL) })
 	return err
 }
 
-// makeFolder makes a node that lasts, and those above it. A user who may not make a node learns that also where there
-// is one already.
+// makeFolder makes a node that lasts, and those above it. A server answers "no right" even where the node exists, so
+// that is looked up.
 func (l *link) makeFolder(ctx context.Context, path string) error {
 	err := l.create(ctx, path, nil, 0)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -217,7 +227,7 @@ func (l *link) makeFolder(ctx context.Context, path string) error {
 	return err
 }
 
-// parent returns the path above path; that of "/a" is "/".
+// parent returns the path above path. For "/a" it is "/".
 func parent(path string) string {
 	for i := len(path) - 1; i > 0; i-- {
 		if path[i] == '/' {

@@ -10,17 +10,18 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/locktest"
 )
 
 // patience bounds all that must happen at some time.
-const patience = 20 * time.Second
+const patience = locktest.Patience
 
-// bounded returns a context for what is to succeed.
-func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+// What tests of several engines have in common.
+var (
+	bounded = locktest.Patient
+	alarm   = locktest.Alarm
+	soon    = locktest.Soon
+)
 
 // freshRoot returns a root that no other test uses.
 func freshRoot() string { return "/test-" + strings.ToLower(rand.Text()[:12]) }
@@ -154,29 +155,5 @@ func (w *waiting) granted(t testing.TB, what string) driver.Grant {
 // receive waits for a signal.
 func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	t.Helper()
-	select {
-	case v := <-signal:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("not after %v: %s", patience, what)
-		panic("not reached")
-	}
-}
-
-// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured
-// against it.
-func alarm(d time.Duration) <-chan time.Time {
-	over := make(chan time.Time, 1)
-	time.AfterFunc(d, func() { over <- time.Now() })
-	return over
-}
-
-// soon waits until something is so.
-func soon(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not after %v: %s", patience, what)
-		}
-	}
+	return locktest.Receive(t, what, signal)
 }

@@ -1,3 +1,5 @@
+// Look, the reading of one lock. inspect.go reads the queue.
+
 package zklock
 
 import (
@@ -10,8 +12,8 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look reads the queue of one lock: a round trip to have what was written before, one for the list, and one for each
-// node in it, of which some are under way at a time.
+// Look reads the queue of one lock. It costs a round trip to see everything that was written before, one for the list,
+// and one for each node in it, several of which are read at a time.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {
@@ -27,6 +29,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	return infoOf(key, nodes), nil
 }
 
+// nodesOf reads the queue of a lock as it is now.
 func (d *Driver) nodesOf(ctx context.Context, key driver.Key) ([]*seen, error) {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {

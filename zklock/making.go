@@ -1,3 +1,6 @@
+// Making a request's node: one transaction, in a goroutine that goes on even if the caller leaves. put.go starts it and
+// reads the result.
+
 package zklock
 
 import (
@@ -12,32 +15,34 @@ var (
 	// errStale says that a transaction was refused because of the session's own node; see link.stale.
 	errStale = errors.New("zk: the connection is not the session's latest")
 
-	// errNothingToGive says that a transaction was refused because the hold to be given back in it is not there.
+	// errNothingToGive says that a transaction was refused because the hold that it gives back is not there.
 	errNothingToGive = errors.New("zk: the hold that was to be given back is gone")
 )
 
-// making is one attempt to put a node into a lock's queue. It goes on by itself when nobody waits for it any more.
+// making is one attempt to put a node into a lock's queue. It goes on by itself when nobody waits for it any more: the
+// server may already have it, and only its end tells what is left.
 type making struct {
-	l    *link
+	l    *link  // the connection; a later one finds out what became of it
 	lock string // the path of the lock's node
-	name string // of the node, up to the number that the server adds
+	name string // of the node, without the number that the server appends
 	mode driver.Mode
-	note []byte
-	give string // path of a hold that is given back in the same step; empty if none
+	note []byte // what operators see of the request
+	give string // the path of a hold that is given back in the same step; empty if none
 
-	done chan struct{}
+	done chan struct{} // closed at the end
 
-	// Set when done is closed.
+	// Set before done is closed, and constant then.
 	path  string
-	seq   int32
-	czxid int64
-	alone bool // nobody else is in the queue
+	seq   int32 // the number in the node's name: its place
+	czxid int64 // the transaction that made it
+	alone bool  // there is no other node in the queue
 	err   error
 }
 
-// insertTries is how often the lock's node is made. The servers may remove an empty one again at any time.
+// insertTries is how often the lock's node is made again. The servers may remove an empty one at any time.
 const insertTries = 8
 
+// run makes the node, and the lock's node if that is missing. It is a goroutine of its own.
 func (m *making) run() {
 	defer close(m.done)
 	for range insertTries {
@@ -58,14 +63,15 @@ type inserted struct {
 	lock *zk.Stat
 }
 
-// insert is the transaction. Writing to the lock's node in it tells at no cost what the library does not tell
-// otherwise: the number of the transaction, which is that of the new node's making, and how many are in the queue now.
+// insert is the transaction. It also writes to the lock's node, which tells two things that the library does not tell
+// otherwise: the number of the transaction, which is the new node's czxid, and how many nodes are in the queue now. It
+// costs nothing more.
 func (m *making) insert() error {
 	ops := make([]any, 0, 4)
 	if m.give != "" {
 		ops = append(ops, &zk.DeleteRequest{Path: m.give, Version: -1})
 	}
-	check := len(ops)
+	check := len(ops) // the index of the check, to know which operation was refused
 	acl := m.l.s.d.opts.ACL
 	ops = append(ops,
 		&zk.CheckVersionRequest{Path: m.l.node, Version: m.l.epoch},
@@ -82,6 +88,7 @@ func (m *making) insert() error {
 	switch {
 	case err == nil:
 		return m.took(in)
+	// The check failed: a later connection has raised the version, so this one must not be used.
 	case failed == check:
 		m.l.stale()
 		return errStale
@@ -93,6 +100,7 @@ func (m *making) insert() error {
 
 var nothing = []byte{}
 
+// took reads the result of the transaction.
 func (m *making) took(in inserted) error {
 	p, ok := parseQueuePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
 	if !ok {
@@ -103,8 +111,8 @@ func (m *making) took(in inserted) error {
 	return nil
 }
 
-// makeLock makes the lock's node. The servers remove it some time after the last node below it has gone. Servers before
-// 3.5 do not know such nodes, so the driver does that itself; see tidy.
+// makeLock makes the lock's node, as a container: the servers remove it some time after the last node below it has
+// gone. Servers before 3.5 do not know containers, and there the driver removes it itself; see tidy.
 func (m *making) makeLock() error {
 	err := m.container()
 	if errors.Is(err, zk.ErrNoNode) {
@@ -118,6 +126,7 @@ func (m *making) makeLock() error {
 	return err
 }
 
+// container makes the node itself. It remembers that the servers do not know containers.
 func (m *making) container() error {
 	d := m.l.s.d
 	d.mu.Lock()
@@ -138,19 +147,21 @@ func (m *making) container() error {
 	return err
 }
 
-// tidy removes the node of a lock in the background if nobody needs it, where the servers do not do that by themselves.
+// tidy removes the node of a lock in the background if it is not needed, where the servers do not do that by
+// themselves.
 func (l *link) tidy(lock string) {
 	d := l.s.d
 	d.mu.Lock()
 	plain := d.plain
 	d.mu.Unlock()
 	if plain {
-		// it is in use, or another is quicker, or the next release does it
+		// An error does not matter: the lock is in use, or another is quicker, or the next release does it.
 		d.spawn(func() { _ = l.delete(d.life, lock) })
 	}
 }
 
-// multi makes one transaction. If it was refused, failed is the index of the operation because of which.
+// multi makes one transaction. If it was refused, failed is the index of the operation that was the reason, otherwise
+// -1.
 func multi(c *zk.Conn, ops ...any) (results []zk.MultiResponse, failed int, err error) {
 	results, err = c.Multi(ops...)
 	if err == nil {

@@ -1,3 +1,5 @@
+// The names of nodes; wire.md has all of them. put.go and inspect.go use them.
+
 package zklock
 
 import (
@@ -10,10 +12,9 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// encode makes one component of a path of a lock's name: letters and digits of ASCII, "-", "_" and "." stay, every
-// other byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What
-// stays is fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the
-// same.
+// encode makes one component of a path of a lock's name. ASCII letters and digits, "-", "_" and "." stay. Every other
+// byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What stays is
+// fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the same.
 func encode(name string) string {
 	clean := true
 	for i := range len(name) {
@@ -35,6 +36,7 @@ func encode(name string) string {
 	return b.String()
 }
 
+// stays reports whether the byte at i is written as it is.
 func stays(name string, i int) bool {
 	c := name[i]
 	switch {
@@ -46,7 +48,7 @@ func stays(name string, i int) bool {
 	return false
 }
 
-// decode is the reverse of encode. It reports false for what encode never writes: the node is not a lock of ours.
+// decode is the reverse of encode. It reports false for what encode never writes: such a node is not one of our locks.
 func decode(component string) (name string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(component); i++ {
@@ -66,10 +68,10 @@ func decode(component string) (name string, ok bool) {
 		i += 2
 	}
 	name = b.String()
-	return name, name != "" && encode(name) == component
+	return name, name != "" && encode(name) == component // another spelling of the same name is not ours
 }
 
-// tree says where the nodes are.
+// tree says where the nodes are: below the root one node for each kind and one for the sessions.
 type tree struct{ root string } // "" or "/a/b", without a slash at its end
 
 func (t tree) kind(k driver.Kind) string { return t.root + "/" + string(k) }

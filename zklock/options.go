@@ -1,6 +1,9 @@
+// The options of a driver. url.go reads them from a URL; New checks them before it connects.
+
 package zklock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,32 +15,32 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Options configures a driver. The zero value and nil mean the same.
+// Options configures a driver. The zero value and nil mean the defaults.
 type Options struct {
-	// Timeout is the session's timeout to ask for: how long a client that has vanished keeps its locks. The servers
-	// have bounds for it, by default 2 and 20 of their ticks (4 s and 40 s), and the driver works with what they allow.
-	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver
-	// that is opened by URL asks for the client's Lease.
+	// Timeout is the session timeout to ask for: how long a client that has vanished keeps its locks. The servers bound
+	// it, by default to 2 to 20 of their ticks (4 s to 40 s), and the driver works with what they allow. Too short, and
+	// a slow network loses locks; too long, and others wait for the dead. The default is 30 s. A driver that is opened
+	// by URL asks for the client's Lease.
 	Timeout time.Duration
 
 	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks
 	// need the same. The default is "/interlock".
 	Root string
 
-	// User and Password are shown to the servers (scheme "digest").
+	// User and Password authenticate the client (scheme "digest"). The default is none.
 	User, Password string
 
-	// ACL is that of every node that is made. The default lets only the same user in if there is one, and everybody
-	// otherwise.
+	// ACL is the ACL of every node that is made. By default only the same user has access if there is one, and
+	// everybody otherwise.
 	ACL []zk.ACL
 
-	// TLS encrypts the connection. The default is plain text.
+	// TLS encrypts the connections. The default is plain text.
 	TLS *tls.Config
 
 	// Client is shown to operators as the session's. The default is "host:pid".
 	Client string
 
-	// Logger gets the changes of the session's state. The default discards.
+	// Logger gets the changes of the session's state. The default discards them.
 	Logger *slog.Logger
 
 	_ struct{}
@@ -48,34 +51,30 @@ const (
 	defaultTimeout = 30 * time.Second
 	maxRoot        = 256
 
-	// leastTimeout is what makes sense: a third of it is between two signs of life.
+	// leastTimeout is the shortest timeout that makes sense: a third of it passes between two signs of life.
 	leastTimeout = 100 * time.Millisecond
 )
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, with the defaults filled in. It accepts nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Root == "" {
-		c.Root = defaultRoot
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Root = cmp.Or(c.Root, defaultRoot)
 	c.Root = strings.TrimSuffix(c.Root, "/")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Client == "" {
-		host, _ := os.Hostname() // a name is missing then, and nothing else
+		host, _ := os.Hostname() // without it only the name is missing
 		c.Client = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	if c.ACL == nil {
 		c.ACL = zk.WorldACL(zk.PermAll)
 		if c.User != "" {
-			c.ACL = zk.AuthACL(zk.PermAll)
+			c.ACL = zk.AuthACL(zk.PermAll) // the authenticated user, whoever that is
 		}
 	}
 	switch {
@@ -91,7 +90,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, checkRoot(c.Root)
 }
 
-// checkRoot refuses what ZooKeeper would, and what it keeps for itself.
+// checkRoot refuses what ZooKeeper would refuse, and what it keeps for itself.
 func checkRoot(root string) error {
 	if root == "" { // the root of the whole tree
 		return nil
@@ -115,7 +114,7 @@ func checkRoot(root string) error {
 	return nil
 }
 
-// isForbidden reports whether ZooKeeper allows no r in a path.
+// isForbidden reports whether ZooKeeper does not allow r in a path.
 func isForbidden(r rune) bool {
 	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }

@@ -1,3 +1,6 @@
+// What an error says about one request: was it carried out, refused, or never sent. call.go decides by it whether the
+// connection is sound, refusal.go what the caller is told.
+
 package zklock
 
 import (
@@ -15,12 +18,13 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // a server has said no, and nothing was changed
-	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
+	// notSent: it has not left this process, or was turned away unread. Nothing has happened, and it may be sent again.
 	notSent
 )
 
-// refusals are what a server answers after it has dealt with a request. Those without a name in the library come as
-// texts: an operation that it does not know, a client that has to authenticate first, and a quota that is used up.
+// refusals are what a server answers after it has dealt with a request. Those for which the library has no name come as
+// texts: an operation that the server does not know, a client that must authenticate first, and a quota that is used
+// up.
 var (
 	refusals = []error{
 		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
@@ -33,7 +37,7 @@ var (
 const (
 	unimplemented = "unknown error: -6"
 	quotaExceeded = "unknown error: -125"
-	throttled     = "unknown error: -127" // it was not looked at
+	throttled     = "unknown error: -127" // the server has not looked at it
 )
 
 // unreached says that there was no server to send a request to, and why.
@@ -42,9 +46,9 @@ type unreached struct{ error }
 // Unwrap returns why.
 func (e unreached) Unwrap() error { return e.error }
 
-// outcomeOf decides what an error says about one attempt at a request. Whether an earlier attempt is under way, or has
-// left a node, is for the caller to know. A connection that broke, a session that is over and the end of a context say
-// nothing.
+// outcomeOf decides what an error says about one attempt at a request. The caller must know whether an earlier attempt
+// is under way or has left a node. A broken connection, a session that is over and the end of a context say nothing, so
+// they mean unknown.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
@@ -58,7 +62,7 @@ func outcomeOf(err error) outcome {
 	return unknown
 }
 
-// innermost returns what err wraps at last.
+// innermost returns the error that err wraps last.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -69,12 +73,12 @@ func innermost(err error) error {
 	}
 }
 
-// isUnmade reports that a connection could not be made.
+// isUnmade reports whether a connection could not be made.
 func isUnmade(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*net.DNSError)) ||
 		errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError))
 }
 
-// isUnimplemented reports whether a server does not know the kind of request.
+// isUnimplemented reports whether a server does not know this kind of request.
 func isUnimplemented(err error) bool { return err != nil && err.Error() == unimplemented }

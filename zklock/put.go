@@ -1,3 +1,5 @@
+// Getting a node for a request. acquire.go calls put; making.go makes the node; queue.go goes on when it is not alone.
+
 package zklock
 
 import (
@@ -9,10 +11,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// put returns when the request has a node, and reports whether that is the only one.
+// put blocks until the request has a node, and reports whether it is the only one in the queue.
 func (a *attempt) put(ctx context.Context, l *link) (alone bool, err error) {
 	w := a.e.wait
-	m := w.making
+	m := w.making // of an earlier call whose context ended, if not nil
 	if m == nil {
 		m = a.start(l)
 	}
@@ -29,18 +31,21 @@ func (a *attempt) put(ctx context.Context, l *link) (alone bool, err error) {
 	case m.err == nil:
 		w.making = nil
 		a.own(m.path, m.czxid)
+		// The numbers are running out: the lock's node must be replaced.
 		if m.seq < 0 || m.seq >= a.d.spentAt {
 			return false, a.drain(ctx, l)
 		}
 		return m.alone, nil
 	case !errors.Is(m.err, errNoAnswer):
-		w.making = nil
+		w.making = nil // it is certain that this attempt has left no node
+		// The hold to give back was ended by somebody else, so there is nothing to requeue.
 		if errors.Is(m.err, errNothingToGive) {
 			a.d.broke(a.give)
 			a.d.drop(a.e)
 			return false, driver.ErrLost
 		}
 		return false, m.err
+	// The same connection: nothing can be found out over it. The caller comes back with the next one.
 	case m.l == l:
 		return false, errNoAnswer
 	}
@@ -57,6 +62,7 @@ func (a *attempt) start(l *link) *making {
 	m.name = d.newName(m.mode)
 	if a.give != nil {
 		m.give = a.give.path
+		// From here on the hold may be gone by our own doing, and that must not look like a break.
 		a.give.ending, a.give.unsure = true, true
 	}
 	d.mu.Unlock()
@@ -68,16 +74,16 @@ func (a *attempt) start(l *link) *making {
 	return m
 }
 
-// own takes in the node that the request has.
+// own records the node that the request has, or that it has none.
 func (a *attempt) own(path string, czxid int64) {
-	a.given()
+	a.given() // the hold to give back has gone in the same transaction
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	a.e.path, a.e.czxid, a.e.asOf = path, czxid, czxid
 }
 
-// find looks whether an attempt whose reply was lost has made its node. Since then the session's version was raised, so
-// it has by now or never will; see link. Only a node of our own session counts.
+// find finds out whether an attempt whose reply was lost has made its node. Since then the version of the session's
+// node was raised, so it has done so by now or never will; see link. Only a node of our own session counts.
 func (a *attempt) find(ctx context.Context, l *link, m *making) error {
 	path, czxid, err := l.find(ctx, m)
 	if err != nil {
@@ -90,7 +96,7 @@ func (a *attempt) find(ctx context.Context, l *link, m *making) error {
 	return errAgain
 }
 
-// find returns the node that m has made, or nothing.
+// find returns the node that m has made, or "". Its name tells: no other request has it.
 func (l *link) find(ctx context.Context, m *making) (path string, czxid int64, err error) {
 	found, err := l.children(ctx, m.lock)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -109,6 +115,7 @@ func (l *link) find(ctx context.Context, m *making) (path string, czxid int64, e
 			return "", 0, nil
 		case err != nil:
 			return "", 0, err
+		// A node of another session ends with that session.
 		case got.stat.EphemeralOwner == l.s.id:
 			return m.lock + "/" + name, got.stat.Czxid, nil
 		}

@@ -1,3 +1,6 @@
+// Reading the queue, and waiting for the one node that is in the way. watch.go sets the watches, view.go reads the
+// queue; put.go has made the request's node.
+
 package zklock
 
 import (
@@ -10,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and
-// the caller is told who has the lock; a try is refused.
+// look reads the queue and reports whether nothing is in the way. Otherwise it watches the nearest node that is, and
+// tells the caller who has the lock; a try is refused.
 func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	e := a.e
 	lock := a.d.tree.lock(e.key)
@@ -25,13 +28,14 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	}
 	name := strings.TrimPrefix(e.path, lock+"/")
 	mine := slices.IndexFunc(all, func(p queuePlace) bool { return p.name == name })
+	// Somebody has removed its node, so the request begins again.
 	if mine < 0 { // somebody has removed it, so it begins again
 		a.own("", 0)
 		return false, errAgain
 	}
 	in := blocker(all, mine)
 	if in < 0 {
-		e.asOf = max(e.czxid, found.stat.Pzxid) // what was written to its node before that is nobody's end
+		e.asOf = max(e.czxid, found.stat.Pzxid) // writes to its node before that are no reason to end the hold
 		return true, nil
 	}
 	if a.r.Try {
@@ -40,7 +44,8 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	return false, a.queueBehind(ctx, l, all, in)
 }
 
-// queueBehind watches the node at index in, and tells who has the lock.
+// queueBehind watches the node at index in, and tells who has the lock. The watch is set before the holder is read: a
+// change in between is not missed.
 func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in int) error {
 	e, w := a.e, a.e.wait
 	lock := a.d.tree.lock(e.key)
@@ -53,6 +58,7 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in
 		return errAgain // it has gone since
 	}
 	holder := &seen{queuePlace: all[in], note: parseNote(before.data), stat: before.stat}
+	// The watched node is not the holder, so the holder is read too.
 	if in > 0 {
 		if holder, err = l.read(ctx, lock, all[0]); err != nil {
 			l.s.unwatch(e, path)
@@ -67,10 +73,10 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in
 	return nil
 }
 
-// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked
-// at, which alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left,
-// and anybody may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone
-// or asked again.
+// await blocks until something has happened to the node that was in the way, and returns errAgain. The queue must be
+// looked at then, which alone lets the request in. An event says neither what happened nor who did it: a waiter may
+// have left, and anybody may write to a node. A request that gives up stays in the queue and keeps its watch, until it
+// is undone or asked again.
 func (a *attempt) await(ctx context.Context, l *link) error {
 	e, w := a.e, a.e.wait
 	select {
@@ -79,7 +85,7 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 		return ctx.Err()
 	case <-w.gone:
 		return driver.ErrLost
-	case <-l.s.over:
+	case <-l.s.over: // its node has gone with the session
 		return errOver
 	case <-a.d.life.Done():
 		return driver.ErrClosed
@@ -90,9 +96,9 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 	return errAgain
 }
 
-// refuse ends a try: it names the holder, and takes the node away at the same time. It does neither if the holder has
-// just left, as one that merely retained the lock does when it is asked: then nobody may have the lock, and it looks
-// again.
+// refuse ends a try: it names the holder, and removes the try's own node at the same time. It does neither if the
+// holder has just left, as one that merely retained the lock does when it is asked. Then the lock may be free, and it
+// looks again.
 func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	lock, e := a.d.tree.lock(a.e.key), a.e
 	removed := make(chan error, 1)
@@ -109,13 +115,14 @@ func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	switch {
 	case err != nil:
 		return err
-	case holder == nil: // it left after that, so the request begins anew
+	case holder == nil: // it left after that, so the request begins again
 		return errAgain
 	}
 	return heldBy(e.key, holder)
 }
 
-// leaveBehind deletes the node at path, which may be gone, if there is one of a holder. Otherwise it says errAgain.
+// leaveBehind deletes the node at path, which may be gone, if the holder's node is there. Otherwise it returns
+// errAgain. One transaction does both, so a try is never refused because of a holder that was gone when it left.
 func (l *link) leaveBehind(ctx context.Context, holder, path string) error {
 	failed, err := l.transact(ctx, &zk.CheckVersionRequest{Path: holder, Version: -1},
 		&zk.DeleteRequest{Path: path, Version: -1})

@@ -1,3 +1,6 @@
+// Places in a queue: names, order, who blocks whom, and what operators see. wire.md has the format; queue.go and
+// inspect.go read with it.
+
 package zklock
 
 import (
@@ -12,28 +15,29 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// passes is how many tokens belong to one node: token = 64 x czxid, and the next 63 for passes inside the process. The
-// czxid of a later node is larger, so the blocks never meet.
+// passes is how many tokens belong to one node: token = 64 x czxid, and the next 63 are for passes inside the process.
+// The czxid of a later node is larger, so the blocks never meet.
 const passes = 64
 
-// lastZxid is the last transaction whose tokens are below 2^63.
+// lastZxid is the last transaction whose tokens are all below 2^63.
 const lastZxid = math.MaxInt64/passes - 1
 
-// queuePlace is a node in a lock's queue.
+// queuePlace is a node in a lock's queue, as its name tells it.
 type queuePlace struct {
 	name string
 	mode driver.Mode
-	seq  int32
+	seq  int32 // the number that the server has appended: its order in the queue
 
-	retained bool // its client keeps the lock, and nobody has it
+	retained bool // its client keeps the lock, and no owner has it
 }
 
-// modes are the first letters of nodes.
+// modes are the first letters of nodes, in the order of driver.Mode.
 const modes = "wru"
 
+// letter returns the first letter of a node of that mode.
 func letter(m driver.Mode) string { return modes[m : m+1] }
 
-// parseQueuePlace reads a node's name, as in w3kq7f-0000000042. It reports false for nodes that are not ours.
+// parseQueuePlace reads a node's name, such as w3kq7f-0000000042. It reports false for nodes that are not ours.
 func parseQueuePlace(name string) (queuePlace, bool) {
 	head, tail, ok := strings.Cut(name, "-")
 	if !ok || len(head) < 2 {
@@ -47,7 +51,8 @@ func parseQueuePlace(name string) (queuePlace, bool) {
 	return queuePlace{name: name, mode: driver.Mode(mode), seq: int32(seq)}, true
 }
 
-// inOrder returns the places of a lock, first come, first.
+// inOrder returns the places of a lock, the first to come first. Marks of retained holds are not places; they are
+// recorded in theirs.
 func inOrder(children []string) []queuePlace {
 	all := make([]queuePlace, 0, len(children))
 	var marks []string
@@ -65,14 +70,15 @@ func inOrder(children []string) []queuePlace {
 	return all
 }
 
-// blocks reports whether p, which came before, is in the way of a request of the given mode: writers and everybody,
-// upgradeable readers and each other.
+// blocks reports whether p, which came before, is in the way of a request of that mode: a writer is in everybody's way
+// and everybody in a writer's, and upgradeable readers are in each other's.
 func (p queuePlace) blocks(m driver.Mode) bool {
 	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable &&
 		m == driver.Upgradeable
 }
 
-// blocker returns the index of the nearest place that is in the way of the one at index i, or -1.
+// blocker returns the index of the nearest place in the way of the one at index i, or -1. Only that one is watched, so
+// that a release wakes one waiter.
 func blocker(all []queuePlace, i int) int {
 	for j := i - 1; j >= 0; j-- {
 		if all[j].blocks(all[i].mode) {
@@ -87,11 +93,12 @@ type note struct {
 	Client string `json:"client,omitempty"`
 	Owner  string `json:"owner,omitempty"`
 	Label  string `json:"label,omitempty"`
-	Tokens int    `json:"tokens"` // how many it would be granted
+	Tokens int    `json:"tokens"` // how many tokens it would be granted
 
 	Retains bool `json:"retains,omitempty"` // see driver.Request
 }
 
+// noteOf returns the note of a request, in JSON.
 func noteOf(r *driver.Request) []byte {
 	data, err := json.Marshal(note{
 		Client: r.Client, Owner: r.Owner, Label: r.Label, Tokens: tokensFor(r), Retains: r.Retains,
@@ -102,9 +109,10 @@ func noteOf(r *driver.Request) []byte {
 	return data
 }
 
+// tokensFor is how many tokens a request gets: what it asks for, within those of one node.
 func tokensFor(r *driver.Request) int { return min(max(r.Tokens, 1), passes) }
 
-// parseNote reads what another client has written, or nothing if it is not ours.
+// parseNote reads what another client has written. What cannot be read is left out: it is only for people.
 func parseNote(data []byte) note {
 	n := note{Tokens: 1}
 	_ = json.Unmarshal(data, &n) // what cannot be read is not shown
@@ -118,8 +126,10 @@ type seen struct {
 	stat *zk.Stat
 }
 
+// token is the first token of its block.
 func (s *seen) token() uint64 { return uint64(s.stat.Czxid) * passes }
 
+// since is when the servers made the node, by their clock.
 func (s *seen) since() time.Time { return time.UnixMilli(s.stat.Ctime) }
 
 func (s *seen) holder() driver.Holder {
@@ -127,7 +137,7 @@ func (s *seen) holder() driver.Holder {
 		Client: s.Client, Token: s.token(), Weight: 1, Shared: s.mode != driver.Exclusive, Since: s.since(),
 		Retained: s.retained,
 	}
-	if !s.retained {
+	if !s.retained { // a retained hold has no owner
 		h.Owner, h.Label = s.Owner, s.Label
 	}
 	return h
@@ -140,7 +150,7 @@ func (s *seen) waiter(position int) driver.Waiter {
 	}
 }
 
-// heldBy is the error for who finds s in the way; s is nil if it could not be read any more.
+// heldBy is the error for a request that finds s in the way. s is nil if it could not be read any more.
 func heldBy(key driver.Key, s *seen) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if s != nil {

@@ -1,3 +1,6 @@
+// Recalls: a holder learns that another client wants its lock (driver.Recalls). watch.go hears the event; retain.go
+// shows what is kept.
+
 package zklock
 
 import (
@@ -17,21 +20,21 @@ import (
 // A watch on the children would cost a list of the whole queue, wake the holder for each request that leaves, and miss
 // a try between two reads.
 
-// recallable is the part of an entry that is about others who want the lock. Guarded by Driver.mu; what Acquire sets
+// recallable is the part of an entry that is about others who want the lock. Driver.mu guards it. What Acquire sets
 // does not change during a hold.
 type recallable struct {
-	wanted  func() // nil if nobody is to be told
-	retains bool   // the client may keep the hold when nobody has it any more
+	wanted  func() // the caller's code; nil if nobody wants to know
+	retains bool   // the client may keep the hold after its owner has released it
 	lastAsk int64  // the last transaction at the lock's node that the holder knows of
-	asked   bool   // somebody has asked since the hold began, as far as the holder knows
-	due     bool   // it is among session.unlistening
+	asked   bool   // another client has asked since the hold began, as far as the holder knows
+	due     bool   // it is in session.unlistening
 }
 
-// nothingToTell is for who has nobody to tell.
+// nothingToTell is for an event that nobody must be told of.
 func nothingToTell() {}
 
-// tellWanted returns what tells the holder that another wants the lock. The caller holds Driver.mu, and calls that when
-// it does not.
+// tellWanted returns a function that tells the holder that another client wants the lock. The caller holds Driver.mu,
+// and calls the function when it does not hold it any more.
 func (d *Driver) tellWanted(e *entry) (tell func()) {
 	if d.closed || e.phase != held || e.ending || e.wanted == nil {
 		return nothingToTell
@@ -40,9 +43,9 @@ func (d *Driver) tellWanted(e *entry) (tell func()) {
 	return e.wanted
 }
 
-// listenNow has a hold that may be retained told of who asks, in the background. One that came after a wait is not
-// retained, so it is in no hurry and listens with the others, when it has lasted for a while. So a lock for which many
-// processes wait in turn costs no message more.
+// listenNow makes a hold that may be retained hear who asks, in the background. A hold that came after a wait is not
+// retained, so it is in no hurry and listens later, with the others. So a lock for which many processes wait in turn
+// costs no message more.
 func (d *Driver) listenNow(l *link, e *entry) {
 	d.spawn(func() { // ends with the answer, or with the connection
 		if err := l.listen(e); err != nil {
@@ -53,8 +56,8 @@ func (d *Driver) listenNow(l *link, e *entry) {
 	})
 }
 
-// listenLater has the keeper listen for e. It does so for all a tenth of a second later at most, which bounds what many
-// who ask cost the holder. The caller holds Driver.mu.
+// listenLater makes the keeper listen for e, a tenth of a second later at most and for all such holds together. That
+// bounds what many requests cost the holder. The caller holds Driver.mu.
 func (s *session) listenLater(e *entry) {
 	if !e.due {
 		e.due = true
@@ -63,7 +66,7 @@ func (s *session) listenLater(e *entry) {
 	}
 }
 
-// takeDue returns those who are to listen now. The caller holds Driver.mu.
+// takeDue returns the holds that must listen now. The caller holds Driver.mu.
 func (s *session) takeDue() (due []*entry) {
 	due, s.unlistening = s.unlistening, nil
 	for _, e := range due {
@@ -72,16 +75,16 @@ func (s *session) takeDue() (due []*entry) {
 	return due
 }
 
-// listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
-// trip.
+// listen makes the holder e hear of requests from now on, and of those since its own. It costs one round trip: the
+// watch and the mzxid come in one answer, so nothing falls between them.
 func (l *link) listen(e *entry) error {
 	d, lock := l.s.d, parent(e.path)
 	d.mu.Lock()
-	if e.phase != held || e.ending { // as all are whose session is over
+	if e.phase != held || e.ending { // as all holds are whose session is over
 		d.mu.Unlock()
 		return nil
 	}
-	l.s.listeners[lock] = e
+	l.s.listeners[lock] = e // before the watch is set: its event may come at once
 	d.mu.Unlock()
 	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
 		_, stat, _, err := c.GetW(lock)
@@ -89,7 +92,7 @@ func (l *link) listen(e *entry) error {
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return nil // nor is there the hold's own node, and its watch says so
+		return nil // then the hold's own node is gone too, and its watch says so
 	case err != nil:
 		return err
 	}
@@ -104,8 +107,8 @@ func (l *link) listen(e *entry) error {
 	return nil
 }
 
-// remind is what the answer to a renewal says: it tells the holder e again whether others wait now. Unless somebody has
-// asked, nothing is sent: the server tells of the first who does, and the keeper sees to that.
+// remind is what the answer to a renewal would say on other engines: it tells the holder e again whether others wait
+// now. If nobody has asked, it sends nothing: the server tells of the first that does, and the keeper sees to that.
 func (l *link) remind(ctx context.Context, e *entry) error {
 	d := l.s.d
 	d.mu.Lock()
@@ -125,9 +128,9 @@ func (l *link) remind(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// askedFor takes in that the data of the node of a lock has changed, which its holder e watches. The watch is used up.
-// A holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
-// calls tell when it does not.
+// askedFor records that the data of a lock's node has changed, which its holder e watches. The watch is used up. A
+// holder that may retain the lock hears of each further request; any other one has heard enough. The caller holds
+// Driver.mu, and calls tell when it does not hold it any more.
 func (s *session) askedFor(e *entry) (tell func()) {
 	if e.retains {
 		s.listenLater(e)
@@ -135,7 +138,7 @@ func (s *session) askedFor(e *entry) (tell func()) {
 	return s.d.tellWanted(e)
 }
 
-// listenAnew has everybody listen again: after a reconnection nothing may depend on what the library has made of the
+// listenAnew makes all listen again. After a reconnection nothing may depend on what the library has made of the
 // watches. The caller holds Driver.mu.
 func (s *session) listenAnew() {
 	for _, e := range s.listeners {
@@ -150,8 +153,7 @@ func (s *session) stopListening(e *entry) {
 	}
 }
 
-// mustListen reports whether e, which has lasted for a while, is still to be told of who asks.
-// The caller holds Driver.mu.
+// mustListen reports whether e, which has lasted for a while, must still be made to listen. The caller holds Driver.mu.
 func (s *session) mustListen(e *entry) bool {
 	return e.wanted != nil && s.listeners[parent(e.path)] != e
 }

@@ -1,3 +1,6 @@
+// Errors of requests as the classes of package driver (ADR 0040). outcome.go says what became of a request; acquire.go
+// and release.go return what is classed here.
+
 package zklock
 
 import (
@@ -7,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// denials are what servers answer to what they will not do, and what to do about it.
+// denials are the refusals of servers, and what to do about them.
 var denials = []struct {
 	err  error
 	hint string
@@ -30,11 +33,11 @@ func denialOf(err error) (hint string, denied bool) {
 	return "", false
 }
 
-// quota is what the library makes of a quota that is used up, for which it has no name.
+// quota is the library's text for a quota that is used up; it has no name for that error.
 const quota = "unknown error: -125"
 
-// classed is an error of a request as one of the classes of package driver. A refusal is undone all the same: a request
-// makes several nodes one after the other.
+// classed returns an error of a request as one of the classes of package driver. A refusal is Open, so that it is
+// undone: a request makes several nodes one after the other.
 func classed(op, name string, err error) error {
 	if hint, denied := denialOf(err); denied {
 		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
@@ -48,7 +51,7 @@ type noServer struct{ error } //nolint:errname // it only marks another
 // Unwrap returns why.
 func (e noServer) Unwrap() error { return e.error }
 
-// withoutServer takes back that nothing was sent: something was before.
+// withoutServer removes the mark that nothing was sent, because something was sent before.
 func withoutServer(err error) error {
 	var none noServer
 	if errors.As(err, &none) {

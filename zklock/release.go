@@ -1,3 +1,6 @@
+// Release and undo: they remove the node of a request, whatever state it is in. entry.go forgets the request, retain.go
+// removes its mark.
+
 package zklock
 
 import (
@@ -8,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release removes the hold's node in one round trip; the server then wakes who is next, and nobody else. It is sent
-// once. While no server can be reached it waits for one as long as ctx lasts.
+// Release removes the hold's node in one round trip; the server then wakes the next waiter, and nobody else. It is sent
+// once. While no server can be reached, it blocks until one can or ctx ends. An error that matches driver.ErrLost says
+// that the hold was over before; after any other error the outcome is unknown, and the caller releases again.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
@@ -25,6 +29,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if _, err := d.holdOf(r); err != nil { // another release was quicker
 		return err
 	}
+	// In the hold's own session: in any other there is nothing of it.
 	l, err := d.linkOf(ctx, e.s)
 	if err == nil {
 		err = d.leave(ctx, l, e)
@@ -32,7 +37,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return d.holdError(ctx, "unlock", e, err)
 }
 
-// holdOf returns the entry of the hold that r is about, or an error matching ErrLost.
+// holdOf returns the entry of the hold that r is about, or an error that matches driver.ErrLost.
 func (d *Driver) holdOf(r *driver.Release) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,6 +56,8 @@ func (d *Driver) holdOf(r *driver.Release) (*entry, error) {
 func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 	d.mu.Lock()
 	unsure := e.unsure
+	// Set before the request is sent: the event that follows must not look like a break, and a later release must know
+	// that this one may have been carried out.
 	e.ending, e.unsure = true, true
 	d.mu.Unlock()
 	err := l.removeHold(ctx, e)
@@ -59,23 +66,25 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 		d.over(e, "")
 		l.tidy(d.tree.lock(e.key))
 	case errors.Is(err, zk.ErrNoNode):
+		// Only an operator can have removed it.
 		if !unsure {
 			d.broke(e)
 			return lostError(e.key, driver.LostBroken)
 		}
-		d.over(e, "") // an earlier release has done it, or somebody else: nobody knows
+		d.over(e, "") // an earlier release has done it, or somebody else: that is not known
 		d.sweepMark(e)
 		return lostError(e.key, "")
 	}
 	return err
 }
 
-// holdError says what an error means to who does something with the hold e.
+// holdError says what an error means to a caller that does something with the hold e.
 func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) error {
 	switch {
 	case err == nil, errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrClosed):
 		return err
 	case errors.Is(err, errOver):
+		// The session is over, and with it the hold.
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.closed {
@@ -89,7 +98,8 @@ func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) 
 	return classed(op, e.key.Name, withoutServer(err))
 }
 
-// undo takes away whatever a request has left: its wait, its node, and a node that is still being made.
+// undo removes whatever a request has left: its wait, its node, or a node that is still being made. It blocks until
+// that is certain.
 func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	e, err := d.takeBack(r)
 	if e == nil {
@@ -100,7 +110,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	}
 	defer e.give()
 	err = d.erase(ctx, e)
-	// the session took it along, or an operator
+	// The session took it along, or an operator.
 	if err == nil || errors.Is(err, errOver) || errors.Is(err, driver.ErrLost) {
 		d.over(e, "")
 		return nil
@@ -108,7 +118,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	return d.holdError(ctx, "unlock", e, err)
 }
 
-// takeBack has copies of the request refused from now on and ends its wait. It returns nil if there is nothing to
+// takeBack makes copies of the request refused from now on, and ends its wait. It returns nil if there is nothing to
 // erase.
 func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	d.mu.Lock()
@@ -117,6 +127,7 @@ func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 		return nil, driver.ErrClosed
 	}
 	e := d.entries[r.ID]
+	// Nothing is known of it, but a copy may still come from the caller.
 	if e == nil {
 		d.gone.Bury(r.ID, "")
 		return nil, nil //nolint:nilnil // there is nothing, and that is no error
@@ -124,14 +135,14 @@ func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	if e.phase == asking {
 		e.phase = ended
 		d.gone.Bury(e.id, "")
-		close(e.wait.gone)
+		close(e.wait.gone) // the waiting attempt returns and gives up its turn
 	}
 	return e, nil
 }
 
 // erase removes the node of e, which is known, being made, or not there. The caller has the turn of e.
 func (d *Driver) erase(ctx context.Context, e *entry) error {
-	if e.s == nil {
+	if e.s == nil { // nothing was sent
 		return nil
 	}
 	if e.wait == nil { // a hold
@@ -152,6 +163,7 @@ func (d *Driver) erase(ctx context.Context, e *entry) error {
 	if err := l.delete(ctx, path); err != nil {
 		return err
 	}
+	// The watch may stay armed, but must not wake this request any more.
 	if e.wait.blocker != "" {
 		e.s.unwatch(e, e.wait.blocker)
 	}
@@ -159,7 +171,7 @@ func (d *Driver) erase(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// whatIsLeft returns the path of the node of e when it is certain that there is no other, or nothing.
+// whatIsLeft returns the path of the node of e, or "", when it is certain that there is no other one.
 func (d *Driver) whatIsLeft(ctx context.Context, e *entry) (string, error) {
 	m := e.wait.making
 	if m == nil {
@@ -172,10 +184,10 @@ func (d *Driver) whatIsLeft(ctx context.Context, e *entry) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if !errors.Is(m.err, errNoAnswer) {
+	if !errors.Is(m.err, errNoAnswer) { // the attempt's end is known
 		return m.path, nil
 	}
-	l, err := d.linkOf(ctx, e.s) // a later connection: the one that m was sent over is broken
+	l, err := d.linkOf(ctx, e.s) // a later connection: that of m is broken
 	if err != nil {
 		return "", err
 	}

@@ -1,3 +1,5 @@
+// Requeue: giving back and asking again in one transaction. acquire.go does the rest, with the hold in attempt.give.
+
 package zklock
 
 import (
@@ -7,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Requeue releases give and acquires r, behind everybody who waits, in one transaction and one round trip.
+// Requeue releases give and acquires r at the end of the queue, in one transaction and one round trip; then it waits as
+// Acquire does. If the hold is over, the error matches driver.ErrLost.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if err := requeueable(give, r); err != nil {
 		return driver.Grant{}, err
@@ -22,7 +25,7 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	if err := e.take(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	if _, err := d.holdOf(give); err != nil { // somebody was quicker
+	if _, err := d.holdOf(give); err != nil { // a release was quicker
 		e.give()
 		return driver.Grant{}, err
 	}
@@ -46,7 +49,8 @@ func requeueable(give *driver.Release, r *driver.Request) error {
 	return servable(r)
 }
 
-// given takes in that the hold to be given back has ended.
+// given records that the hold to be given back has ended. It is called as soon as the new node is known, since both
+// were one transaction.
 func (a *attempt) given() {
 	if a.give == nil {
 		return
@@ -56,7 +60,7 @@ func (a *attempt) given() {
 	a.keep()
 }
 
-// keep ends the work on the hold that was to be given back. Whether it was is unknown unless it is over.
+// keep gives up the turn of the hold that was to be given back. Whether it was given back is unknown unless it is over.
 func (a *attempt) keep() {
 	if a.give != nil {
 		a.give.give()

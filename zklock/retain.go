@@ -1,3 +1,6 @@
+// Showing a hold as retained (ADR 0045). The scheduler calls Renew; recall.go tells the holder who wants the lock;
+// release.go removes the mark with the hold.
+
 package zklock
 
 import (
@@ -14,7 +17,7 @@ import (
 // request with a word before it that begins like no mode, so that clients of earlier versions ignore it. A write to the
 // request itself would end the hold, and clients before that rule would take it for a release.
 
-// idle is the beginning of the name of a mark.
+// idle begins the name of a mark.
 const idle = "idle."
 
 // markOf returns the path of the mark of the request at path.
@@ -25,9 +28,9 @@ func markOf(path string) string {
 
 // showing is the part of an entry that is about its mark. It is used in the turn only.
 type showing struct {
-	pass int  // the latest that was heard of
-	idle bool // nobody has the hold since that pass
-	mark mark
+	pass int  // the latest pass inside the process that was heard of
+	idle bool // no owner has the hold since that pass
+	mark mark // what is known of the mark in the store
 }
 
 // mark is what is known of the node that shows a hold as retained.
@@ -39,9 +42,10 @@ const (
 	unclear // an answer was lost
 )
 
-// Renew shows operators that a hold is retained, or that somebody has it again, and tells the holder whether others
-// wait. That is one round trip if it is shown otherwise so far, and another if somebody has asked since the hold began.
-// It lengthens nothing, because a hold lasts as long as the session.
+// Renew shows operators that a hold is retained, or that it has an owner again, and tells the holder whether others
+// wait. That costs one round trip if something else is shown so far, and another if somebody has asked since the hold
+// began; otherwise nothing. It lengthens nothing, because a hold lasts as long as the session. It calls done once for
+// each, from several goroutines, and returns after the last.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var workers sync.WaitGroup
 	for worker := range min(readers, len(batch)) {
@@ -54,6 +58,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	workers.Wait()
 }
 
+// renew is Renew for one hold.
 func (d *Driver) renew(ctx context.Context, r *driver.Renewal) error {
 	hold := &driver.Release{Key: r.Key, ID: r.ID}
 	e, err := d.holdOf(hold)
@@ -71,7 +76,8 @@ func (d *Driver) renew(ctx context.Context, r *driver.Renewal) error {
 	return d.holdError(ctx, "renew", e, d.refresh(ctx, e))
 }
 
-// refresh has e shown as it is, and tells its holder whether others wait. The caller has the turn of e.
+// refresh makes the mark of e as it must be, and tells its holder whether others wait. It tries again over the next
+// connection as long as the session lives. The caller has the turn of e.
 func (d *Driver) refresh(ctx context.Context, e *entry) error {
 	for {
 		l, err := d.linkOf(ctx, e.s)
@@ -87,8 +93,8 @@ func (d *Driver) refresh(ctx context.Context, e *entry) error {
 	}
 }
 
-// heed takes in what r says of its hold. A late one says nothing: a later owner may have the hold by now, and what was
-// retained stays so until there is one.
+// heed records what r says of its hold. A late renewal says nothing: a later owner may have the hold by now, and what
+// was retained stays so until there is one.
 func (s *showing) heed(r *driver.Renewal) {
 	switch {
 	case r.Pass > s.pass:
@@ -98,7 +104,7 @@ func (s *showing) heed(r *driver.Renewal) {
 	}
 }
 
-// show makes the mark of e as it is to be, or takes it away. The caller has the turn of e.
+// show makes or removes the mark of e. The caller has the turn of e.
 func (l *link) show(ctx context.Context, e *entry) error {
 	want := unmarked
 	if e.idle {
@@ -110,8 +116,8 @@ func (l *link) show(ctx context.Context, e *entry) error {
 	return l.setMark(ctx, e, want)
 }
 
-// setMark is one transaction. Its first check refuses a copy that arrives late, over an earlier connection, and its
-// second one lets no mark outlive the hold.
+// setMark is one transaction. Its first check refuses a copy that arrives late, over an earlier connection; its second
+// lets no mark outlive the hold.
 func (l *link) setMark(ctx context.Context, e *entry, want mark) error {
 	ops := []any{&zk.CheckVersionRequest{Path: l.node, Version: l.epoch}}
 	there := &zk.CheckVersionRequest{Path: e.path, Version: -1}
@@ -122,9 +128,10 @@ func (l *link) setMark(ctx context.Context, e *entry, want mark) error {
 	} else {
 		ops = append(ops, &zk.DeleteRequest{Path: markOf(e.path), Version: -1})
 	}
-	e.mark = unclear
+	e.mark = unclear // until there is an answer
 	failed, err := l.transact(ctx, ops...)
 	switch {
+	// Also if it is as wanted already: an earlier answer was lost.
 	case err == nil, failed == 2 && errors.Is(err, zk.ErrNodeExists),
 		want == unmarked && failed == 1 && errors.Is(err, zk.ErrNoNode):
 		e.mark = want
@@ -134,13 +141,13 @@ func (l *link) setMark(ctx context.Context, e *entry, want mark) error {
 		return errStale
 	case failed == 1 && errors.Is(err, zk.ErrNoNode):
 		e.mark = unmarked
-		return lostError(e.key, driver.LostBroken) // what is told of the loss comes by the watch on its node
+		return lostError(e.key, driver.LostBroken) // the watch on its node tells the holder
 	}
 	return err
 }
 
-// transact makes one transaction. If it was refused, failed is the index of the operation because of which, otherwise
-// -1.
+// transact makes one transaction. If it was refused, failed is the index of the operation that was the reason,
+// otherwise -1.
 func (l *link) transact(ctx context.Context, ops ...any) (failed int, err error) {
 	index, err := tell(ctx, l, func(c *zk.Conn) (int, error) {
 		_, index, err := multi(c, ops...)
@@ -162,20 +169,21 @@ func (l *link) removeHold(ctx context.Context, e *entry) error {
 	if err == nil {
 		e.mark = unmarked
 	}
-	if failed == 1 && errors.Is(err, zk.ErrNoNode) { // it is the mark that is not there
+	if failed == 1 && errors.Is(err, zk.ErrNoNode) { // the mark is not there
 		e.mark = unmarked
 		return l.remove(ctx, e.path)
 	}
 	return err
 }
 
-// sweepMark deletes in the background the mark of a hold that has ended in another way than by a release. It goes on
-// over as many connections as it takes, because a session may last for long.
+// sweepMark deletes in the background the mark of a hold that has ended in another way than by a release. It tries over
+// as many connections as it takes, because a session may last for long.
 func (d *Driver) sweepMark(e *entry) {
 	if !e.retains {
 		return
 	}
 	d.spawn(func() { // ends with the answer, with the session or with Close
+		// In turn, because an attempt to show the mark may be under way.
 		if e.take(d.life) != nil {
 			return
 		}

@@ -1,3 +1,6 @@
+// The session: its state, the library's events, and its end. keeper.go makes and keeps it, dial.go connects it, call.go
+// sends over its link.
+
 package zklock
 
 import (
@@ -10,61 +13,63 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// session is one session with the servers, over as many connections as it lasts. Each has a client of the library for
-// itself, so that no request of one session can be carried out in the next: the nodes of a session are its own.
+// session is one session with the servers, over as many connections as it needs. Each session has a client of the
+// library for itself, so that no request of one session can be carried out in the next: the nodes of a session are its
+// own.
 //
-// A session is suspended while no server can be reached. It may live on there, so its holds are neither lost nor given
-// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says
+// A session is suspended while no server can be reached. It may live on in the servers, so its holds are neither lost
+// nor given back; Confirmed says how long they may be trusted. It is over, and its holds are lost, when a server says
 // so.
 type session struct {
 	d    *Driver
 	line *line
 	conn *zk.Conn
 	over chan struct{} // closed by end
-	news chan struct{} // has one place; wakes the keeper
+	news chan struct{} // buffer of one: wakes the keeper
 
-	shown bool // the user and password were; used by the keeper only
+	shown bool // the user was authenticated; only the keeper uses it
 
-	confirmed  atomic.Int64 // see Confirmed; nanoseconds since Driver.born
+	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
 	unanswered atomic.Int32 // signs of life that are under way
 
-	// Set by the first connection.
-	id      int64
-	timeout time.Duration
+	// Set by the first connection, under Driver.mu, and constant then.
+	id      int64         // the servers' number of it
+	timeout time.Duration // as negotiated
 
-	// Guarded by Driver.mu.
-	turn        int    // counts connections
-	linked      bool   // there is a connection
-	fresh       bool   // the connection is not fenced yet; see link
-	node        string // this session's own; empty until it was made
-	nodes       int    // how many were made
-	link        *link  // nil while it is suspended
-	watches     map[string]*watch
-	listeners   map[string]*entry // who is told of those who ask, by the path of the lock's node
-	unlistening []*entry          // who is to listen again
+	// Driver.mu guards these.
+	turn        int               // counts connections
+	linked      bool              // there is a connection
+	fresh       bool              // the connection is not fenced yet; see link
+	node        string            // this session's own node; empty until it was made
+	nodes       int               // how many such nodes were made
+	link        *link             // nil while no request may be sent
+	watches     map[string]*watch // by the path of the node
+	listeners   map[string]*entry // who hears of requests, by the path of the lock's node
+	unlistening []*entry          // who must listen again
 	holds       map[*entry]struct{}
-	young       []*entry // holds that are not watched yet
-	cause       error    // why it is over
+	young       []*entry // holds whose own nodes are not watched yet
+	cause       error    // why it is over; nil while it lives
 }
 
 // link is a connection that is ready for requests.
 //
 // What was sent over an earlier connection may arrive after what is sent over this one: a server, or the network, may
-// have kept it. So each session has a node of its own whose version is raised before a new connection is used, and each
-// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has
+// have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
+// transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
 // either been carried out or never will be, and one look at the queue tells which.
 type link struct {
 	s     *session
-	turn  int
-	node  string
+	turn  int    // the number of the connection
+	node  string // the session's node, and the version that its transactions check
 	epoch int32
 
 	viewings map[string]*viewing // by the path of the lock's node; guarded by Driver.mu
 }
 
+// errOver ends what belongs to a session that is over.
 var errOver = errors.New("zk: the session is over")
 
-// start makes a session. The library connects in the background.
+// start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
 func (d *Driver) start() (*session, error) {
 	s := &session{
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
@@ -81,7 +86,7 @@ func (d *Driver) start() (*session, error) {
 	return s, nil
 }
 
-// sendBuffer is what the library sends at most at once: after a reconnection 128 KiB of watches.
+// sendBuffer is the most that the library sends at once, in bytes. After a reconnection it sends 128 KiB of watches.
 const sendBuffer = 256 << 10
 
 // silent is the library's logger. What matters of what it says comes as an event or an error.
@@ -90,8 +95,8 @@ type silent struct{}
 // Printf discards.
 func (silent) Printf(string, ...any) {}
 
-// handleEvent takes in what the library tells, in the order in which it happened. It is called by the library's
-// goroutines and must not block.
+// handleEvent handles what the library tells, in the order in which it happened. The library's goroutines call it, so
+// it must not block.
 func (s *session) handleEvent(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.fired(ev)
@@ -107,7 +112,7 @@ func (s *session) handleEvent(ev zk.Event) {
 	}
 }
 
-// connected takes in that a server has accepted a connection. The session is used when the keeper has made it ready.
+// connected records that a server has accepted a connection. The session can be used when the keeper has made it ready.
 func (s *session) connected() {
 	g := s.line.greeted()
 	s.d.mu.Lock()
@@ -117,11 +122,11 @@ func (s *session) connected() {
 	s.turn++
 	s.linked, s.fresh = true, true
 	s.d.mu.Unlock()
-	s.confirm(g.began)
+	s.confirm(g.began) // the greeting shows that the session lived then
 	s.wakeKeeper()
 }
 
-// suspended takes in that there is no connection any more.
+// suspended records that there is no connection any more.
 func (s *session) suspended() {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -132,7 +137,7 @@ func (s *session) suspended() {
 	s.d.changed()
 }
 
-// broken takes in that a request over l ended without an answer. The library has closed the connection, or is about to.
+// broken records that a request over l ended without an answer. The library has closed the connection, or is about to.
 func (l *link) broken() {
 	l.s.d.mu.Lock()
 	was := l.s.link == l
@@ -141,12 +146,13 @@ func (l *link) broken() {
 		l.s.d.changed()
 	}
 	l.s.d.mu.Unlock()
+	// Outside of the mutex, and only once for each link.
 	if was {
 		l.s.line.cut()
 	}
 }
 
-// stale takes in that the version that l knows is not the session's any more: a late raise of an earlier connection has
+// stale records that the version that l knows is not the session's any more: a late raise of an earlier connection has
 // arrived, or an operator was at work. The keeper raises it again.
 func (l *link) stale() {
 	l.s.d.mu.Lock()
@@ -158,7 +164,7 @@ func (l *link) stale() {
 	l.s.wakeKeeper()
 }
 
-// end ends the session: its holds are lost, and who waits in it begins again in the next.
+// end ends the session, once. Its holds are lost, and its waiters begin again in the next session.
 func (s *session) end(cause error) {
 	s.d.mu.Lock()
 	if s.cause != nil {
@@ -179,11 +185,11 @@ func (s *session) end(cause error) {
 	s.d.changed()
 	s.d.mu.Unlock()
 	s.line.hangUp()
-	tell()
+	tell() // outside of the mutex: it is the users' code
 }
 
-// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After
-// that, and if the session is over anyway, it cuts the connection: the library then ends by itself.
+// close says goodbye to the servers, which then remove the session's nodes at once. It waits for farewell at most.
+// After that, or if the session is over anyway, it cuts the connection, and the library ends by itself.
 func (s *session) close() {
 	said := make(chan struct{})
 	s.d.calls.Go(func() { // the library waits for a second or two
@@ -201,10 +207,10 @@ func (s *session) close() {
 	s.line.cut()
 }
 
-// farewell bounds the leave-taking: servers that do not answer end the session by its timeout.
+// farewell bounds the goodbye: servers that do not answer end the session by its timeout.
 const farewell = 500 * time.Millisecond
 
-// wakeKeeper wakes the keeper.
+// wakeKeeper makes the keeper look for something to do. It does not block.
 func (s *session) wakeKeeper() {
 	select {
 	case s.news <- struct{}{}:
@@ -212,7 +218,8 @@ func (s *session) wakeKeeper() {
 	}
 }
 
-// confirm takes in that a request which was sent at the instant sent has been answered.
+// confirm records that a request which was sent at that instant has been answered. Answers may come in any order; the
+// latest instant counts.
 func (s *session) confirm(sent time.Time) {
 	at := int64(sent.Sub(s.d.born))
 	for {
@@ -224,17 +231,17 @@ func (s *session) confirm(sent time.Time) {
 }
 
 // reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
-// report it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout
-// at most, and the longest tick in use is 3 s.
+// report it when the leader asks, each half tick. Sessions last two ticks at least, so that is at most a quarter of the
+// timeout; the longest tick in use is 3 s.
 func reportLag(timeout time.Duration) time.Duration {
 	return min(timeout/4, 1500*time.Millisecond)
 }
 
 // Confirmed returns the instant from which the session may be trusted for its timeout: when the last answered request
-// was sent, less the time that the leader of an ensemble may not know of it.
+// was sent, less the time for which the leader may not know of it.
 func (s *session) Confirmed() time.Time {
 	return s.d.born.Add(time.Duration(s.confirmed.Load())).Add(-reportLag(s.timeout))
 }
 
-// name is the session's id as ZooKeeper's tools write it.
+// name is the session's ID as ZooKeeper's tools write it.
 func (s *session) name() string { return strconv.FormatUint(uint64(s.id), 16) }

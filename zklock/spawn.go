@@ -1,7 +1,9 @@
+// Goroutines of the driver. Everything that waits for the library runs in one of them.
+
 package zklock
 
-// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The client library knows no contexts,
-// so each request has one.
+// spawn runs f in a goroutine that Close waits for. If the driver is closed it returns false and does not run f. The
+// client library knows no contexts, so each request has a goroutine.
 func (d *Driver) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,3 +1,6 @@
+// Opening by URL, and the advice that its errors carry. driver.go opens; enginekit/address reads hosts and
+// certificates.
+
 package zklock
 
 import (
@@ -15,19 +18,20 @@ import (
 
 func init() { driver.DefaultMux.Register("zk", openURL) }
 
-// The ports of servers that a URL does not name.
+// The ports of servers whose port the URL does not give.
 const (
 	defaultPort = "2181"
 	securePort  = "2281"
 )
 
-// openURL returns a driver for u.
+// openURL returns a driver for u. driver.DefaultMux calls it.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
 	hosts, opts, err := fromURL(u, c)
 	if err != nil {
 		return nil, err
 	}
 	var d *Driver
+	// Refused connections are told at once; New would try for ten seconds.
 	if err = nobodyListens(ctx, hosts); err == nil {
 		d, err = New(ctx, hosts, opts)
 	}
@@ -40,9 +44,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 // lookTime bounds the look at one server before the first session.
 const lookTime = time.Second
 
-// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while
+// nobodyListens returns an error if each server refuses connections, or has no address. That will hardly change while
 // New tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to
-// come.
+// come up.
 func nobodyListens(ctx context.Context, hosts []string) (refused error) {
 	for _, host := range hosts {
 		bounded, cancel := context.WithTimeout(ctx, lookTime)
@@ -69,7 +73,8 @@ var acls = map[string][]zk.ACL{
 	"creator": zk.AuthACL(zk.PermAll),
 }
 
-// fromURL reads what the package doc describes under URL.
+// fromURL reads what the package documentation describes under URL. It checks everything that can be checked without a
+// server.
 func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err error) {
 	if err := address.CheckPath("zk", u); err != nil {
 		return nil, nil, err
@@ -122,7 +127,7 @@ func openError(hosts []string, opts *Options, err error) error {
 	}
 }
 
-// adviceOn explains what servers and the client library say in their own words.
+// adviceOn explains what servers and the client library say in their own words. The more specific texts come first.
 func adviceOn(err error, opts *Options) string {
 	text := err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }

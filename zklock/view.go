@@ -1,3 +1,6 @@
+// Shared readings of a queue: waiters of one session that are woken together read it once. queue.go and recall.go look
+// through here.
+
 package zklock
 
 import (
@@ -6,21 +9,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// view is a lock's queue as it was read at one moment. Several requests may use it, so nobody changes it.
+// view is a lock's queue as it was read at one moment. Several requests may use it, so it is not changed after done is
+// closed.
 type view struct {
 	places []queuePlace
 	stat   *zk.Stat // of the lock's node
 	err    error
-	done   chan struct{} // closed when the rest is set
+	done   chan struct{} // closed when the other fields are set
 }
 
-// viewing is what reads one lock's queue over one connection.
+// viewing is the goroutine that reads one lock's queue over one connection.
 type viewing struct {
-	next *view // asked for when the one that is under way is here; nil if nobody wants it
+	next *view // asked for while a reading is under way; nil if nobody wants it
 }
 
-// view reads a lock's queue. Requests of one session that look at the same time share a reading, since a writer that
-// leaves wakes all readers at once. A caller never gets one that was asked for before it called: it has been told of
+// view reads a lock's queue. Requests of one session that look at the same time share a reading, because a writer that
+// leaves wakes all readers at once. A caller never gets a reading that was asked for before it called: it was told of
 // something newer.
 func (l *link) view(ctx context.Context, lock string) (*view, error) {
 	d := l.s.d
@@ -34,6 +38,7 @@ func (l *link) view(ctx context.Context, lock string) (*view, error) {
 		}
 		l.viewings[lock] = reads
 	}
+	// A reading that is under way may be too old, so the next one is joined.
 	if reads.next == nil {
 		reads.next = &view{done: make(chan struct{})}
 	}
@@ -52,11 +57,12 @@ func (l *link) view(ctx context.Context, lock string) (*view, error) {
 	}
 }
 
-// readQueue reads the queue of a lock until nobody wants a newer reading.
+// readQueue reads the queue of a lock until nobody wants a newer reading. It is a goroutine of its own.
 func (l *link) readQueue(lock string, reads *viewing) {
 	for {
 		l.s.d.mu.Lock()
 		v := reads.next
+		// Under the mutex, so that a request either finds this goroutine with a next reading, or starts another.
 		if v == nil {
 			delete(l.viewings, lock)
 			l.s.d.mu.Unlock()

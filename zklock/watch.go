@@ -1,3 +1,6 @@
+// Watches on nodes' data: those of waiters on the node before them, and those of holds on their own. The library's
+// events come in through fired; queue.go and recall.go set watches.
+
 package zklock
 
 import (
@@ -9,29 +12,29 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// watch is one on a node's data in a session: set once, for all who want it, and used up by its first event. The
-// library sets it again after a reconnection, and the server tells what was missed. The library has a channel for each
-// watch, which nobody reads: events come through session.heard, without a goroutine for each.
+// watch is a watch on a node's data in a session. It is set once, for all who want it, and used up by its first event.
+// The library sets it again after a reconnection, and the server tells what was missed. The library has a channel for
+// each watch, which nobody reads: events come through session.fired, without a goroutine for each.
 //
-// Guarded by Driver.mu.
+// Driver.mu guards it.
 type watch struct {
-	armed   bool // the server has said yes
+	armed   bool // the server has confirmed it
 	data    []byte
 	stat    *zk.Stat
-	waiters map[*entry]struct{} // whom the node is in the way of
-	hold    *entry              // whose own node it is
+	waiters map[*entry]struct{} // those that the node is in the way of
+	hold    *entry              // the hold whose own node it is; nil if none
 }
 
-// fired takes in the event of a watch. It lets nobody in: anybody may write to a node, so a waiter only looks at the
+// fired handles the event of a watch. It lets nobody in: anybody may write to a node, so a waiter only looks at the
 // queue.
 func (s *session) fired(ev zk.Event) {
 	if ev.Type != zk.EventNodeDataChanged && ev.Type != zk.EventNodeDeleted {
-		return // the library tells of watches that end with the session; so does over
+		return // the library also tells of watches that end with the session; so does over
 	}
 	d := s.d
 	d.mu.Lock()
 	w := s.watches[ev.Path]
-	delete(s.watches, ev.Path)
+	delete(s.watches, ev.Path) // it is used up
 	tell := nothingToTell
 	var lost *entry
 	if e := s.listeners[ev.Path]; e != nil && s.cause == nil && ev.Type == zk.EventNodeDataChanged {
@@ -42,21 +45,23 @@ func (s *session) fired(ev zk.Event) {
 			d.woken++
 			e.wake()
 		}
+		// Not ending: it was not we who changed the node.
 		if e := w.hold; e != nil && e.phase == held && !e.ending {
 			tell, lost = d.lose([]*entry{e}, driver.LostBroken, nil), e
 		}
 	}
 	d.mu.Unlock()
-	tell()
+	tell() // outside of the mutex: it is the users' code
 	if lost != nil {
 		d.sweepMark(lost)
 	}
 	if lost != nil && ev.Type == zk.EventNodeDataChanged {
+		// It was written to and not deleted, so it is still in everybody's way.
 		s.sweep(lost)
 	}
 }
 
-// sweep removes the node of a hold that somebody has written to, which ends it: its owner has been told so.
+// sweep removes the node of a hold that somebody has written to, which ends the hold: its owner has been told so.
 func (s *session) sweep(e *entry) {
 	s.d.mu.Lock()
 	l := s.link
@@ -66,8 +71,8 @@ func (s *session) sweep(e *entry) {
 	}
 }
 
-// rearm has every watch set anew and all waiters look at the queue: after a reconnection nothing may depend on what the
-// library has made of the watches. The caller holds Driver.mu.
+// rearm has every watch set anew, and makes all waiters look at the queue. After a reconnection nothing may depend on
+// what the library has made of the watches. The caller holds Driver.mu.
 func (s *session) rearm() {
 	for path, w := range s.watches {
 		w.armed = false
@@ -88,8 +93,8 @@ func (s *session) rearm() {
 	s.listenAnew()
 }
 
-// watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing.
-// It costs a round trip, or none if the session has such a watch.
+// watchFor sets a watch for the waiting request e on the node at path, and returns what is there, or nil if there is
+// nothing. It costs a round trip, or none if the session has such a watch.
 func (l *link) watchFor(ctx context.Context, e *entry, path string) (*content, error) {
 	d := l.s.d
 	d.mu.Lock()
@@ -124,7 +129,7 @@ func (s *session) watched(path string) *watch {
 	return w
 }
 
-// arm sets the watch in the server. The event may come before this has returned: it then has taken the watch away.
+// arm sets the watch in the server. The event may come before arm has returned: it has then taken the watch away.
 func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error) {
 	return ask(ctx, l, func(c *zk.Conn) (*content, error) {
 		data, stat, _, err := c.GetW(path)
@@ -133,6 +138,7 @@ func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error)
 		}
 		l.s.d.mu.Lock()
 		defer l.s.d.mu.Unlock()
+		// All watches are set anew over the next connection, or were already.
 		if l.s.link != l { // all watches are set anew over the next connection, or were already
 			return nil, zk.ErrConnectionClosed
 		}
@@ -141,8 +147,8 @@ func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error)
 	})
 }
 
-// unwatch takes e, which waits no more, from the watch on path. One that is armed stays: the library cannot take it
-// back, and it serves whoever waits there next.
+// unwatch takes e, which does not wait any more, from the watch on path. An armed watch stays: the library cannot take
+// it back, and it serves the next waiter there.
 func (s *session) unwatch(e *entry, path string) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -156,19 +162,19 @@ func (s *session) unwatch(e *entry, path string) {
 	}
 }
 
-// guardAfter is how long a hold lasts before its own node is watched, so that short ones do not pay the round trip. A
-// hold whose node was removed by somebody else learns of it so much later at most.
+// guardAfter is how long a hold lasts before its own node is watched, so that short holds do not pay the round trip. A
+// holder whose node was removed by somebody else learns of it that much later at most.
 const guardAfter = 100 * time.Millisecond
 
-// hasYoung reports whether holds are not watched yet, or do not hear who asks.
+// hasYoung reports whether there are holds that are not watched yet, or do not hear who asks.
 func (s *session) hasYoung() bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	return len(s.young) > 0 || len(s.unlistening) > 0
 }
 
-// guard has the nodes of holds watched that are old enough, and has those listen that are to, one after the other in
-// the background.
+// guard has the nodes of holds watched that are old enough, and makes those listen that must, one after the other in
+// the background. The keeper calls it, and must not wait for the servers here.
 func (s *session) guard() {
 	s.d.mu.Lock()
 	l := s.link
@@ -200,7 +206,7 @@ func (s *session) guard() {
 		for i, e := range due {
 			switch err := l.listen(e); {
 			case err == nil:
-			case answered(err): // a right is missing, which is no reason to keep the others waiting
+			case answered(err): // a right is missing, which must not keep the others waiting
 				s.remain(nil, due[i:i+1])
 			default:
 				s.remain(old, due[i:])
@@ -209,7 +215,7 @@ func (s *session) guard() {
 		}
 		for i, e := range old {
 			if err := l.guard(e); err != nil {
-				s.remain(old[i:], nil)
+				s.remain(old[i:], nil) // the rest is tried again
 				return
 			}
 		}
@@ -226,7 +232,7 @@ func (s *session) remain(old, due []*entry) {
 	}
 }
 
-// guard watches the node of a hold. One whose node is gone, or was written to since the grant, is lost.
+// guard watches the node of a hold. A hold whose node is gone, or was written to since the grant, is lost.
 func (l *link) guard(e *entry) error {
 	d := l.s.d
 	d.mu.Lock()
@@ -249,6 +255,7 @@ func (l *link) guard(e *entry) error {
 		}
 		stat = got.stat
 	}
+	// Written to before the watch was set, and after the grant: no event tells of that.
 	if stat.Mzxid > e.asOf {
 		l.s.fired(zk.Event{Type: zk.EventNodeDataChanged, Path: e.path})
 	}

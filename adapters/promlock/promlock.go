@@ -30,8 +30,8 @@
 //	interlock_renewal_remaining_seconds   histogram  what was left of the trust when a renewal was confirmed
 //	interlock_recalled_total              counter    locks that another process has asked for
 //
-// The repository has alert rules and a dashboard for them (deploy), and docs/observability.md says what each means and
-// what to do about it. An alert on failed or late renewals comes before a lock is lost:
+// The repository has alert rules and a dashboard for them (deploy). docs/observability.md says what each metric means,
+// docs/alerts.md what to do about each alert. An alert on failed or late renewals comes before a lock is lost:
 //
 //	sum by (class, engine) (rate(interlock_renewals_total{result=~"late|failed"}[5m])) > 0
 //

@@ -13,7 +13,7 @@ func blpop() Spec {
 	return Spec{
 		Name: "blpop",
 		Does: "one element of a list, through rueidis with default options: BLPOP takes it, LPUSH puts it back, and " +
-			"the server serves who waits longest; there is no lease and no owner, and a holder that dies takes the " +
+			"the server serves the longest waiter; there is no lease and no owner, and a holder that dies takes the " +
 			"element with it",
 		Redis: true, Sends: []string{"lpush"},
 		Open: func(_ context.Context, at Place) (Peer, error) {

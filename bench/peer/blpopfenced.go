@@ -35,7 +35,7 @@ return 1`
 func blpopFenced() Spec {
 	return Spec{
 		Name: "blpop-fenced",
-		Does: "the same, but a script of seven lines looks whether the lock is still held by who gives it back, " +
+		Does: "the same, but a script of seven lines checks that the caller still holds the lock, " +
 			"mints the next fencing token, sets a lease and puts the token into the list: about the least that a " +
 			"hand-off with an owner, a lease and a token costs; nothing is renewed, and nobody gets the lock any " +
 			"more when a lease has run out, its holder has died, or a reply was lost",

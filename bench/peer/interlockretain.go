@@ -33,8 +33,8 @@ func interlockRetain() Spec {
 func interlockRetained() Spec {
 	return Spec{
 		Name: "interlock-redis-retained",
-		Does: "ten such clients in one process, for more locks than the 1,024 that one client retains; of a lock " +
-			"that is to be kept nobody has a lease: it is taken, given back and so retained",
+		Does: "ten such clients in one process, for more locks than the 1,024 that one client retains; such " +
+			"a lock is not held but retained: it was taken and given back",
 		Redis: true, Retains: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			r := &retaining{}

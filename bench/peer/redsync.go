@@ -20,7 +20,7 @@ const redsyncLease = 8 * time.Second
 func redsyncDefault() Spec {
 	return Spec{
 		Name: "redsync",
-		Does: "redsync v4 over go-redis: SET NX, a script to release; who finds it taken asks again after 50 to 250 " +
+		Does: "redsync v4 over go-redis: SET NX, a script to release; a refused client asks again after 50 to 250 " +
 			"ms, its default, but never gives up",
 		Redis: true, Sends: []string{"set"},
 		Open: func(_ context.Context, at Place) (Peer, error) { return openRedsync(at, at.Redis, ""), nil },
@@ -42,7 +42,7 @@ func redsyncFive() Spec {
 	return Spec{
 		Name: "redsync-five",
 		Does: "redsync v4 over go-redis with a pool for each of five servers: SET NX and a script to release on all " +
-			"of them; who finds it taken asks again after 50 to 250 ms, its default, but never gives up; no token",
+			"of them; a refused client asks again after 50 to 250 ms, its default, but never gives up; no token",
 		Engine: engined.Redlock,
 		Open:   func(_ context.Context, at Place) (Peer, error) { return openRedsync(at, at.Server, at.run()), nil },
 	}

@@ -12,7 +12,7 @@ func rueidisLock() Spec {
 	return Spec{
 		Name: "rueidislock",
 		Does: "rueidislock with one key and NOLOOP tracking, as its documentation says for one server: a script to " +
-			"acquire, an invalidation that wakes all who wait, goroutines and a context for each hold, which it " +
+			"acquire, an invalidation that wakes all waiters, goroutines and a context for each hold, which it " +
 			"renews",
 		Redis: true,
 		Open:  openLocker(true),
@@ -22,7 +22,7 @@ func rueidisLock() Spec {
 func rueidisLockLoop() Spec {
 	return Spec{
 		Name: "rueidislock-loop",
-		Does: "the same without NOLOOP, which is its default: each renewal wakes the one who sent it, who renews " +
+		Does: "the same without NOLOOP, which is its default: each renewal wakes its sender, which renews " +
 			"again",
 		Redis: true,
 		Open:  openLocker(false),

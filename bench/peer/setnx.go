@@ -17,7 +17,7 @@ func setNX() Spec {
 	return Spec{
 		Name: "set-nx",
 		Does: "by hand, through rueidis with default options: SET NX PX with a value of its own, and a script that " +
-			"deletes the key if it still has that value; who finds it taken asks again after a millisecond; nothing " +
+			"deletes the key if it still has that value; a refused client asks again after a millisecond; nothing " +
 			"is renewed",
 		Redis: true, Sends: []string{"set"},
 		Open: func(_ context.Context, at Place) (Peer, error) {

@@ -11,7 +11,7 @@ func zkLock() Spec {
 	return Spec{
 		Name: "zk.Lock",
 		Does: "zk.Lock of go-zookeeper: a protected ephemeral sequential node, the children of the parent, a watch " +
-			"on the predecessor, and a node deleted; no context, no token, and nobody is told of the end of the " +
+			"on the predecessor, and a node deleted; no context, no token, and no notice of the end of the " +
 			"session",
 		Engine: engined.ZK,
 		Open: func(_ context.Context, at Place) (Peer, error) {

@@ -1,3 +1,7 @@
+// interlock acquire: a lock that outlives the command, for scripts. It goes to the engine's driver and past the client,
+// whose holds end with the process; engine.go opens the engine, handle.go writes and reads what the script keeps,
+// renew.go renews and releases by it.
+
 package main
 
 import (
@@ -23,7 +27,7 @@ has the handle can do all this, so keep it as you would a password. Works on eng
 (files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files the refusal also says how a shell itself holds
 the lock, with flock.`
 
-// acquireOptions are the flags of acquire.
+// acquireOptions are the flags of acquire. waitGiven tells --wait 0 from no --wait, which means for ever.
 type acquireOptions struct {
 	lease, wait  time.Duration
 	waitGiven    bool
@@ -32,7 +36,7 @@ type acquireOptions struct {
 	export       bool
 }
 
-// grantObject is what acquire and renew print.
+// grantObject is what acquire and renew print as JSON.
 type grantObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Name          string `json:"name"`
@@ -69,6 +73,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	return cmd
 }
 
+// check says what is wrong with the flags, before the engine is asked.
 func (o *acquireOptions) check() error {
 	switch {
 	case o.wait < 0:
@@ -81,6 +86,8 @@ func (o *acquireOptions) check() error {
 	return cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label))
 }
 
+// acquire takes the lock and prints its handle. It tries once and only then waits, so that an engine out of reach shows
+// at once, and whoever waits is told for whom.
 func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -92,7 +99,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = e.close() }() // gives back connections only: the hold was not taken through the client
+	defer func() { _ = e.close() }() // closes connections only: the hold was not taken through the client
 	traits := e.driver.Traits()
 	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
 		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
@@ -104,6 +111,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	defer done()
 	err = a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, true), nil)
 	var held *interlock.HeldError
+	// Every other outcome than that of a lock held by somebody, with time left to wait, is the answer.
 	if !errors.As(err, &held) || o.noWait || (o.waitGiven && o.wait == 0) {
 		return err
 	}
@@ -111,8 +119,9 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false), held)
 }
 
-// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in
-// the way, and then to wait.
+// request is what the driver is asked for: first a try, which tells at once whether the engine is out of reach or who
+// is in the way, and then to wait. Each has an ID of its own, so that undoing one cannot touch the other. An owner
+// without a name gets a random one, and so never re-enters.
 func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	owner, named := o.owner, o.owner != ""
 	if !named {
@@ -120,13 +129,13 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 	return &driver.Request{
 		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: newHoldID(), Owner: owner, Named: named,
-		Client: clientName(os.Getppid()), // the script: we are gone before anybody looks
+		Client: clientName(os.Getppid()), // the script: this process has ended before anybody looks
 		Label:  o.label, Weight: 1, Lease: o.lease, Tokens: 1, Try: try,
 	}
 }
 
-// acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind. known is who was in
-// the way before, or nil.
+// acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing, the lock is given
+// back: nobody would have the handle. known is who was in the way before, or nil.
 func (a *app) acquireHandle(
 	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
 	known *interlock.HeldError,
@@ -144,6 +153,8 @@ func (a *app) acquireHandle(
 	if err == nil || driver.IsDefinite(err) {
 		return err
 	}
+	// The outcome is not known, so the request is undone. That must work also when ctx has ended, so it has a time of
+	// its own.
 	undoCtx, cancel := a.within(context.WithoutCancel(ctx))
 	defer cancel()
 	if undo := d.Release(undoCtx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: o.lease}); undo != nil {
@@ -156,11 +167,12 @@ func (a *app) acquireHandle(
 	return err
 }
 
-// ask waits for the grant, and finds out whether a wait that is over met a holder or silence.
+// ask waits for the grant, and finds out whether a wait that is over met a holder or silence. The first is a
+// *waitedError and ends with another exit code than the second, which is an engine that does not answer.
 func (a *app) ask(
 	ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
 ) (driver.Grant, error) {
-	var holder atomic.Pointer[driver.HeldError] // the latest
+	var holder atomic.Pointer[driver.HeldError] // the latest that the driver has told of
 	r.Waiting = holder.Store
 	cancel := context.CancelFunc(func() {})
 	switch {
@@ -172,9 +184,10 @@ func (a *app) ask(
 	defer cancel()
 	asked := time.Now()
 	grant, err := d.Acquire(ctx, r)
-	if err == nil || driver.IsDefinite(err) || driver.Refusal(err) != nil { // also of a wait, which is undone then
+	if err == nil || driver.IsDefinite(err) || driver.Refusal(err) != nil { // a wait that met a refusal has been undone
 		return grant, err
 	}
+	// The time is over, and a holder was seen meanwhile: so the lock is held.
 	if h := holder.Load(); h != nil && ctx.Err() != nil {
 		held := *h
 		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
@@ -188,7 +201,8 @@ func (a *app) ask(
 	return grant, explained(ctx, engineError("acquire", r.Name, err))
 }
 
-// confirm claims the whole lease if the engine has granted a shorter one at first.
+// confirm claims the whole lease if the engine has granted a shorter one at first, as for a lock that was pushed, which
+// the client has to claim.
 func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *handle) error {
 	if g.Lease >= h.Lease {
 		return nil
@@ -198,6 +212,8 @@ func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *
 	return renewHandle(ctx, r, h, h.Lease)
 }
 
+// printGrant prints the handle, as JSON or as a line for a shell's eval. Names are quoted; the handle has no character
+// that a shell would change.
 func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})

@@ -1,3 +1,6 @@
+// The invocation: from the command line to a command, and from its error to the exit code. main.go calls run; each
+// command's own file has its flags and its work; exit.go and report.go say how it ended.
+
 package main
 
 import (
@@ -11,28 +14,30 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// app is one invocation of the command: its streams, its environment and the flags that all commands share.
+// app is one invocation of the command: its streams, its environment and the flags that all commands share. Tests run
+// many of them in one process.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	urlOfFile      func() (string, error) // what the file says that INTERLOCK_URL_FILE names; it is read once
+	urlOfFile      func() (string, error) // reads the file named by INTERLOCK_URL_FILE, once
 
-	url     string
-	output  format
-	timeout time.Duration
+	url     string        // of --url, or ""
+	output  format        // of --output
+	timeout time.Duration // of --timeout, for each exchange with the engine
 
-	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in
-	// others it would be noise, and doctor prints it anyway.
+	// tellsChecks says that the findings of engines at their start are worth a warning. It is set in commands that take
+	// locks; in others the findings would be noise, and doctor prints them anyway.
 	tellsChecks bool
 
-	saying sync.Mutex // one line at a time: engines warn in goroutines of their own
+	saying sync.Mutex // held for each line on stderr, because engines warn in goroutines of their own; guards stderr
 }
 
 // defaultTimeout bounds each exchange with the engine, never the wait for a lock.
 const defaultTimeout = 10 * time.Second
 
-// run is the whole command. It returns the exit code.
+// run is the whole command: it parses the arguments, runs the command that they name, prints its error if there is one,
+// and returns the exit code. It blocks until the command is done.
 func run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
 ) int {
@@ -47,7 +52,7 @@ func run(
 	return a.finish(cmd, err)
 }
 
-// rootCommand builds the tree of commands.
+// rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock COMMAND",
@@ -61,10 +66,10 @@ user's state folder: no server is needed.`,
 		Version: readVersion().Version,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.runRoot,
-		// Cobra would add a [flags] that says nothing.
+		// Cobra would append "[flags]" to each usage line, which says nothing.
 		DisableFlagsInUseLine:      true,
 		SuggestionsMinimumDistance: 2,
-		SilenceErrors:              true, // finish says it, in the format asked for
+		SilenceErrors:              true, // finish prints errors, in the format that was asked for
 		SilenceUsage:               true, // usage text is only for usage errors; see finish
 	}
 	root.SetVersionTemplate("interlock {{.Version}}\n")
@@ -95,7 +100,7 @@ user's state folder: no server is needed.`,
 	return root
 }
 
-// runRoot is reached without a command, or with an unknown one.
+// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here.
 func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -107,7 +112,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	return usage("unknown command %q%s", args[0], hint)
 }
 
-// helpCommand is cobra's, except that an unknown topic is an error.
+// helpCommand is cobra's, except that an unknown topic is an error and not the general help.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND or TOPIC]",
@@ -123,7 +128,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// completeTopics offers what help knows.
+// completeTopics offers the commands and topics that help knows.
 func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	above, _, err := cmd.Root().Find(args)
 	if err != nil {
@@ -138,12 +143,14 @@ func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// within bounds one exchange with the engine.
+// within bounds one exchange with the engine by --timeout. The cause of its end says so, which explained adds to
+// errors.
 func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
 }
 
-// explained adds to err that it was our time limit that ended ctx, and how to have another.
+// explained adds to err that it was our own time limit that ended ctx, and which flag changes it. An error of another
+// deadline stays as it is.
 func explained(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 		return err
@@ -154,14 +161,15 @@ func explained(ctx context.Context, err error) error {
 	return err
 }
 
-// say writes a message for people to stderr.
+// say writes a message for people to stderr, as one line. It may be called from any goroutine.
 func (a *app) say(form string, args ...any) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
 	fmt.Fprintf(a.stderr, "interlock: "+form+"\n", args...)
 }
 
-// divert sends messages for people to w until the function that it returns is called.
+// divert sends messages for people to w until the function that it returns is called. The screen of top does so, which
+// a line in between would spoil.
 func (a *app) divert(w io.Writer) (back func()) {
 	a.saying.Lock()
 	defer a.saying.Unlock()

@@ -1,3 +1,6 @@
+// Arguments and flags that several commands share, and their rules. Errors from here are wrong use (exit code 64) and
+// come before the engine is asked.
+
 package main
 
 import (
@@ -27,7 +30,7 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneName wants exactly one lock name.
+// oneName accepts exactly one argument, the name of a lock.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("%s wants the name of a lock", cmd.CommandPath())
@@ -38,7 +41,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return checkName("lock name", args[0])
 }
 
-// checkName is the rule for names of locks and owners: 1 to 512 bytes of valid UTF-8.
+// checkName is the rule for names of locks and owners: 1 to 512 bytes of valid UTF-8. The library has the same; here
+// the error is one of use.
 func checkName(what, name string) error {
 	switch {
 	case name == "":
@@ -51,13 +55,13 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// The leases that package interlock takes.
+// The leases that package interlock accepts.
 const (
 	shortestLease = 10 * time.Millisecond
 	longestLease  = 50 * 365 * 24 * time.Hour
 )
 
-// checkLeaseFlag is the rule for leases: one that is over before its holder hears of it protects nothing.
+// checkLeaseFlag is the rule for leases: one that has ended before its holder hears of the grant protects nothing.
 func checkLeaseFlag(lease time.Duration) error {
 	if lease < shortestLease || lease > longestLease {
 		return usage("--lease %v must be from %v to %v", lease, shortestLease, longestLease)
@@ -65,7 +69,7 @@ func checkLeaseFlag(lease time.Duration) error {
 	return nil
 }
 
-// checkLabel is the rule for what is stored for operators to read.
+// checkLabel is the rule for labels, which are stored for operators to read.
 func checkLabel(label string) error {
 	if len(label) > 256 || !utf8.ValidString(label) {
 		return usage("--label must be at most 256 bytes of valid UTF-8")
@@ -76,12 +80,12 @@ func checkLabel(label string) error {
 // kindFlag is the value of --kind.
 type kindFlag driver.Kind
 
-// kinds are the values that it takes.
+// kinds are the values that --kind accepts.
 var kinds = [...]driver.Kind{
 	driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,
 }
 
-// addKindFlag gives cmd a --kind.
+// addKindFlag gives cmd a --kind with completion. about is the beginning of its help.
 func addKindFlag(cmd *cobra.Command, k *kindFlag, about string) {
 	var names []string
 	for _, kind := range kinds {
@@ -91,7 +95,7 @@ func addKindFlag(cmd *cobra.Command, k *kindFlag, about string) {
 	completeFlag(cmd, "kind", names...)
 }
 
-// String, Set and Type make it a flag.
+// String returns the kind. It, Set and Type make a kindFlag a flag.
 func (k *kindFlag) String() string { return string(*k) }
 
 // Set accepts the kinds that exist.

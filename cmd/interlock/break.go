@@ -1,3 +1,6 @@
+// interlock break: ends somebody else's hold, after asking. locks.go finds the lock; the client's Break does the rest.
+// topbreak.go is the same from the screen of top.
+
 package main
 
 import (
@@ -19,7 +22,7 @@ make sure that it is gone, or that the resource checks fencing tokens.
 Asks before it does so, unless --yes is given; without a terminal to ask it wants --yes. With --token only that holder's
 hold is ended, so that a holder who came meanwhile is not hit.`
 
-// breakOptions are the flags of break.
+// breakOptions are the flags of break. token is 0 if none was given.
 type breakOptions struct {
 	kind  kindFlag
 	token uint64
@@ -46,6 +49,8 @@ func (a *app) breakCommand() *cobra.Command {
 	return cmd
 }
 
+// breakLock finds the holder, asks, and ends the hold under the token that was shown: a holder that came meanwhile has
+// another token, and is not hit.
 func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -56,6 +61,7 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 	if err != nil {
 		return err
 	}
+	// This comes after the look for the holder, because the advice names its process.
 	if reason, lacks := e.driver.Traits().Lacking(driver.Breaking); lacks {
 		return fmt.Errorf("break %q: %w: %s%s", name, interlock.ErrUnsupported, reason, e.adviseKill(holder))
 	}
@@ -78,7 +84,7 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 	return err
 }
 
-// brokenObject is what break prints.
+// brokenObject is what break prints as JSON.
 type brokenObject struct {
 	SchemaVersion int         `json:"schemaVersion"`
 	Kind          driver.Kind `json:"kind"`
@@ -88,10 +94,11 @@ type brokenObject struct {
 }
 
 // holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its
-// block, which only the engine can tell: it is passed on as it is.
+// block, which only the engine can tell: it is passed on as it is. An engine that cannot list is asked to break that
+// token unseen. Without a token and with several holders it is wrong use to choose one.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
-		return driver.Holder{Token: o.token}, nil // nobody has to be shown; finding it may mean to look at all locks
+		return driver.Holder{Token: o.token}, nil // nobody has to be shown, and finding the lock may mean listing all
 	}
 	found, err := a.findLock(ctx, e, driver.Kind(o.kind), name)
 	if errors.Is(err, interlock.ErrUnsupported) && o.token != 0 {
@@ -116,7 +123,7 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	return driver.Holder{Token: o.token}, nil
 }
 
-// confirmBreak asks a person, if there is one.
+// confirmBreak asks a person, if there is one. Without a terminal it refuses, and a script has to say --yes.
 func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error {
 	if o.yes {
 		return nil

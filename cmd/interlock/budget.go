@@ -1,3 +1,6 @@
+// The time in which a job must be ended when its lock runs out. run.go and elect.go check it before they take the lock;
+// job.go acts by it when renewals stop.
+
 package main
 
 import (
@@ -7,34 +10,36 @@ import (
 )
 
 // budget is the lease arithmetic of a run. When renewals stop being confirmed, this is the order of events, counted
-// from the last renewal that was:
+// from the last confirmed one:
 //
 //	deadline - margin - grace   the job's group gets TERM
 //	deadline - margin           the job's group gets KILL
 //	deadline                    = lease - drift; the library stops trusting the lock
 //	lease                       the engine gives the lock to somebody else
 //
-// For a renewal that fails to have a second chance before the first of these, two pauses between renewals have to fit
-// in front.
+// A renewal that fails should have a second chance before the first of these, so two pauses between renewals have to
+// fit in front of it.
 type budget struct {
 	lease   time.Duration // 0 on engines whose holds cannot run out
-	renewal time.Duration
-	grace   time.Duration
-	drift   time.Duration
-	margin  time.Duration
-	patient bool // after INT or TERM the command has all the time that it takes; the grace is for what it leaves behind
+	renewal time.Duration // the pause between two renewals
+	grace   time.Duration // between TERM and KILL
+	drift   time.Duration // how much earlier than the lease the library stops trusting the lock
+	margin  time.Duration // in which a KILL must have worked
+	patient bool          // after INT or TERM the command may take any time; the grace is for what it leaves behind
 }
 
 const (
+	// The largest grace that is chosen by itself, and the largest margin. A job that needs a longer grace asks for it
+	// by --kill-grace.
 	maxGrace  = 5 * time.Second
 	maxMargin = 500 * time.Millisecond
 )
 
-// defaultGrace leaves the arithmetic satisfied for every lease.
+// defaultGrace returns a grace with which the budget fits every lease.
 func defaultGrace(lease time.Duration) time.Duration { return min(maxGrace, lease/6) }
 
-// newBudget computes the parts that follow from lease and grace. The margin is the time in which a kill must have
-// worked; the drift is the library's own allowance, by which its deadline is earlier than the lease.
+// newBudget computes the parts that follow from lease and grace. The drift is the library's own allowance by which its
+// deadline is earlier than the lease.
 func newBudget(lease, grace time.Duration) budget {
 	return budget{
 		lease:   lease,
@@ -45,7 +50,8 @@ func newBudget(lease, grace time.Duration) budget {
 	}
 }
 
-// budget is the one for a run on this engine, or an error with the numbers if it does not fit.
+// budget returns the budget for a run on this engine, or an error with the numbers if it does not fit. A hold that ends
+// with the process cannot run out, so nothing has to fit there.
 func (e *engine) budget(o *runOptions) (budget, error) {
 	traits := e.driver.Traits()
 	lease := o.lease
@@ -65,9 +71,10 @@ func (e *engine) budget(o *runOptions) (budget, error) {
 	return b, b.check()
 }
 
-// need is what the lease must be at least.
+// need is the shortest lease in which everything fits.
 func (b budget) need() time.Duration { return 2*b.renewal + b.grace + b.drift + b.margin }
 
+// check says with all numbers what does not fit.
 func (b budget) check() error {
 	if b.need() <= b.lease {
 		return nil

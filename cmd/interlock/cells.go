@@ -1,3 +1,5 @@
+// How wide text is on a terminal. table.go and topview.go use it to align columns and to cut lines.
+
 package main
 
 import (
@@ -6,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// wide are the characters that take two cells of a terminal: those that Unicode (annex 11) calls wide or full-width, in
-// ranges that leave out no script which people name things in.
+// wide are the characters that take two cells of a terminal: those that annex 11 of Unicode calls wide or full-width.
+// The ranges leave out no script in which people write names.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1},
@@ -64,7 +66,7 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// cellsOf is how many cells of a terminal r takes. What combines with the character before it takes none.
+// cellsOf is how many cells of a terminal r takes. A character that combines with the one before takes none.
 func cellsOf(r rune) int {
 	switch {
 	case r < 0x300:
@@ -77,7 +79,8 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// cells is how many cells of a terminal s takes; s has no control characters.
+// cells is how many cells of a terminal s takes. s has no control characters. As long as it is ASCII, bytes are
+// counted.
 func cells(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
@@ -92,10 +95,10 @@ func cells(s string) int {
 	return n
 }
 
-// cutMark is the last cell of what was cut.
+// cutMark is the last cell of a text that was cut.
 const cutMark = "~"
 
-// fit cuts s to at most so many cells. It never cuts through a wide character.
+// fit cuts s to at most so many cells. It never cuts a wide character in two, so the result may be one cell shorter.
 func fit(s string, most int) string {
 	if most <= 0 {
 		return ""
@@ -112,7 +115,7 @@ func fit(s string, most int) string {
 	return s
 }
 
-// pad makes s exactly so many cells wide, at the left or at the right.
+// pad makes s exactly so many cells wide. With right it stands at the right.
 func pad(s string, width int, right bool) string {
 	s = fit(s, width)
 	space := strings.Repeat(" ", max(0, width-cells(s)))

@@ -1,3 +1,6 @@
+// The job's command as a process group: started, watched, signalled. job.go decides what to do with it; child_linux.go
+// and child_other.go have what systems differ in.
+
 package main
 
 import (
@@ -11,20 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is a started command and its process group, whose id is the command's process id.
+// child is a started command and its process group, whose id is the command's process id. Its methods may be called
+// from any goroutine, except stop, which is called once.
 type child struct {
-	pid int
+	pid int // set before startChild returns
 
-	// changes tells what happens to the command; gone is closed when nobody of its group is left. Both belong to watch,
-	// which never waits for a reader longer than until done is closed.
+	// changes tells of each stop of the command and of its end; gone is closed when nobody of its group is left. Both
+	// belong to the goroutine of watch, which waits for a reader only until done is closed.
 	changes chan syscall.WaitStatus
 	gone    chan struct{}
-	done    chan struct{}
-	settled sync.WaitGroup
+	done    chan struct{}  // closed by stop
+	settled sync.WaitGroup // is done when watch has returned
 }
 
-// startChild starts the command in a group of its own, in the terminal's foreground if it should be. lent is inherited
-// under its own number, so that no descriptor that a shell handed to the command is covered.
+// startChild starts the command in a group of its own, in the terminal's foreground if foreground is not nil. lent is
+// inherited under its own number, so that it covers no descriptor that a shell has handed to the command. It returns
+// when the command has been started or could not be.
 func startChild(
 	path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal,
 ) (*child, error) {
@@ -36,6 +41,7 @@ func startChild(
 		attr.Sys.Foreground, attr.Sys.Ctty = true, foreground.fd
 	}
 	if lent != nil {
+		// Without the flag FD_CLOEXEC the descriptor survives exec.
 		if _, err := unix.FcntlInt(lent.Fd(), unix.F_SETFD, 0); err != nil {
 			return nil, err
 		}
@@ -44,11 +50,11 @@ func startChild(
 	c := &child{changes: make(chan syscall.WaitStatus), gone: make(chan struct{}), done: make(chan struct{})}
 	started := make(chan error)
 	c.settled.Add(1)
-	// Ends when the group is gone or stop was called.
+	// This goroutine ends when the group is gone or stop was called.
 	go func() {
 		defer c.settled.Done()
-		// The parent-death signal of Linux follows the thread that started the child, so that this thread must live as
-		// long as the child (golang/go issue 27505).
+		// The parent-death signal of Linux is sent when the thread ends that has started the child, not the process
+		// (golang/go issue 27505). So this thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		pid, _, err := syscall.StartProcess(path, argv, attr)
@@ -59,7 +65,7 @@ func startChild(
 		}
 	}()
 	err := <-started
-	runtime.KeepAlive(streams)
+	runtime.KeepAlive(streams) // otherwise their finalizers might close them before the command has them
 	return c, err
 }
 
@@ -71,7 +77,7 @@ func (c *child) watch() {
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if err != nil { // only if somebody else waited for our child
+		if err != nil { // only if somebody else has waited for our child
 			status = exitFailed << 8
 		}
 		select {
@@ -86,8 +92,8 @@ func (c *child) watch() {
 	c.awaitGroup()
 }
 
-// awaitGroup polls, because nothing in POSIX tells when a process group becomes empty. The first look comes at once: a
-// command that leaves nobody behind costs no waiting.
+// awaitGroup polls, because nothing in POSIX tells when a process group becomes empty. The first look comes at once, so
+// a command that leaves nobody behind costs no waiting; the pauses double from 1 ms to 20 ms.
 func (c *child) awaitGroup() {
 	for pause := time.Millisecond; c.alive(); pause = min(2*pause, 20*time.Millisecond) {
 		select {
@@ -99,8 +105,8 @@ func (c *child) awaitGroup() {
 	close(c.gone)
 }
 
-// alive reports whether anybody of the group is there. Another user's process (EPERM) is somebody; a dead child of ours
-// is nobody, once it has been waited for.
+// alive reports whether anybody of the group is there. Another user's process (EPERM) counts. A dead child of ours must
+// be waited for first, or it would be counted too.
 func (c *child) alive() bool {
 	for {
 		if pid, err := syscall.Wait4(-c.pid, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
@@ -110,13 +116,13 @@ func (c *child) alive() bool {
 	return !errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH)
 }
 
-// signal sends sig to the whole group. Errors say that nobody is left, or that the rest belongs to another user: in
-// both cases there is nothing that we could do.
+// signal sends sig to the whole group. An error means that nobody is left, or that the rest belongs to another user: in
+// both cases nothing more can be done.
 func (c *child) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-c.pid, sig)
 }
 
-// stop ends watching.
+// stop ends watching, and waits until watch has returned. The command, if it still runs, is left alone.
 func (c *child) stop() {
 	close(c.done)
 	c.settled.Wait()

@@ -1,3 +1,5 @@
+// What only Linux offers to keep hold of the job's processes; see child.go.
+
 package main
 
 import (
@@ -9,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes makes the kernel kill the command when we are killed: without us nobody would end it when the lock is
-// lost.
+// childAttributes makes the kernel kill the command when this process is killed: nobody else would end it when the lock
+// is lost.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// adoptOrphans makes us the parent of the command's children when it leaves them behind. The first process of a
+// adoptOrphans makes this process the parent of processes that the command leaves behind. The first process of a
 // container often waits for nobody: dead members of the group would stay in it as zombies, and it would never look
 // empty.
 func adoptOrphans() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it only the wait for a killed group is longer
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // after an error only the wait for a killed group is longer
 }
 
-// ignoredSignals are those that this process ignores. Go's runtime tells only what it has been asked to ignore, and HUP
-// and INT if whoever started us ignored them.
+// ignoredSignals are those that this process ignores. The kernel is asked, because Go's runtime knows only the signals
+// that it was told to ignore, and HUP and INT if they were ignored at the start.
 func ignoredSignals() signalSet {
-	status, _ := os.ReadFile("/proc/self/status") // without it none are known
+	status, _ := os.ReadFile("/proc/self/status") // after an error none are known
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
 	line, _, _ = bytes.Cut(line, []byte("\n"))
 	set, _ := strconv.ParseUint(string(line), 16, 64)

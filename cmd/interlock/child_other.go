@@ -1,5 +1,7 @@
 //go:build unix && !linux
 
+// Unix systems other than Linux; see child_linux.go.
+
 package main
 
 import (
@@ -7,13 +9,14 @@ import (
 	"syscall"
 )
 
-// childAttributes makes a process group. Only Linux can also tie the command's life to ours.
+// childAttributes makes a process group. Only Linux can also tie the command's life to this process.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// adoptOrphans is for Linux; elsewhere the system's first process waits for them.
+// adoptOrphans does nothing: the system's first process waits for orphans.
 func adoptOrphans() {}
 
-// ignoredSignals are those that Go's runtime has been asked to ignore: of those that matter to jobs it tells no others.
+// ignoredSignals are those that Go's runtime knows to be ignored. It does not know of others that were ignored before
+// this process began.
 func ignoredSignals() (set signalSet) {
 	for _, sig := range append([]syscall.Signal{syscall.SIGTTOU}, forJobs...) {
 		if signal.Ignored(sig) {

@@ -1,3 +1,6 @@
+// Completion in the shell: names of locks, URLs and the values of flags. Cobra calls these functions when somebody
+// presses TAB; they print no errors.
+
 package main
 
 import (
@@ -14,12 +17,13 @@ const completionTime = 300 * time.Millisecond
 // completeFirstName offers the names of locks in use for the first argument.
 func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault // the command of run: files are as good as anything
+		return nil, cobra.ShellCompDirectiveDefault // the command of run: the shell's own completion knows better
 	}
-	names := make(chan []string, 1) // so that a list that comes too late finds room, and its goroutine ends
+	names := make(chan []string, 1) // a list that comes too late finds room, so its goroutine ends
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	// Ends when the engine answers or ctx ends; opening may be slower than its context, so nobody waits for it.
+	// This goroutine ends when the engine answers or ctx ends. Opening may outlast its context, so it is not waited
+	// for.
 	go func() { names <- a.lockNames(ctx, prefix) }()
 	select {
 	case found := <-names:
@@ -29,7 +33,8 @@ func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string
 	}
 }
 
-// lockNames returns what it can; errors have no place on a command line that is being typed.
+// lockNames returns the names that it can get; errors have no place on a command line that is being typed. Locks of
+// several kinds with one name follow each other, so comparing neighbours is enough.
 func (a *app) lockNames(ctx context.Context, prefix string) []string {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -46,7 +51,7 @@ func (a *app) lockNames(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// completeURL offers the beginnings of the URLs that this build knows; the rest is the user's to type.
+// completeURL offers the beginnings of the URLs that this build knows. The rest is for the user to type.
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var schemes []string
 	for _, scheme := range driver.DefaultMux.Schemes() {
@@ -55,7 +60,7 @@ func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 	return schemes, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlag offers the values of a flag. It panics if there is no such flag, as every start of the command would
+// completeFlag offers the values of a flag. It panics if there is no such flag, which every start of the command would
 // show.
 func completeFlag(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag,

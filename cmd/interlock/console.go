@@ -1,3 +1,7 @@
+// interlock console: the web page with the engine's locks. The page itself is in internal/webpage, which only the full
+// build can serve; this file has the flags, the engine and what is printed. serve.go does the same for the HTTP
+// interface.
+
 package main
 
 import (
@@ -53,7 +57,7 @@ func aboutNoPage(command string) string {
 	return "\n\nThis is the light build, which has no " + command + ". The full command has it:\n  " + howToGetAll
 }
 
-// console serves until a signal comes or ctx ends. What is wrong with the flags is told before the engine is asked.
+// console serves until a signal comes or ctx ends. Mistakes in the flags are told before the engine is asked.
 func (a *app) console(ctx context.Context, o *webpage.Options) error {
 	if err := checkInterval(o.Interval); err != nil {
 		return err
@@ -71,14 +75,14 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 	return err
 }
 
-// consoleEngine opens what the page shows.
+// consoleEngine opens the engine that the page shows. It is called once, when the flags have been found good.
 func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	doctor := func(ctx context.Context) (any, error) {
-		ctx, cancel := a.within(ctx) // all checks together, as in interlock doctor
+		ctx, cancel := a.within(ctx) // for all checks together, as in interlock doctor
 		defer cancel()
 		x := newExamination(e.url)
 		a.examineOpen(ctx, x, e, defaultLease)
@@ -97,13 +101,14 @@ func (l lines) Write(line []byte) (int, error) {
 	return l.stderr.Write(line)
 }
 
-// consoleObject is what console prints for programs.
+// consoleObject is what console prints for programs when it serves.
 type consoleObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	URL           string `json:"url"`
 }
 
-// sayAddress prints where what is served can be reached, by the first of the hosts if there is one.
+// sayAddress prints where what is served can be reached, by the first of the hosts if there is one. It is called when
+// the port is known, which for port 0 the system has chosen.
 func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address net.Addr) error {
 	scheme := "http"
 	if o.TLS() {
@@ -113,7 +118,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 	if err != nil {
 		return err
 	}
-	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine: name one that works here
+	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine, so one that works here is named
 		host = "localhost"
 		if len(hosts) > 0 {
 			host = hosts[0]

@@ -1,3 +1,6 @@
+// interlock doctor: the checks of an engine's set-up, printed as they stand when the time is over. doctor_checks.go has
+// the checks that every engine gets; the engine's own are its driver's Diagnose.
+
 package main
 
 import (
@@ -45,10 +48,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// checksPage explains doctor's own checks. Engines say where theirs are explained.
-const checksPage = "docs/operations.md#findings-on-every-engine"
+// checksPage is the chapter that explains doctor's own checks. Engines say where theirs are explained.
+const checksPage = "docs/doctor.md#findings-on-every-engine"
 
-// diagnosis is what doctor prints.
+// diagnosis is what doctor prints as JSON.
 type diagnosis struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	URL           string          `json:"url"`
@@ -57,6 +60,7 @@ type diagnosis struct {
 	Findings      []findingObject `json:"findings"`
 }
 
+// findingObject is one finding in it.
 type findingObject struct {
 	Check  string       `json:"check"`
 	Level  driver.Level `json:"level"`
@@ -65,13 +69,14 @@ type findingObject struct {
 	Page   string       `json:"page,omitempty"`
 }
 
-// examination is a diagnosis that grows. What never returns must not keep the rest from being printed, so whoever
-// prints takes what is there.
+// examination is a diagnosis that grows. The checks add to it in one goroutine while another may print: a check that
+// never returns must not keep the rest from being printed.
 type examination struct {
 	mu    sync.Mutex // guards found
 	found diagnosis
 }
 
+// newExamination begins one in which all is well so far. The URL is shown without its password.
 func newExamination(u *driver.URL) *examination {
 	return &examination{found: diagnosis{SchemaVersion: schemaVersion, URL: u.String(), Level: driver.LevelOK}}
 }
@@ -89,12 +94,12 @@ func (x *examination) add(findings ...driver.Finding) {
 	}
 }
 
-// own takes in a finding of doctor's own checks.
+// own takes in a finding of doctor's own checks, with the page that explains it.
 func (x *examination) own(f driver.Finding) {
 	x.add(enginekit.Explained(checksPage, []driver.Finding{f})...)
 }
 
-// so is what has been found so far.
+// so returns a copy of what has been found so far.
 func (x *examination) so() *diagnosis {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,6 +111,9 @@ func (x *examination) so() *diagnosis {
 // doctorGrace is how long a check may take to return after its context has ended.
 const doctorGrace = time.Second
 
+// doctor examines the engine and prints the findings. A check that hangs, as on a file system that hangs, does not
+// return when its context ends. So the checks run in a goroutine, which is left behind a second after --timeout; then
+// what is known is printed, and the process ends.
 func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	raw, err := a.engineURL()
 	if err != nil {
@@ -122,8 +130,9 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	defer cancel()
 	x := newExamination(u)
 	opened, examined := make(chan *engine, 1), make(chan error, 1)
-	// Ends with the checks. One that hangs, as each look at a file system that hangs does, ends with the process.
+	// This goroutine ends with the checks. One that hangs ends with the process.
 	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
+	// late ends doctorGrace after ctx.
 	late, stop := context.WithCancel(context.Background())
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
@@ -148,8 +157,8 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
 }
 
-// examine opens the engine and runs the checks: those that every engine gets, and the engine's own. It returns errors
-// of the URL.
+// examine opens the engine and runs the checks. Errors of the URL are returned, because they are wrong use; every other
+// error of opening is a finding.
 func (a *app) examine(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) error {
@@ -167,7 +176,8 @@ func (a *app) examine(
 	return nil
 }
 
-// examineOpen runs the checks on an engine that has been opened.
+// examineOpen runs the checks on an engine that has been opened: first those that every engine gets, then the engine's
+// own. The server decides the timeout of sessions, so that is judged and not the flag.
 func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease time.Duration) {
 	traits := e.driver.Traits()
 	x.mu.Lock()
@@ -187,6 +197,7 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	}
 }
 
+// printDiagnosis prints the findings, for people with advice below each and the page only where something is wrong.
 func (a *app) printDiagnosis(d *diagnosis) error {
 	if a.output == asJSON {
 		return a.printJSON(d)

@@ -1,3 +1,6 @@
+// The checks that doctor makes on every engine: locking, listing, and whether the lease leaves time to end a job.
+// doctor.go calls them in turn.
+
 package main
 
 import (
@@ -13,7 +16,8 @@ import (
 // rounds is how often doctor locks and unlocks: enough to see an outlier, few enough to be over at once.
 const rounds = 5
 
-// checkLocking takes and gives back a lock of its own, and compares the time with the pause between two renewals.
+// checkLocking takes and gives back a lock of its own, and compares the slowest time with the pause between two
+// renewals: a renewal takes about as long, so a lease whose renewals take longer than the pause cannot be kept.
 func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) driver.Finding {
 	ctx, cancel := half(ctx)
 	defer cancel()
@@ -44,7 +48,8 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	return f
 }
 
-// lockOnce waits if another doctor is at work: always the same name, because some engines keep something of every name.
+// lockOnce locks and unlocks once. It waits if another doctor is at work. The name is always the same, because some
+// engines keep something of every name.
 func (a *app) lockOnce(ctx context.Context, e *engine) error {
 	lease, err := e.client.Lock(ctx, "interlock-doctor")
 	if err == nil {
@@ -53,6 +58,7 @@ func (a *app) lockOnce(ctx context.Context, e *engine) error {
 	return explained(ctx, err)
 }
 
+// checkListing lists all locks. A failure is a warning only, because locks work without a list.
 func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 	ctx, cancel := half(ctx)
 	defer cancel()
@@ -73,7 +79,7 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 		fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
 }
 
-// checkLease is the arithmetic of run with its default grace.
+// checkLease does the arithmetic of run with its default grace, and shows the times that follow from it.
 func checkLease(lease time.Duration) driver.Finding {
 	b := newBudget(lease, defaultGrace(lease))
 	f := driver.Finding{
@@ -88,7 +94,7 @@ func checkLease(lease time.Duration) driver.Finding {
 	return f
 }
 
-// fine shows short times with enough digits.
+// fine rounds short times so that enough digits are left.
 func fine(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond)

@@ -1,3 +1,5 @@
+// Flags that are durations. All commands use them.
+
 package main
 
 import (
@@ -16,7 +18,7 @@ func durationOf(p *time.Duration, otherwise time.Duration) *durationFlag {
 	return (*durationFlag)(p)
 }
 
-// Set accepts both ways to write a duration. What has only the characters of a number is one, of seconds.
+// Set accepts both ways to write a duration. A value that has only the characters of a number is one, in seconds.
 func (d *durationFlag) Set(s string) error {
 	if strings.Trim(s, "+-.0123456789") == "" {
 		s += "s"
@@ -29,7 +31,7 @@ func (d *durationFlag) Set(s string) error {
 	return nil
 }
 
-// String shows a zero as the help leaves it out.
+// String shows a zero as 0, which the help leaves out.
 func (d *durationFlag) String() string {
 	if *d == 0 {
 		return "0"
@@ -40,7 +42,7 @@ func (d *durationFlag) String() string {
 // Type names the value in help texts.
 func (d *durationFlag) Type() string { return "duration" }
 
-// checkInterval refuses a pause between two looks that is none.
+// checkInterval refuses a pause between two looks that is zero or negative: the command would ask without end.
 func checkInterval(interval time.Duration) error {
 	if interval <= 0 {
 		return usage("--interval %v must be positive", interval)

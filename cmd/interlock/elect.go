@@ -1,3 +1,6 @@
+// interlock elect: runs a command while this process leads, or prints who leads. It differs from run.go in how the lock
+// is taken, and shares the rest: prepare, the job, and the give-back.
+
 package main
 
 import (
@@ -44,7 +47,7 @@ func (a *app) electCommand() *cobra.Command {
 	}
 	o.onLost, o.command = "kill", "elect"
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what stands behind the command is the command's
+	flags.SetInterspersed(false) // what stands after the command belongs to the command
 	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: "+
 		"host:pid)")
 	flags.BoolVar(&o.observe, "observe", false, "print who leads and each change, instead of campaigning")
@@ -86,7 +89,8 @@ func (a *app) electCommand() *cobra.Command {
 	return cmd
 }
 
-// elect campaigns, runs the command while it leads, and resigns, once or again and again.
+// elect campaigns, runs the command while it leads, and resigns; with --again it begins anew when the leadership was
+// lost. A signal that somebody has sent to the job ends it for good, also when the leadership was lost as well.
 func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []string) error {
 	s, err := a.prepare(ctx, &o.runOptions, name, argv[0])
 	if err != nil {
@@ -129,10 +133,10 @@ func (a *app) lead(
 		lease, err = a.claimed(ctx, lease, o.lease)
 	}
 	if stopped := (*signalError)(nil); errors.As(context.Cause(ctx), &stopped) {
-		if lease != nil { // in the very moment
+		if lease != nil { // granted in the moment of the signal
 			undo, cancel := a.within(context.WithoutCancel(ctx))
 			defer cancel()
-			_ = lease.Unlock(undo) // it ends with its lease otherwise
+			_ = lease.Unlock(undo) // after an error it ends with its lease
 		}
 		return nil, stopped
 	}
@@ -156,8 +160,8 @@ type leaderObject struct {
 	Token         uint64    `json:"token,string,omitempty"`
 }
 
-// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is
-// an error; later it is only told.
+// observeElection prints who leads, and each change, until ctx ends. If the engine does not answer the first time, that
+// is an error; later it is only told, and observing goes on.
 func (a *app) observeElection(ctx context.Context, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -181,6 +185,7 @@ func (a *app) observeElection(ctx context.Context, name string) error {
 	return nil
 }
 
+// printLeader prints one change.
 func (a *app) printLeader(name string, l interlock.Leader) error {
 	now := time.Now()
 	if a.output == asJSON {

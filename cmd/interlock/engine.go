@@ -1,3 +1,6 @@
+// From the flag and the environment to an open engine. Every command that asks an engine comes here first;
+// environment.go has the variables, schemes.go the schemes of this build.
+
 package main
 
 import (
@@ -17,7 +20,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// engine is an open engine: the driver, and the client on top of it.
+// engine is an open engine: the driver, and the client on top of it. Commands that take locks for a job use the client,
+// which renews them; those that work with handles or lists use the driver.
 type engine struct {
 	url    *driver.URL
 	driver driver.Driver
@@ -33,6 +37,8 @@ func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error
 	return a.openURL(ctx, raw, opts)
 }
 
+// openURL opens one engine within --timeout. It returns wrong use for a URL that is none, and an error that matches
+// interlock.ErrUnavailable if the engine is out of reach.
 func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) (*engine, error) {
 	u, err := parseEngineURL(raw)
 	if err != nil {
@@ -60,16 +66,16 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	return &engine{url: u, driver: d, client: c}, nil
 }
 
-// close gives everything back: first the holds, then the connections.
+// close gives everything back: first the holds, then the connections that this needs.
 func (e *engine) close() error {
 	return errors.Join(e.client.Close(), e.driver.Close())
 }
 
-// urlFlag is the value of --url. It must not be empty, as with a script's variable that is not set: files of this
-// machine would then keep nobody out who locks on a server.
+// urlFlag is the value of --url. It must not be empty, as it would be from a script's variable that is not set: the
+// locks would then be files of this machine, and keep out nobody who locks on a server.
 type urlFlag string
 
-// Set accepts what is not empty; whether it is a URL is looked at when the engine is opened.
+// Set accepts what is not empty. Whether it is a URL is looked at when the engine is opened.
 func (f *urlFlag) Set(s string) error {
 	if s == "" {
 		return errors.New("the URL is empty; name an engine, such as file:///var/lib/app/locks, or leave it away: " +
@@ -79,13 +85,14 @@ func (f *urlFlag) Set(s string) error {
 	return nil
 }
 
-// String and Type make it a flag.
+// String returns the URL. It, Set and Type make a urlFlag a flag.
 func (f *urlFlag) String() string { return string(*f) }
 
 // Type names the value in help texts.
 func (f *urlFlag) Type() string { return "string" }
 
-// engineURL returns the flag, else what the environment says, else the default. An empty variable is as none.
+// engineURL returns the URL of the flag, or else of the environment, or else the default. An empty variable counts as
+// unset. Two variables that are both set are wrong use, because either may be the one that was forgotten.
 func (a *app) engineURL() (string, error) {
 	if a.url != "" {
 		return a.url, nil
@@ -102,11 +109,11 @@ func (a *app) engineURL() (string, error) {
 	return a.defaultURL()
 }
 
-// maxURLFile is more than any URL has; a path such as /dev/zero has no end.
+// maxURLFile is more than any URL has. It is a bound because a path such as /dev/zero has no end.
 const maxURLFile = 64 << 10
 
-// readURL reads the URL of an engine from a file, which is for passwords: it can be kept from others, and from jobs.
-// It may be a pipe.
+// readURL reads the URL of an engine from a file, which is for passwords: it can be kept from other users, and from
+// jobs. It may be a pipe, so it is read once.
 func readURL(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -127,10 +134,10 @@ func readURL(path string) (string, error) {
 	return raw, nil
 }
 
-// defaultURL is the file engine in the user's state folder, which makes the folder if it is not there.
+// defaultURL is the URL of the file engine in the user's state folder. That engine makes the folder if it is not there.
 func (a *app) defaultURL() (string, error) {
 	state := a.getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the XDG specification wants relative ones ignored
+	if !filepath.IsAbs(state) { // the XDG specification wants relative paths ignored
 		home := a.getenv("HOME")
 		if home == "" {
 			return "", usage(
@@ -154,7 +161,7 @@ func parseEngineURL(raw string) (*driver.URL, error) {
 	return u, nil
 }
 
-// openError tells an engine that is out of reach from a URL that it does not understand.
+// openError tells an engine that is out of reach (exit code 69) from a URL that its engine does not understand (64).
 func openError(u *driver.URL, err error) error {
 	var network net.Error
 	var path *fs.PathError
@@ -168,7 +175,7 @@ func openError(u *driver.URL, err error) error {
 	return usage("%v", err)
 }
 
-// openFailedError names the engine, without its password.
+// openFailedError names the engine, without its password, and why it could not be opened.
 type openFailedError struct {
 	url *driver.URL
 	err error
@@ -183,10 +190,11 @@ func (e *openFailedError) Error() string {
 	return s
 }
 
+// hintRefused is what engines say, too, about a refused connection.
 const hintRefused = "is the address right, and does the server run?"
 
-// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is,
-// unless it has refused.
+// Unwrap returns interlock.ErrUnavailable beside the cause, except for an engine that has refused: asking that again is
+// of no use.
 func (e *openFailedError) Unwrap() []error {
 	if driver.Refusal(e.err) != nil {
 		return []error{e.err}
@@ -205,11 +213,11 @@ func leaseOf(opts *interlock.Options) time.Duration {
 const (
 	// defaultLease is the library's.
 	defaultLease = 30 * time.Second
-	// maxCloseTimeout is how long the command tries, at its end, to undo what it does not know the outcome of.
+	// maxCloseTimeout is how long the command tries, at its end, to undo requests whose outcome it does not know.
 	maxCloseTimeout = 5 * time.Second
 )
 
-// clientName is how operators see a process of this machine.
+// clientName is how operators see a process of this machine: host:pid.
 func clientName(pid int) string {
 	host, err := os.Hostname()
 	if err != nil {

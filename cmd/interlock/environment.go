@@ -1,3 +1,6 @@
+// The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, job.go
+// passes on the second.
+
 package main
 
 import (
@@ -15,7 +18,7 @@ const (
 	urlFileVariable = "INTERLOCK_URL_FILE"
 )
 
-// jobEnvironment is ours without passwords, and what the job should know of its lock.
+// jobEnvironment is our own environment without passwords, and with what the job should know of its lock.
 func (a *app) jobEnvironment(l *interlock.Lease) []string {
 	return append(withoutPasswords(os.Environ(), a.urlOfFile),
 		"INTERLOCK_NAME="+l.Name(),
@@ -23,12 +26,13 @@ func (a *app) jobEnvironment(l *interlock.Lease) []string {
 		"INTERLOCK_OWNER="+l.Owner())
 }
 
-// withoutPasswords returns the environment for a job: a job that uses no locks needs no password for them. An
-// INTERLOCK_URL that has none stays as it is, to the letter. In place of the file's name the job gets the URL in it.
+// withoutPasswords returns the environment for a job, because a job that uses no locks needs no password for them. An
+// INTERLOCK_URL without a password stays as it is, to the letter. In place of the file's name the job gets the URL in
+// it.
 func withoutPasswords(environment []string, urlOfFile func() (string, error)) []string {
 	var theirs []string
 	named, fromFile := false, false
-	for _, entry := range environment { // all of them: an environment may name a variable twice
+	for _, entry := range environment { // every entry, because an environment may name a variable twice
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
 		case name == urlVariable && value != "":
@@ -51,17 +55,18 @@ func withoutPasswords(environment []string, urlOfFile func() (string, error)) []
 	return theirs
 }
 
-// unreadable is no URL: a command inside the job that takes it fails. Without the variable it would take its locks from
-// files, and keep nobody out who takes them from the engine.
+// unreadable is no URL, so a command inside the job that uses it fails. Without the variable it would take its locks
+// from files, and keep out nobody who takes them from the engine.
 const unreadable = "unreadable"
 
-// withoutPassword returns the URL of the same engine, for somebody who is not to know its secrets.
+// withoutPassword returns a URL of the same engine for somebody who is not to know its secrets: which keys of the query
+// are secret is known from what u.String hides.
 func withoutPassword(raw string) string {
 	u, err := driver.ParseURL(raw)
 	if err != nil {
 		return unreadable // where its password stands cannot be told
 	}
-	shown, err := driver.ParseURL(u.String()) // with other words in the places of secrets
+	shown, err := driver.ParseURL(u.String()) // u.String has other words in the places of secrets
 	if err != nil {
 		return unreadable
 	}

@@ -1,3 +1,6 @@
+// How the command ends: the exit codes, and which error has which. app.go's finish comes here with the error of a
+// command; report.go prints it.
+
 package main
 
 import (
@@ -10,10 +13,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The exit codes of the command; see the package documentation. Below 64 they belong to the job.
+// The exit codes of the command; see the package documentation. Those below 64 belong to the job; 64, 69 and 75 are
+// those of sysexits.h, and 126 to 128 a shell's.
 const (
 	exitOK            = 0
-	exitNone          = 1 // there is no such lock
+	exitNone          = 1 // there is no such lock, or a break was answered no
 	exitUsage         = 64
 	exitUnavailable   = 69
 	exitHeld          = 75
@@ -21,7 +25,7 @@ const (
 	exitFailed        = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
-	exitSignal        = 128
+	exitSignal        = 128 // and the number of the signal
 )
 
 // exitError ends the command with a code of its own. Without err nothing is printed.
@@ -30,7 +34,7 @@ type exitError struct {
 	err  error
 }
 
-// Error gives what went wrong, or the code alone.
+// Error says what went wrong, or gives the code alone.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
@@ -38,10 +42,10 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap gives what went wrong.
+// Unwrap returns the cause, or nil.
 func (e *exitError) Unwrap() error { return e.err }
 
-// silently ends the command with code and no message.
+// silently ends the command with code and no message: what there is to say has been printed.
 func silently(code int) error {
 	if code == exitOK {
 		return nil
@@ -58,9 +62,10 @@ type usageError struct{ message string }
 // Error says what is wrong.
 func (e *usageError) Error() string { return e.message }
 
+// usage makes a usageError.
 func usage(form string, args ...any) error { return &usageError{fmt.Sprintf(form, args...)} }
 
-// signalError says that a signal ended what was going on.
+// signalError is the error of something that a signal has ended.
 type signalError struct{ signal syscall.Signal }
 
 // Error names the signal.
@@ -74,8 +79,8 @@ type outcome struct {
 	retryable bool
 }
 
-// judge maps an error to its outcome. What is most certain comes first: a HeldError that also matches the context's
-// error is held, not unavailable.
+// judge maps an error to its outcome. The order is that of certainty: a HeldError that also matches the context's error
+// is held, not unavailable.
 func judge(err error) outcome {
 	var o outcome
 	var wrong *usageError
@@ -102,6 +107,7 @@ func judge(err error) outcome {
 	default:
 		o = outcome{exitFailed, "failed", false}
 	}
+	// An exitError in the chain overrules the code, not the word, unless the code alone says what happened.
 	var fixed *exitError
 	if errors.As(err, &fixed) {
 		o.exit = fixed.code

@@ -1,3 +1,6 @@
+// interlock run --fd: takes a lock on a descriptor that a shell has open, so that the shell holds it and no process of
+// ours has to stay. run.go comes here in place of a job; flock.go has what to say about the flags of flock(1).
+
 package main
 
 import (
@@ -13,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptorLocker is the file engine's: there a lock can belong to an open file of another process.
+// descriptorLocker is what the file engine can do beyond other drivers: there a lock can belong to an open file of
+// another process.
 type descriptorLocker interface {
 	Path(key driver.Key) string
 	AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error)
@@ -37,8 +41,8 @@ var notWithDescriptor = []string{
 	"strict-release",
 }
 
-// lockDescriptor takes the lock on a descriptor that the process has open which started us. When we end, that process
-// still has the open file and with it the lock.
+// lockDescriptor takes the lock on a descriptor that the process which started us has open. When this process ends,
+// that one still has the open file and with it the lock.
 func (a *app) lockDescriptor(
 	ctx context.Context, o *runOptions, name string, argv []string, given func(flag string) bool,
 ) error {
@@ -90,7 +94,8 @@ func (o *runOptions) checkDescriptor(name string, argv []string, given func(flag
 	return nil
 }
 
-// onDescriptor returns the driver that takes the lock on our copy of that descriptor.
+// onDescriptor returns the driver that takes the lock on our copy of that descriptor. A copy shares the open file, to
+// which the kernel ties the lock. The file must be the lock's own: otherwise the lock would keep nobody out.
 func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 	locker, ok := e.driver.(descriptorLocker)
 	if !ok {

@@ -1,3 +1,6 @@
+// Help for those who know flock(1): its flags that run does not have. Cobra calls flagError for each flag that a
+// command does not know.
+
 package main
 
 import (
@@ -6,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// flockWords are flags of flock(1) that run has not, as pflag names them, and what to do instead.
+// flockWords are flags of flock(1) that run does not have, as the text of pflag's error has them, and what to do
+// instead.
 var flockWords = map[string]string{
 	"'u' in ":   closesIt,
 	"--unlock":  closesIt,
@@ -20,7 +24,8 @@ const (
 	staysBeside = "run stays beside its command, to forward signals and to give the lock back"
 )
 
-// flagError is a flag that there is not, with what to do instead if it is one of flock(1).
+// flagError is the error of an unknown flag, with what to do instead if it is one of flock(1). pflag has no type for
+// such an error, so its text is searched.
 func flagError(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "run" {
 		for word, instead := range flockWords {

@@ -1,3 +1,5 @@
+// interlock get: who holds one lock and who waits for it. locks.go finds it, and prints it as JSON.
+
 package main
 
 import (
@@ -31,6 +33,7 @@ Ends with 0 if somebody does, and with 1 if the lock is free.`,
 	return cmd
 }
 
+// get finds the locks of that name and prints them. A free lock is no error, but ends with exit code 1, for scripts.
 func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -52,6 +55,7 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	return err
 }
 
+// printDetails prints locks for people, with ages in place of instants.
 func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) error {
 	var b strings.Builder
 	if len(found) == 0 {
@@ -64,7 +68,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
 			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
 			details := []string{"token " + tokenOrDash(h.Token)}
-			if !h.Since.IsZero() { // some engines have neither this instant nor the next
+			if !h.Since.IsZero() { // some engines know neither this instant nor the next
 				details = slices.Insert(details, 0, "for "+age(h.Since, now))
 			}
 			if !h.Until.IsZero() {
@@ -83,7 +87,8 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 	return err
 }
 
-// who names a holder or a waiter.
+// who names a holder or a waiter. Labels and names come from other processes, so control characters in them are not
+// printed as such.
 func who(client, owner, label string) string {
 	s := orDash(client)
 	if owner != "" {

@@ -1,3 +1,6 @@
+// interlock graph: who waits for whom, and cycles in it. The graph is made by package board, which the console and top
+// use as well.
+
 package main
 
 import (
@@ -36,6 +39,8 @@ func (a *app) graphCommand() *cobra.Command {
 	}
 }
 
+// graph lists the locks and prints their graph. If the list breaks off, what came before is printed, and then the error
+// is returned.
 func (a *app) graph(ctx context.Context, prefix string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -58,7 +63,7 @@ func (a *app) graph(ctx context.Context, prefix string) error {
 	return cmp.Or(err, failed)
 }
 
-// graphObject is what graph prints.
+// graphObject is what graph prints as JSON.
 type graphObject struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Edges         []board.Edge `json:"edges"`
@@ -66,7 +71,7 @@ type graphObject struct {
 	Truncated     bool         `json:"truncated"` // the engine failed before the end of the list
 }
 
-// endpointText is owner and process. A named owner may be in several.
+// endpointText is owner and process. A named owner may be in several processes.
 func endpointText(p board.Endpoint) string {
 	if p.Owner == "" || p.Client == "" {
 		return orDash(cmp.Or(p.Owner, p.Client))
@@ -74,7 +79,8 @@ func endpointText(p board.Endpoint) string {
 	return printable(p.Owner) + " at " + printable(p.Client)
 }
 
-// waitsFor makes the graph of what is held and waited for.
+// waitsFor makes the graph of what is held and waited for. Waiters are known here: graph refuses an engine that does
+// not tell them.
 func waitsFor(locks []interlock.LockInfo) board.Graph {
 	shown := make([]board.Lock, 0, len(locks))
 	for _, l := range locks {
@@ -83,6 +89,7 @@ func waitsFor(locks []interlock.LockInfo) board.Graph {
 	return board.WaitsFor(shown)
 }
 
+// printGraph prints one line for each edge, and then the cycles.
 func (a *app) printGraph(g board.Graph) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WAITER\tNAME\tKIND\tHELD BY\tCYCLE")

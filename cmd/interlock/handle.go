@@ -1,3 +1,6 @@
+// Handles: how a hold is kept by a script between two commands. acquire.go makes one; renew.go gives it back to the
+// engine.
+
 package main
 
 import (
@@ -13,17 +16,19 @@ import (
 )
 
 // handle is a hold that outlives the process that took it, for a script to pass around. It is what Lease.Handle
-// returns: a program can adopt what interlock acquire has taken, and renew and release take a program's.
+// returns: so a program can adopt what interlock acquire has taken, and renew and release accept a program's.
 type handle struct{ driver.Handle }
 
-// newHoldID makes an id that is never used again.
+// newHoldID makes an ID that is never used again.
 func newHoldID() string { return rand.Text() }
 
-// String is what scripts keep of the hold; parsing it gives the handle back.
+// String is what scripts keep of the hold; parseHandle reads it.
 func (h *handle) String() string { return h.Encode() }
 
+// key is the lock of the handle.
 func (h *handle) key() driver.Key { return driver.Key{Kind: h.Kind, Name: h.Name} }
 
+// parseHandle reads a handle. Everything that is wrong with it is wrong use.
 func parseHandle(s string) (*handle, error) {
 	h, err := driver.ParseHandle(s)
 	if err != nil {
@@ -32,7 +37,7 @@ func parseHandle(s string) (*handle, error) {
 	return &handle{h}, checkName("name in the handle", h.Name)
 }
 
-// handleArg is the argument, else INTERLOCK_HANDLE.
+// handleArg returns the handle of the argument, or else of INTERLOCK_HANDLE.
 func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 	if len(args) > 0 {
 		return parseHandle(args[0])
@@ -43,8 +48,8 @@ func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 	return nil, usage("%s wants a handle, or INTERLOCK_HANDLE to be one", cmd.CommandPath())
 }
 
-// openForHandles opens an engine on which a hold outlives its process, or says why there is none, and what to use for
-// the lock name instead.
+// openForHandles opens an engine on which a hold outlives its process. On any other it says why a handle makes no
+// sense, and what to use for the lock name instead.
 func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.Renewer, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -71,7 +76,7 @@ func (e *engine) shellInstead(name string) string {
 	return ", or let the shell hold it until it ends or closes the file: exec 9<>" + quote(path) + " && flock 9"
 }
 
-// renewHandle asks for lease more time for h.
+// renewHandle renews h for lease from now. It blocks until the engine has answered.
 func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Duration) error {
 	result := make(chan error, 1) // Renew calls done once, maybe before it returns
 	r.Renew(ctx, []driver.Renewal{{Key: h.key(), ID: h.ID, Lease: lease, Owner: h.Owner, Label: h.Label}},
@@ -79,7 +84,8 @@ func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Du
 	return engineError("renew", h.Name, <-result)
 }
 
-// engineError adds to a driver's raw error what the portable layer would, unless the driver has done so.
+// engineError makes of a driver's raw error what the library's client would: an error that says nothing definite about
+// the lock means that the engine is unavailable.
 func engineError(op, name string, err error) error {
 	var complete *interlock.UnavailableError
 	switch {

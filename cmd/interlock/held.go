@@ -1,3 +1,5 @@
+// Errors about a lock that somebody holds, in words. report.go's message comes here.
+
 package main
 
 import (
@@ -10,7 +12,7 @@ import (
 )
 
 // describe says an error in words. Errors that name a holder get ages and remaining times beside the instants, because
-// that is what the reader wants to know.
+// a reader wants those.
 func describe(err error) string {
 	var held *interlock.HeldError
 	if errors.As(err, &held) {
@@ -19,7 +21,7 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// waitedError is a HeldError after a wait of some length.
+// waitedError is the error of a wait that has met a holder until its end. held is a *HeldError, or wraps one.
 type waitedError struct {
 	held   error
 	waited time.Duration
@@ -28,12 +30,13 @@ type waitedError struct {
 // Error says for how long it was waited, and for whom.
 func (e *waitedError) Error() string { return e.prefix() + e.held.Error() }
 
-// Unwrap gives the HeldError.
+// Unwrap returns the HeldError.
 func (e *waitedError) Unwrap() error { return e.held }
 
+// prefix is what stands before the text of the HeldError.
 func (e *waitedError) prefix() string { return fmt.Sprintf("gave up after %v: ", e.waited) }
 
-// prefixOf is what stands before the holder.
+// prefixOf is the prefix of a waitedError, or nothing for others.
 func prefixOf(err error) string {
 	var waited *waitedError
 	if errors.As(err, &waited) {
@@ -42,7 +45,8 @@ func prefixOf(err error) string {
 	return ""
 }
 
-// describeHeld names lock, holder, since when, token and the rest of the lease, as far as the engine tells them.
+// describeHeld names the lock, its holder, since when, the token and the rest of the lease, as far as the engine tells
+// them.
 func describeHeld(h *interlock.HeldError, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held", h.Name)
@@ -64,7 +68,7 @@ func describeHeld(h *interlock.HeldError, now time.Time) string {
 	return b.String()
 }
 
-// clock shows the time of day, with the date if that is not today.
+// clock shows the time of day, with the date if that is not today's.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -73,7 +77,8 @@ func clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// short rounds a duration to what a reader can use. The engine's clock may differ from ours, so it is never negative.
+// short rounds a duration to what a reader can use. The engine's clock may differ from ours, so a negative one is shown
+// as zero.
 func short(d time.Duration) string {
 	switch {
 	case d <= 0:

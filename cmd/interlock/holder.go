@@ -1,3 +1,5 @@
+// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice.
+
 package main
 
 import (
@@ -12,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// localPid returns the process behind a client name such as host:pid, if that is on this machine.
+// localPid returns the process behind a client name such as host:pid, if that is on this machine. The id stands after
+// the last colon.
 func localPid(client string) (pid int, ok bool) {
 	colon := strings.LastIndexByte(client, ':')
 	host, err := os.Hostname()
@@ -23,10 +26,10 @@ func localPid(client string) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// hasEnded reports whether no process has this id.
+// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended.
 func hasEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// adviseKill names the process to end, where that is the way to free a lock.
+// adviseKill names the process to end, on engines where that is the way to free a lock.
 func (e *engine) adviseKill(h driver.Holder) string {
 	pid, ok := localPid(h.Client)
 	switch {
@@ -38,14 +41,14 @@ func (e *engine) adviseKill(h driver.Holder) string {
 	return fmt.Sprintf(" (here: kill %d)", pid)
 }
 
-// orphaned explains a lock whose holder is dead, which happens on engines whose holds end with the last process that
+// orphaned explains a lock whose holder is dead. That happens on engines whose holds end with the last process that has
 // inherited them.
 func (e *engine) orphaned(pid int) string {
 	return fmt.Sprintf("process %d has ended, but something that it started still has the lock: fuser -v %s/* names it",
 		pid, e.url.Path)
 }
 
-// tellOrphaned says so if that is why a lock is held: the name of a dead process alone would only puzzle.
+// tellOrphaned says so if that is why a lock is held: the name of a dead process alone would puzzle the reader.
 func (a *app) tellOrphaned(e *engine, held *interlock.HeldError) {
 	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Lifetime == driver.Process &&
 		hasEnded(pid) {

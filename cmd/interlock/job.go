@@ -1,3 +1,7 @@
+// The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. run.go and elect.go
+// make one after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg
+// do. Everything here runs in the goroutine of run.
+
 package main
 
 import (
@@ -8,7 +12,7 @@ import (
 	"time"
 )
 
-// hold is what a job needs to know of its lock.
+// hold is what a job needs to know of its lock. A *interlock.Lease is one.
 type hold interface {
 	Lost() <-chan struct{}
 	Err() error
@@ -17,34 +21,39 @@ type hold interface {
 
 // job is a command that runs while a lock is held.
 //
-// It ends in one of these ways. The command ends: what is left of its process group is killed. A first INT or TERM: it
-// is forwarded, and what is left after the grace is killed; a second one kills at once. With a patient budget the grace
-// begins when the command has ended. No renewal was confirmed for so long that only grace and margin are left: TERM,
-// and KILL when only the margin is left, so that nobody of the group lives when the library's deadline comes, let alone
-// the engine's. The lock is gone already, because it was broken or this machine was suspended: KILL, because any grace
-// would be time in which another holder is inside.
+// It ends in one of these ways:
+//
+//   - The command ends. What is left of its process group is killed.
+//   - A first INT or TERM comes. It is forwarded, and what is left after the grace is killed; a second one kills at
+//     once. With a patient budget the grace begins when the command has ended.
+//   - No renewal was confirmed for so long that only grace and margin are left. The group gets TERM, and KILL when only
+//     the margin is left, so that nobody of it lives when the library's deadline comes, let alone the engine's.
+//   - The lock is gone already, because it was broken or this machine was suspended. The group gets KILL at once: any
+//     grace would be time in which another holder is inside.
 type job struct {
+	// What it is given. None of it changes while the job runs.
 	hold       hold
 	budget     budget
-	ignoreLoss bool
+	ignoreLoss bool // --on-lost=ignore
 	signals    *signals
 	say        func(form string, args ...any)
 
 	path      string
 	argv, env []string
-	lends     func() (*os.File, error) // nil: nothing to inherit
+	lends     func() (*os.File, error) // nil if the engine has nothing to inherit
 
+	// What runs; tty may be nil.
 	child *child
 	tty   *terminal
 
-	asked    int       // how many INT and TERM have come
-	killAt   time.Time // when the group is killed; zero if it need not be
-	giveUpAt time.Time // when to stop waiting for a killed group; see kill
-	lost     bool      // the command was ended because of the lock
-	status   syscall.WaitStatus
-	exited   bool      // the command has ended; its group may not have
-	resumeAt time.Time // when to continue it if no SIGCONT comes; zero if it is not suspended
-	usesTTY  bool      // it had the terminal, or wanted it, when it was suspended
+	asked    int                // how many INT and TERM have come
+	killAt   time.Time          // when the group is killed; zero if it need not be
+	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
+	lost     bool               // the command was ended because of the lock
+	status   syscall.WaitStatus // how the command ended, once exited
+	exited   bool               // the command has ended; its group may not have
+	resumeAt time.Time          // when to continue it if no SIGCONT comes; zero if it is not suspended
+	usesTTY  bool               // it had the terminal, or wanted it, when it was suspended
 }
 
 // jobEnd is how a job ended.
@@ -61,8 +70,9 @@ func (e jobEnd) code() int {
 	return e.status.ExitStatus()
 }
 
-// run starts the command and returns when nobody of its group is left. The streams must be files: the command gets them
-// as they are.
+// run starts the command and returns when nobody of its group is left, or what is left cannot be killed. The streams
+// must be files: the command gets them as they are. It returns the lock's error without starting anything if the lock
+// is lost already.
 func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 	if err := j.hold.Err(); err != nil { // lost between the grant and here
 		return jobEnd{}, err
@@ -77,6 +87,9 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 	return jobEnd{j.status, j.lost}, nil
 }
 
+// start starts the command. beforeJob comes before the start and jobStarted after it, because the command inherits
+// which signals are ignored. The terminal is given to the command as part of the start, so that it never runs in the
+// background for a moment.
 func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 	streams, err := filesOf(stdin, stdout, stderr)
 	if err != nil {
@@ -87,7 +100,7 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 		if lent, err = j.lends(); err != nil {
 			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
 		}
-		defer lent.Close() // the command has its own by then; ours would keep the lock
+		defer lent.Close() // the command has its own by then, and a copy here would keep the lock after it
 	}
 	j.tty = openTerminal()
 	foreground := j.tty
@@ -121,7 +134,7 @@ func (j *job) supervise() {
 	defer timer.Stop()
 	lost := j.hold.Lost()
 	for {
-		// With a timer of Go 1.23 and later a stale tick is never seen after Reset or Stop.
+		// A timer of Go 1.23 and later delivers no stale tick after Reset or Stop.
 		if at := j.nextLook(); at.IsZero() {
 			timer.Stop()
 		} else {
@@ -135,7 +148,7 @@ func (j *job) supervise() {
 		case sig := <-j.signals.ch:
 			j.forward(sig.(syscall.Signal))
 		case <-lost:
-			lost = nil // closed: it would be chosen for ever
+			lost = nil // a closed channel would be chosen for ever
 			j.lockLost()
 		case <-timer.C:
 			if j.look(time.Now()) {
@@ -145,7 +158,8 @@ func (j *job) supervise() {
 	}
 }
 
-// nextLook is the next instant at which something has to be done without anything happening; zero if none.
+// nextLook is the next instant at which something is due even if nothing happens; zero if there is none. It is asked in
+// each turn of the loop, because a renewal moves termAt.
 func (j *job) nextLook() time.Time {
 	var next time.Time
 	for _, at := range []time.Time{j.termAt(), j.killAt, j.giveUpAt, j.resumeAt} {
@@ -156,8 +170,8 @@ func (j *job) nextLook() time.Time {
 	return next
 }
 
-// termAt is when the group gets TERM unless a renewal is confirmed before; zero on engines whose holds cannot run out,
-// and when the job is being ended for its lock already.
+// termAt is when the group gets TERM unless a renewal is confirmed before. It is zero on engines whose holds cannot run
+// out, and when the job is already being ended because of its lock.
 func (j *job) termAt() time.Time {
 	deadline := j.hold.Deadline()
 	if deadline.IsZero() || j.lost || j.ignoreLoss {
@@ -195,7 +209,7 @@ func (j *job) runningOut() {
 	j.child.signal(syscall.SIGTERM)
 }
 
-// lockLost ends the job because the lock is gone.
+// lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
 func (j *job) lockLost() {
 	if j.ignoreLoss {
 		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
@@ -208,15 +222,15 @@ func (j *job) lockLost() {
 	j.kill()
 }
 
-// killBy sets the latest instant at which the group is killed; an earlier one stays.
+// killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
 func (j *job) killBy(at time.Time) {
 	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
 		j.killAt = at
 	}
 }
 
-// kill kills the group. Killed processes can still be seen, as zombies of a container's first process that never waits
-// for them or stuck in the kernel, so once the command itself has ended the wait for the others is bounded.
+// kill kills the group. Killed processes can still be seen: as zombies, of which a container's first process takes no
+// notice, or stuck in the kernel. So once the command itself has ended, the wait for the others is bounded to a second.
 func (j *job) kill() {
 	j.killAt = time.Time{}
 	j.child.signal(syscall.SIGKILL)
@@ -242,7 +256,7 @@ func (j *job) changed(status syscall.WaitStatus) {
 	}
 }
 
-// forward passes a signal on to the group.
+// forward passes a signal on to the group. INT and TERM also start the grace.
 func (j *job) forward(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGCONT:

@@ -1,3 +1,7 @@
+// Job control: what ^Z, fg and bg of a shell do to a job and to this process. The command has a process group of its
+// own, so the shell sees this process alone, which has to stop and continue with the command. job.go comes here with
+// each stop and each SIGCONT; terminal.go has the terminal.
+
 package main
 
 import (
@@ -13,7 +17,8 @@ func (j *job) stopped(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTTIN, syscall.SIGTTOU:
 		if j.tty.isForeground(j.tty.group()) {
-			// It reaches for the terminal, which is ours to give: a job that did not get it at once, in a pipeline.
+			// The command reads or sets the terminal, which is ours to give: it did not get it at the start, as in a
+			// pipeline.
 			j.tty.give(j.child.pid)
 			j.child.signal(syscall.SIGCONT)
 			return
@@ -21,13 +26,13 @@ func (j *job) stopped(sig syscall.Signal) {
 		j.usesTTY = true
 	case syscall.SIGTSTP:
 	default:
-		return // SIGSTOP: somebody wants the command to pause. We go on renewing the lock.
+		return // SIGSTOP: somebody wants the command to pause. The lock is still renewed.
 	}
 	j.suspend()
 }
 
-// suspend stops us together with the command, so that the shell gets its prompt. Nothing renews the lock then; resume
-// looks whether it is still there.
+// suspend stops this process together with the command, so that the shell gets its prompt. Nothing renews the lock
+// meanwhile, which is said before; resume looks whether it is still there.
 func (j *job) suspend() {
 	if deadline := j.hold.Deadline(); !deadline.IsZero() && !j.ignoreLoss {
 		j.say("stopped, and the lock is not renewed meanwhile: continue within %s, or the command will be killed",
@@ -38,11 +43,11 @@ func (j *job) suspend() {
 		j.tty.takeBack(j.child.pid)
 	}
 	stopOurselves()
-	j.resumeAt = time.Now() // nobody sends a SIGCONT if we could not be stopped
+	j.resumeAt = time.Now() // if we could not be stopped nobody sends a SIGCONT
 }
 
-// resume continues the command, unless the lock was lost meanwhile: the loss is then handled while it still stands
-// still.
+// resume continues the command, unless the lock was lost meanwhile: then the loss is handled while the command still
+// stands, and it never runs without the lock.
 func (j *job) resume() {
 	j.resumeAt = time.Time{}
 	if j.exited || (j.hold.Err() != nil && !j.ignoreLoss) {

@@ -1,3 +1,6 @@
+// How run and sem take their lock: a try, which tells who is in the way, and then the wait. run.go comes here with an
+// open engine and goes on with the lease; held.go puts the refusal into words.
+
 package main
 
 import (
@@ -22,7 +25,7 @@ func (a *app) takeLock(
 	if !errors.As(context.Cause(ctx), &stopped) {
 		return lease, err
 	}
-	if lease != nil { // granted in the very moment: give it back
+	if lease != nil { // granted in the moment of the signal: give it back
 		ctx, cancel := a.within(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := lease.Unlock(ctx); err != nil {
@@ -32,7 +35,8 @@ func (a *app) takeLock(
 	return nil, stopped
 }
 
-// waitForLock tries once, so that it can say who is in the way, and then waits.
+// waitForLock tries once, so that it can say who is in the way, and then waits. The try has --timeout; the wait has
+// what is left of --wait, or no end.
 func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name string) (*interlock.Lease, error) {
 	if o.owner != "" {
 		ctx = interlock.WithOwner(ctx, o.owner)
@@ -61,7 +65,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	defer cancel()
 	asked := time.Now()
 	if lease, err = m.Lock(waitCtx); err == nil {
-		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time: the wait is over
+		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time, so --wait counts no more
 	} else {
 		err = a.lastKnown(waitCtx, held, asked, err)
 	}
@@ -73,8 +77,8 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	return lease, err
 }
 
-// lastKnown is the error of a wait that ended. If it was over before the engine had had its time for an answer, nothing
-// is wrong with the engine: what it said last counts, which is that the lock is held.
+// lastKnown is the error of a wait that ended. If the wait was over before the engine had had --timeout for an answer,
+// nothing is wrong with the engine: what it said last counts, which is that the lock is held.
 func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked time.Time, err error) error {
 	if errors.Is(err, interlock.ErrHeld) || !errors.Is(ctx.Err(), context.DeadlineExceeded) ||
 		time.Since(asked) >= a.timeout {
@@ -85,8 +89,9 @@ func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked ti
 	return &last
 }
 
-// claimed has a lease that came by a push, and so is short, renewed: the job's time limits are reckoned from a full
-// one.
+// claimed has a lease that came by a push, and so is short, renewed: the job's time limits are counted from a full one.
+// A lease that has more than three quarters of full left is taken as it is. If the renewal fails, the lock is given
+// back, and the error returned.
 func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
 	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
 		return lease, nil
@@ -102,6 +107,7 @@ func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Dur
 	return nil, errors.Join(err, lease.Unlock(undo))
 }
 
+// tryLock tries for the lock within --timeout.
 func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -109,7 +115,7 @@ func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 	return lease, explained(ctx, err)
 }
 
-// tellWaiting says whom the wait is for: to a person at a terminal, on request, and whenever the wait cannot end
+// tellWaiting says for whom the wait is: to a person at a terminal, with --verbose, and whenever the wait cannot end
 // because the job that started us holds the lock. It reports whether it said anything.
 func (a *app) tellWaiting(verbose bool, held *interlock.HeldError) bool {
 	ours := a.getenv("INTERLOCK_NAME") == held.Name && held.Token != 0 &&
@@ -125,19 +131,20 @@ func (a *app) tellWaiting(verbose bool, held *interlock.HeldError) bool {
 	return true
 }
 
+// tellAcquired says with --verbose that the lock was granted.
 func (a *app) tellAcquired(o *runOptions, lease *interlock.Lease, began time.Time) {
 	if o.verbose {
 		a.say("got %q after %s, token %d", lease.Name(), short(time.Since(began)), lease.Token())
 	}
 }
 
-// lender is the file engine's: a descriptor of the lock for the job to inherit, so that the lock lives as long as the
-// job even if we are killed.
+// lender is what the file engine can do beyond others: it gives a descriptor of the lock for the job to inherit, so
+// that the lock lives as long as the job even if this process is killed.
 type lender interface {
 	File(key driver.Key) (*os.File, error)
 }
 
-// lends returns how to get that descriptor, or nil on engines without.
+// lends returns how to get that descriptor, or nil on engines without it.
 func (e *engine) lends(key driver.Key) func() (*os.File, error) {
 	l, ok := e.driver.(lender)
 	if !ok {

@@ -1,3 +1,6 @@
+// Locks as ls, get, watch, graph and break read them from the engine, and as ls and get print them for programs.
+// table.go prints them for people.
+
 package main
 
 import (
@@ -21,6 +24,7 @@ type lockObject struct {
 	Unreadable string `json:"unreadable,omitempty"` // why no more is known; see driver.LockInfo
 }
 
+// holderObject is one holder of it.
 type holderObject struct {
 	Client string    `json:"client,omitempty"`
 	Owner  string    `json:"owner,omitempty"`
@@ -35,6 +39,7 @@ type holderObject struct {
 	Retained bool `json:"retained,omitempty"` // nobody holds it, and its client gives it back when another asks
 }
 
+// waiterObject is one waiter.
 type waiterObject struct {
 	Client   string    `json:"client,omitempty"`
 	Owner    string    `json:"owner,omitempty"`
@@ -52,6 +57,7 @@ type locksObject struct {
 	Truncated     bool         `json:"truncated"` // the engine failed before the end of the list
 }
 
+// toObject makes the object of a lock. Empty lists are there as [], so that a program need not tell them from null.
 func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 	o := lockObject{Kind: l.Kind, Name: l.Name, Limit: l.Limit, Holders: []holderObject{}, Unreadable: l.Unreadable}
 	if waitersKnown {
@@ -69,8 +75,8 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 	return o
 }
 
-// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what
-// came before it.
+// listLocks collects the locks whose names start with prefix, within --timeout, and sorts them by name and kind. With
+// an error it also returns the locks that came before it.
 func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -90,7 +96,7 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 }
 
 // findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for
-// each kind that the engine has.
+// each kind that the engine has, in place of a list of all locks. All looks together have --timeout.
 func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -118,7 +124,7 @@ func (e *engine) waitersKnown() bool {
 	return !lacks
 }
 
-// printLocks prints what ls and get found.
+// printLocks prints what ls and get have found.
 func (a *app) printLocks(e *engine, locks []interlock.LockInfo, truncated bool) error {
 	if a.output == text {
 		return a.printTable(locks, e.waitersKnown())

@@ -1,3 +1,6 @@
+// The command of a job: where it is, and what to say if it cannot be started. run.go looks before it takes a lock, so
+// that a mistyped command disturbs nobody.
+
 package main
 
 import (
@@ -18,7 +21,9 @@ func lookCommand(name string) (string, error) {
 	return path, nil
 }
 
-// commandError tells a command that is not there from one that cannot be executed.
+// commandError tells a command that is not there (127) from one that cannot be executed (126). Only a name that was
+// looked for along PATH is "not found"; a path without a file may also be a script whose interpreter is missing, which
+// the system reports in the same way.
 func commandError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):

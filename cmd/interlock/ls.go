@@ -1,3 +1,5 @@
+// interlock ls: the locks that are held or waited for. locks.go lists and prints them.
+
 package main
 
 import (
@@ -29,6 +31,8 @@ func (a *app) lsCommand() *cobra.Command {
 	return cmd
 }
 
+// ls lists the locks and prints them. If the list breaks off, what came before is printed, and then the error is
+// returned, so that the exit code shows it.
 func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -59,7 +63,7 @@ func heldSince(l interlock.LockInfo, limit time.Time) bool {
 	})
 }
 
-// ageUnknown reports whether it cannot be told for how long somebody has held l.
+// ageUnknown reports whether the engine does not tell for how long somebody has held l.
 func ageUnknown(l interlock.LockInfo) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Since.IsZero() })
 }

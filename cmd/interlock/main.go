@@ -1,3 +1,5 @@
+// The process: everything else is in run (app.go), which tests call too.
+
 package main
 
 import (

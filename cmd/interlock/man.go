@@ -1,3 +1,5 @@
+// The manual page, made of the help texts. Packages install what "interlock man" prints.
+
 package main
 
 import (
@@ -7,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// manCommand is hidden: packages install what it prints, and whoever built interlock alone reads it by
-// "interlock man | man -l -".
+// manCommand is hidden: packages install what it prints, and whoever has built interlock alone reads it by "interlock
+// man | man -l -".
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
@@ -23,8 +25,8 @@ func (a *app) manCommand() *cobra.Command {
 	}
 }
 
-// manPage is interlock(1), made of the help texts. It has neither a date nor a version, so it changes only when they
-// do, and packages for all processors have the same one.
+// manPage is interlock(1). It has neither a date nor a version, so it changes only when the help texts do, and packages
+// for all processors have the same one.
 func manPage(root *cobra.Command) string {
 	var p roff
 	p.line(`.TH INTERLOCK 1 "" "interlock" "User Commands"`)
@@ -55,7 +57,7 @@ func manPage(root *cobra.Command) string {
 	return p.String()
 }
 
-// manWidth is how long a verbatim line may be: 80 columns less man's indent.
+// manWidth is how long a line may be that man does not wrap: 80 columns less man's indent.
 const manWidth = 72
 
 // roff is text for man(7).
@@ -65,6 +67,7 @@ func (p *roff) line(s string) { p.WriteString(s + "\n") }
 
 func (p *roff) section(title string) { p.line(".SH " + title) }
 
+// command writes what help says about a command.
 func (p *roff) command(cmd *cobra.Command) {
 	p.line(`.SS "` + escapeRoff(strings.ReplaceAll(cmd.UseLine(), `"`, `'`)) + `"`)
 	long := cmd.Long
@@ -81,7 +84,8 @@ func (p *roff) command(cmd *cobra.Command) {
 	}
 }
 
-// text is a help text. Its blocks with indented lines are examples and tables, so their lines stay as they are.
+// text writes a help text. Blocks with indented lines are examples and tables, so their lines stay as they are; others
+// are paragraphs, which man wraps.
 func (p *roff) text(s string) {
 	for block := range strings.SplitSeq(strings.Trim(s, "\n"), "\n\n") {
 		if strings.HasPrefix(block, " ") || strings.Contains(block, "\n ") {
@@ -113,6 +117,6 @@ func (p *roff) escaped(s string) {
 	}
 }
 
-// escapeRoff keeps what roff prints otherwise: backslashes, hyphens that are part of a flag, and ASCII quotes, so that
+// escapeRoff keeps what roff would print otherwise: backslashes, hyphens that are part of a flag, and ASCII quotes. So
 // what is copied from the page works in a shell.
 var escapeRoff = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`).Replace

@@ -30,9 +30,7 @@ const previous = "ba0800c3280f0ab1d6da99eb7d36079e5106348a"
 //	[rw] [sem] [election] [leases] [sessions] [break] [waiters]   what the engine has
 func TestMixedVersions(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it builds two commands with every engine, and starts servers")
-	}
+	longrun.Only(t) // it builds two commands with every engine
 	programs := versions(t)
 	for name, start := range mixedEngines() {
 		t.Run(name, func(t *testing.T) {

@@ -1,3 +1,6 @@
+// interlock renew and interlock release: what a script does with the handle of acquire. handle.go reads the handle and
+// opens the engine.
+
 package main
 
 import (
@@ -39,12 +42,14 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 	return cmd
 }
 
+// renew renews the hold and prints it. The JSON has a new handle, since --lease may have changed what is in it.
 func (a *app) renew(ctx context.Context, h *handle) error {
 	e, renewer, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// Asked about a hold of another engine, this one would only say that it is gone.
 	if err := h.Of(e.driver.Traits()); err != nil {
 		return err
 	}
@@ -79,19 +84,20 @@ an hour changes nothing and ends with 0, if the engine remembers the first; othe
 	}
 }
 
-// releaseObject is what release prints.
+// releaseObject is what release prints as JSON.
 type releaseObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Name          string `json:"name"`
 	Token         uint64 `json:"token,string"`
 	Released      bool   `json:"released"`
-	Already       bool   `json:"already,omitempty"` // by an earlier release
+	Already       bool   `json:"already,omitempty"` // an earlier release had given it back
 }
 
-// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does
-// so again in its trap for EXIT comes within that.
+// rememberRelease is for how long the engine remembers that a hold was released. A script that releases, and does so
+// again in its trap for EXIT, comes within that.
 const rememberRelease = time.Hour
 
+// release gives the hold back. A hold that this script has released before is no error: its trap may do so again.
 func (a *app) release(ctx context.Context, h *handle) error {
 	e, _, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
@@ -110,7 +116,7 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	case err != nil:
 		return named(h, engineError("release", h.Name, err))
 	default:
-		// Best effort: without it a second release is told that the hold is gone, and not why.
+		// A failure does no harm: a second release is then told that the hold is gone, and not why.
 		_ = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID, Undo: true, Horizon: rememberRelease})
 	}
 	if a.output == asJSON {
@@ -121,10 +127,11 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	return err
 }
 
+// isLost reports whether err says that a hold is gone.
 func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 
-// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's
-// ID with ErrLost; one that has lost the hold says how, in a LostError.
+// isReleased reports whether err says that the hold was released before. An engine that remembers this refuses the
+// request's ID with ErrLost; one that has lost the hold says how, in a LostError.
 func isReleased(err error) bool {
 	var lost *interlock.LostError
 	return isLost(err) && !errors.As(err, &lost)
@@ -137,7 +144,7 @@ type goneError struct {
 	err      error
 }
 
-// Error says what has happened, or what can have: no engine remembers all of it for ever.
+// Error says what has happened, or what may have: no engine remembers all of it for ever.
 func (e *goneError) Error() string {
 	if e.released {
 		return fmt.Sprintf("%q was already released (token %d)", e.h.Name, e.h.Token)

@@ -1,3 +1,6 @@
+// What is printed: errors for people and programs, and results as JSON. app.go's run comes here with the error of a
+// command; exit.go judges it.
+
 package main
 
 import (
@@ -20,7 +23,7 @@ const (
 	asJSON format = "json"
 )
 
-// String, Set and Type make format a flag.
+// String returns the format. It, Set and Type make format a flag.
 func (f *format) String() string { return string(*f) }
 
 // Set accepts the formats that exist.
@@ -44,7 +47,8 @@ type errorObject struct {
 	Retryable     bool   `json:"retryable"`
 }
 
-// finish reports err and returns the exit code.
+// finish prints err, if there is something to print, and returns the exit code. The usage line follows wrong use alone:
+// after any other error it would hide the cause.
 func (a *app) finish(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
@@ -65,25 +69,26 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 	return o.exit
 }
 
-// tellError writes err to stderr in the format asked for.
+// tellError writes err to stderr in the format that was asked for.
 func (a *app) tellError(err error) {
 	if a.output == text {
 		a.say("%s", message(err))
 		return
 	}
 	o := judge(err)
-	// strings and a bool: cannot fail
+	// Strings and a bool: encoding cannot fail.
 	line, _ := json.Marshal(errorObject{schemaVersion, o.word, message(err), o.retryable})
 	fmt.Fprintf(a.stderr, "%s\n", line)
 }
 
-// message is err's text on one line, without the package's own prefix, which the command adds anyway, and with times as
-// people read them. Errors that are joined have a line each: between two of them a semicolon reads better.
+// message is err's text on one line, without the library's own prefix, which the command adds anyway, and with times as
+// people read them. Joined errors have a line each, which become parts with semicolons between.
 func message(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(describe(err), "interlock: "), "\n", "; ")
 }
 
-// printJSON writes v as one line on stdout. A write that fails (a full disk, a closed pipe) must not look like success.
+// printJSON writes v as one line on stdout. It returns the error of the write: a full disk or a closed pipe must not
+// look like success.
 func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)

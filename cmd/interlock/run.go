@@ -1,3 +1,6 @@
+// interlock run, and what sem and elect share with it: from the flags to the lock, the job and the exit code. lock.go
+// takes the lock, stage.go prepares everything before it, job.go runs the command, and giveBack here ends it.
+
 package main
 
 import (
@@ -46,21 +49,22 @@ const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run data --shared -- ./report.sh              # many of these, or one "run data --exclusive"
   exec 9<>~/.local/state/interlock/locks/nightly.mutex && interlock run nightly --fd 9   # the shell itself holds it`
 
-// runOptions are the flags of run, and of sem.
+// runOptions are the flags of run, sem and elect.
 type runOptions struct {
-	command                    string // run or sem
+	command                    string // run, sem or elect
 	limit, permits             int    // of sem
 	wait, lease, grace         time.Duration
 	minHold, lockDelay         time.Duration
-	waitGiven, graceGiven      bool
+	waitGiven, graceGiven      bool // the flag was given, so 0 is no default
 	noWait, verbose, strict    bool
-	shared, exclusive, close   bool // of run, but for close
-	fd                         int  // of run: a descriptor of the caller's to lock
+	shared, exclusive, close   bool // of run, except close
+	fd                         int  // of run: a descriptor of the caller's to lock, or -1
 	label, owner, shell        string
-	onLost                     string
+	onLost                     string // kill or ignore
 	conflictExit, lostExitCode int
 }
 
+// runCommand describes run and the flags that sem and elect do not have.
 func (a *app) runCommand() *cobra.Command {
 	o := runOptions{command: "run"}
 	cmd := &cobra.Command{
@@ -77,15 +81,15 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVarP(&o.shared, "shared", "s", false, "read: beside other readers of the read/write lock NAME")
 	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "write: alone with the read/write lock NAME")
 	flags.IntVar(&o.fd, "fd", -1, "run no command: lock this descriptor of the calling shell (files only)")
-	flags.Lookup("fd").DefValue = "0" // so that the help shows none
+	flags.Lookup("fd").DefValue = "0" // then the help shows no default
 	a.addJob(cmd, &o)
 	return cmd
 }
 
-// addJob gives cmd the flags of a command that runs a job, and what it does.
+// addJob gives cmd the flags of a command that runs a job, and its work.
 func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what stands behind the command is the command's
+	flags.SetInterspersed(false) // what stands after the command belongs to the command
 	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
 		"how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
@@ -124,8 +128,8 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	}
 }
 
-// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so
-// what stops at the name is parsed a second time.
+// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and after the name.
+// Parsing stops at the first argument, which is the name, so what follows it is parsed a second time.
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())
@@ -137,7 +141,8 @@ func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string
 	return args[0], cmd.Flags().Args(), help, err
 }
 
-// resolve checks the flags against each other, fills in what depends on others, and returns the command to run.
+// resolve checks the flags against each other, fills in what depends on others, and returns the command to run. It asks
+// the engine nothing.
 func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	if err := o.checkNames(name); err != nil {
 		return nil, err
@@ -161,7 +166,7 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// checkNames checks what names the lock and its holder, and the lease.
+// checkNames checks the names of the lock and its holder, and the lease.
 func (o *runOptions) checkNames(name string) error {
 	if err := checkName("lock name", name); err != nil {
 		return err
@@ -215,7 +220,7 @@ func (o *runOptions) checkOutcomes() error {
 	return nil
 }
 
-// runUnderLock takes the lock, runs the command, gives the lock back.
+// runUnderLock takes the lock, runs the command, and gives the lock back.
 func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
 	s, err := a.prepare(ctx, o, name, argv[0])
 	if err != nil {
@@ -234,14 +239,15 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	}
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
+	// On an engine with leases the server keeps the lock closed by itself.
 	if err == nil && !end.lost && s.e.driver.Traits().Lifetime != driver.Leases {
 		a.sitOut(ctx, o, lease, s.signals, got.Add(o.minHold))
 	}
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
-// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is
-// lost.
+// sitOut waits, on engines where nobody else can keep the lock closed, until --min-hold is over, a signal comes, or the
+// lock is lost.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
 	left := time.Until(until)
 	if left <= 0 {
@@ -261,7 +267,7 @@ func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease,
 	}
 }
 
-// conflict gives the error of an acquisition its exit code.
+// conflict gives the error of an acquisition its exit code, which -E may have set.
 func (o *runOptions) conflict(err error) error {
 	if errors.Is(err, interlock.ErrHeld) {
 		return exitWith(o.conflictExit, err)
@@ -269,9 +275,9 @@ func (o *runOptions) conflict(err error) error {
 	return err
 }
 
-// releaseTime is how long it is tried to give the lock back: to the end of its lease, which frees it too, and not for
-// longer than the engine may take for an answer. Whoever waits for the exit code of a job should not wait for a server
-// that is gone.
+// releaseTime is for how long the command tries to give the lock back: to the end of its lease, which frees it too, and
+// not for longer than the engine may take for an answer. Whoever waits for the exit code of a job should not wait for a
+// server that is gone.
 func (a *app) releaseTime(deadline time.Time, b budget) time.Duration {
 	if deadline.IsZero() { // it does not end by itself
 		return a.timeout
@@ -279,17 +285,18 @@ func (a *app) releaseTime(deadline time.Time, b budget) time.Duration {
 	return min(a.timeout, max(time.Until(deadline)+b.drift, minReleaseTime))
 }
 
-// minReleaseTime is for holds that have ended already: the engine may not know that yet.
+// minReleaseTime is for holds that have ended by our clock already: the engine may not know that yet.
 const minReleaseTime = time.Second
 
-// giveBack releases the lock after the job and finds the exit code. Whatever the job did counts for more than what
-// happened to a lock that it no longer needs, except when the lock was gone while it ran.
+// giveBack releases the lock after the job and finds the exit code. What the job did counts for more than what happened
+// to a lock that it no longer needs, except when the lock was gone while it ran. The release has a time of its own: ctx
+// may have ended with the job.
 func (a *app) giveBack(
 	ctx context.Context, o *runOptions, lease *interlock.Lease, within time.Duration, end jobEnd, failed error,
 ) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	lost := lease.Err()
+	lost := lease.Err() // as it was before the release
 	released := lease.Unlock(ctx)
 	if failed != nil {
 		return failed

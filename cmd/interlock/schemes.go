@@ -1,3 +1,6 @@
+// URL schemes: those of this build, those of the full one, and words that other programs have for them. engine.go
+// refuses a scheme here; topics.go lists them.
+
 package main
 
 import (
@@ -15,7 +18,7 @@ var fullSchemes = []string{
 	"redis", "rediss", "redis+sentinel", "redis+cluster", "redlock", "zk", "etcd", "mysql", "postgres",
 }
 
-// ourWords are the schemes of engines that other programs call otherwise.
+// ourWords are the schemes of engines that other programs name in another way.
 var ourWords = map[string]string{
 	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
 }
@@ -31,7 +34,7 @@ func missingSchemes() []string {
 	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })
 }
 
-// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the
+// schemeError refuses a scheme that no engine of this build has. It says how interlock names it, and how to get the
 // engine.
 func schemeError(scheme string) error {
 	hint, ours := "", scheme

@@ -1,3 +1,6 @@
+// The terminal as a screen, for interlock top: entered, drawn and left. toploop.go draws on it; screen_linux.go and
+// screen_other.go have what systems name differently.
+
 package main
 
 import (
@@ -9,22 +12,23 @@ import (
 )
 
 // screen is a terminal that one program has for itself: its whole area, and each key as it is pressed. Signals stay as
-// they are: ^C, ^Z and ^\ send them.
+// they are: ^C, ^Z and ^\ send them. It has no mutex; the loop of top alone uses it.
 type screen struct {
 	in, out *os.File
 	saved   *unix.Termios // how the terminal was before the first enter
 	colours bool
-	shown   []topLine // what is there; nil if that is not known
+	shown   []topLine // what the terminal shows; nil if that is not known
 }
 
-// What is sent to the terminal. Lines that are too long for it must not wrap, also if it counts cells in another way.
+// Control sequences of ECMA-48 and xterm. Lines that are too long must not wrap, also if the terminal counts cells in
+// another way, so wrapping is off.
 const (
 	ttyEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // the other screen, no cursor, no wrapping, empty
 	ttyLeave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 	ttyClear = "\x1b[2J"
 )
 
-// newScreen returns the screen of a terminal, as yet untouched.
+// newScreen returns the screen of a terminal, which it leaves as it is.
 func newScreen(in, out *os.File, colours bool) (*screen, error) {
 	saved, err := unix.IoctlGetTermios(int(in.Fd()), termiosGet)
 	if err != nil {
@@ -38,7 +42,7 @@ func (s *screen) enter() error {
 	raw := *s.saved
 	raw.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
 	raw.Iflag &^= unix.ICRNL | unix.INLCR | unix.IGNCR | unix.IXON
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0 // a read returns with the first byte
 	if err := unix.IoctlSetTermios(int(s.in.Fd()), termiosSet, &raw); err != nil {
 		return fmt.Errorf("the terminal cannot be set: %w", err)
 	}
@@ -47,13 +51,13 @@ func (s *screen) enter() error {
 	return err
 }
 
-// leave gives the terminal back as it was. A terminal that has vanished needs nothing.
+// leave gives the terminal back as it was. If the terminal has vanished there is nothing to do, so errors are dropped.
 func (s *screen) leave() {
 	_ = unix.IoctlSetTermios(int(s.in.Fd()), termiosSet, s.saved)
 	_, _ = s.out.WriteString(ttyLeave) // now that all is as it was
 }
 
-// during runs f with the terminal, which is given back however f ends, by a panic too.
+// during runs f with the terminal, which is given back however f ends, also by a panic.
 func (s *screen) during(f func() error) error {
 	defer s.leave()
 	if err := s.enter(); err != nil {
@@ -71,8 +75,8 @@ func (s *screen) size() (width, height int) {
 	return int(size.Col), int(size.Row)
 }
 
-// draw shows lines from the top. It sends those that differ from what is there: over a slow line a second without news
-// costs a few bytes.
+// draw shows lines from the top. It sends only those that differ from what is there, in one write: over a slow line, a
+// second without news costs a few bytes.
 func (s *screen) draw(lines []topLine) error {
 	var out bytes.Buffer
 	if len(s.shown) != len(lines) {
@@ -93,7 +97,7 @@ func (s *screen) draw(lines []topLine) error {
 	return err
 }
 
-// painted is a line with what makes it stand out.
+// painted is a line with the sequences that make it stand out.
 func (s *screen) painted(l topLine) string {
 	code := map[topStyle]string{
 		styleHeader: "1", styleSelected: "7", styleWarning: "1;33", styleDim: "2",

@@ -1,3 +1,5 @@
+// Constants of the terminal on Linux; see screen.go.
+
 package main
 
 import "golang.org/x/sys/unix"

@@ -1,5 +1,7 @@
 //go:build !linux
 
+// Constants of the terminal on other systems; see screen.go.
+
 package main
 
 import "golang.org/x/sys/unix"

@@ -1,3 +1,6 @@
+// interlock sem: run under permits of a semaphore. Beside its flags it has what tells the kinds of locks apart for run,
+// sem and elect; run.go does the rest.
+
 package main
 
 import (
@@ -24,6 +27,7 @@ const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
   find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`
 
+// semCommand describes sem and the flags that run does not have.
 func (a *app) semCommand() *cobra.Command {
 	o := runOptions{command: "sem"}
 	cmd := &cobra.Command{
@@ -58,7 +62,7 @@ func (o *runOptions) checkPermits() error {
 	return nil
 }
 
-// kind is that of the lock that the flags mean.
+// kind is the kind of the lock that the flags mean.
 func (o *runOptions) kind() driver.Kind {
 	switch o.command {
 	case "sem":
@@ -72,7 +76,7 @@ func (o *runOptions) kind() driver.Kind {
 	return driver.KindMutex
 }
 
-// has refuses locks of a kind that the engine lacks, and says where there are some.
+// has refuses locks of a kind that the engine lacks, and says which engines have them.
 func (e *engine) has(kind driver.Kind, name string) error {
 	traits := e.driver.Traits()
 	reason, lacks := traits.LackingKind(kind)
@@ -87,13 +91,13 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	return err
 }
 
-// locker is what a job runs under.
+// locker is a lock under which a job can run.
 type locker interface {
 	Lock(ctx context.Context) (*interlock.Lease, error)
 	TryLock(ctx context.Context) (*interlock.Lease, error)
 }
 
-// locker is the lock that the flags mean.
+// locker returns the lock that the flags mean, on c. It asks the engine nothing.
 func (o *runOptions) locker(c *interlock.Client, name string) locker {
 	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LockDelay: o.lockDelay}
 	switch {
@@ -115,16 +119,16 @@ func (o *runOptions) checkModes() error {
 	return nil
 }
 
-// reads is the reading side of a read/write lock, as a lock.
+// reads is the reading side of a read/write lock, as a locker.
 type reads struct{ of *interlock.RWMutex }
 
 // Lock waits until the lock can be read.
 func (r reads) Lock(ctx context.Context) (*interlock.Lease, error) { return r.of.RLock(ctx) }
 
-// TryLock reads if nobody writes or waits.
+// TryLock reads if nobody writes or waits to write.
 func (r reads) TryLock(ctx context.Context) (*interlock.Lease, error) { return r.of.TryRLock(ctx) }
 
-// permits are so many of a semaphore, as a lock.
+// permits are n permits of a semaphore, as a locker.
 type permits struct {
 	of *interlock.Semaphore
 	n  int

@@ -1,3 +1,6 @@
+// interlock serve, and serve terraform: states of Terraform behind locks. Like console.go it has the flags, the engine
+// and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server.
+
 package main
 
 import (
@@ -11,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// serveCommand describes serve, which has commands of its own and does nothing without one.
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
@@ -24,7 +28,7 @@ func (a *app) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serverFlags are the flags of all that is served.
+// serverFlags are the flags that all servers have.
 func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 takes a free one")
@@ -33,7 +37,7 @@ func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
 }
 
-// wrongFlag has a wrong flag that only the server noticed told like every other.
+// wrongFlag makes wrong use of a flag that only the server could find wrong, so that it is told like every other.
 func wrongFlag(err error) error {
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
@@ -75,8 +79,7 @@ func (a *app) serveTerraformCommand() *cobra.Command {
 	return cmd
 }
 
-// serveTerraform serves until a signal comes or ctx ends. What is wrong with the flags is told before the engine is
-// asked.
+// serveTerraform serves until a signal comes or ctx ends. Mistakes in the flags are told before the engine is asked.
 func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":

@@ -1,3 +1,5 @@
+// interlock serve http: mutexes over HTTP. It has the flags and the engine; internal/lockapi answers the requests.
+
 package main
 
 import (
@@ -40,7 +42,8 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 	return cmd
 }
 
-// serveHTTP serves until a signal comes or ctx ends.
+// serveHTTP serves until a signal comes or ctx ends. It refuses engines whose holds end with the server: programs that
+// have a lease would not notice.
 func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 	switch {
 	case o.MaxLeases < 1:

@@ -1,3 +1,6 @@
+// Signals: which ones are caught, when, and who reads them. stage.go begins to catch them before the engine is opened;
+// a wait reads them through endWait, a job in its own loop (job.go).
+
 package main
 
 import (
@@ -18,17 +21,18 @@ var deadly = []os.Signal{
 // forJobs are those that matter only while a job runs.
 var forJobs = []syscall.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}
 
-// signals are what this process gets while it waits for a lock and while its job runs.
+// signals are what this process receives while it waits for a lock and while its job runs. Its methods are called from
+// one goroutine; only the one of endWait reads ch beside it, and never at the same time.
 type signals struct {
-	// ch is filled by the runtime, which drops what does not fit: enough for every signal to be pending a few times.
+	// ch is filled by the runtime, which drops what does not fit. It has room for every signal to be pending a few
+	// times.
 	ch chan os.Signal
-	// off are the signals that were ignored when the first job was started, so whoever started us has switched them
-	// off.
+	// off are the signals that were ignored when the first job was started. Whoever started us has switched them off.
 	off     signalSet
-	started bool // a job was
+	started bool // a job was started
 }
 
-// signalSet has a bit for each signal.
+// signalSet has a bit for each signal, as /proc has.
 type signalSet uint64
 
 func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
@@ -46,10 +50,12 @@ func catchSignals() *signals {
 	return s
 }
 
+// stop ends catching. Signals have their default effect from then on.
 func (s *signals) stop() { signal.Stop(s.ch) }
 
-// beforeJob makes a second job find all signals as the first one did. One that we ignore is ignored in a job too; one
-// that we catch has its default effect there, and Go's runtime goes on catching one that nobody wants any more.
+// beforeJob makes a second job find all signals as the first one did. A signal that this process ignores is ignored in
+// a job too, and SIGTTOU is ignored since the first job was started. It is caught and released once: a signal that was
+// caught has its default effect in a job, and Go's runtime goes on catching it here.
 func (s *signals) beforeJob() {
 	if !s.started {
 		s.started, s.off = true, ignoredSignals()
@@ -62,8 +68,8 @@ func (s *signals) beforeJob() {
 	}
 }
 
-// jobStarted begins to catch what matters to a job that runs, and ignores SIGTTOU: it would stop us when we change the
-// foreground while we are in the background.
+// jobStarted begins to catch what matters to a job that runs, and ignores SIGTTOU, which would stop this process when
+// it changes the foreground from the background. It comes after the start, so that the job does not inherit that.
 func (s *signals) jobStarted() {
 	for _, sig := range forJobs {
 		if !s.off.has(sig) {
@@ -73,13 +79,13 @@ func (s *signals) jobStarted() {
 	signal.Ignore(syscall.SIGTTOU)
 }
 
-// endWait returns a context that a deadly signal cancels with a *signalError. done stops listening; after it the
-// signals are the caller's to read from ch. A second signal during what the first one caused has its default effect.
-// Those that are caught since an earlier job do here what they do before the first one.
+// endWait returns a context that a deadly signal cancels with a *signalError. done stops listening, and after it the
+// signals are the caller's to read from ch. A second signal, during what the first one has caused, has its default
+// effect. Signals that are caught since an earlier job do here what they do before the first one.
 func (s *signals) endWait(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit, quitted := make(chan struct{}), make(chan struct{})
-	// Ends by done, which waits for it: nothing of a signal may be taken by this goroutine that the job should get.
+	// This goroutine ends by done, which waits for it: it must not take a signal that the job should get.
 	go func() {
 		defer close(quitted)
 		for {
@@ -105,10 +111,11 @@ func (s *signals) endWait(parent context.Context) (ctx context.Context, done fun
 	}
 }
 
-// stopOurselves stops our process group, as SIGTSTP would, and returns when it has been continued. In the session
-// leader's group it does nothing: no shell with job control put us there, so nobody would continue us (the kernel
-// refuses SIGTSTP for the same reason). It sends SIGSTOP because Go's runtime does not give a signal that was once
-// caught its default effect back.
+// stopOurselves stops our process group, as SIGTSTP would, and returns when it has been continued. It sends SIGSTOP,
+// because Go's runtime does not restore the default effect of a signal that was once caught.
+//
+// In the session leader's group it does nothing: no shell with job control has put us there, so nobody would continue
+// us. The kernel refuses SIGTSTP for the same reason.
 func stopOurselves() {
 	if session, err := unix.Getsid(0); err != nil || session == unix.Getpgrp() {
 		return

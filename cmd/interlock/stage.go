@@ -1,3 +1,6 @@
+// What comes before the lock, in the same order for run, sem and elect: the program, the signals, the engine, the
+// budget. Everything that can be refused is refused here, before anybody waits.
+
 package main
 
 import (
@@ -16,9 +19,10 @@ type stage struct {
 	budget  budget
 }
 
-// prepare finds the job's program, begins to catch signals, and opens the engine. The stage is to be closed.
+// prepare finds the job's program, begins to catch signals, and opens the engine. After an error everything is closed
+// again; otherwise the caller closes the stage.
 func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) (*stage, error) {
-	path, err := lookCommand(program) // before any waiting: a typing error shows at once
+	path, err := lookCommand(program) // before any waiting, so that a typing error shows at once
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +43,8 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 	return s, nil
 }
 
-// close gives the engine's connections back. What matters was released and reported before.
+// close gives the engine's connections back. It does not close the client: what matters was released and reported
+// before.
 func (s *stage) close() {
 	if s.e != nil {
 		_ = s.e.driver.Close()
@@ -47,13 +52,14 @@ func (s *stage) close() {
 	s.signals.stop()
 }
 
-// refused returns the error of a lock that could not be had. What was asked for and not answered is taken back.
+// refused returns the error of a lock that was not granted. Closing the client undoes requests that were sent and not
+// answered.
 func (s *stage) refused(o *runOptions, err error) error {
 	_ = s.e.client.Close()
 	return o.conflict(err)
 }
 
-// job is what runs under lease.
+// job is the command that runs under lease.
 func (s *stage) job(lease *interlock.Lease, key driver.Key, argv []string) *job {
 	return &job{
 		hold: lease, budget: s.budget, signals: s.signals, say: s.say,

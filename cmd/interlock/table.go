@@ -1,3 +1,6 @@
+// The table of ls, and how names, tokens and times look in all tables. locks.go prints it; topviews.go uses the same
+// words.
+
 package main
 
 import (
@@ -53,7 +56,7 @@ func stateMark(retained, resting bool) string {
 	return ""
 }
 
-// inBrackets is a remark at the end of something, or nothing.
+// inBrackets is a remark in parentheses, or nothing.
 func inBrackets(s string) string {
 	if s == "" {
 		return ""
@@ -61,7 +64,8 @@ func inBrackets(s string) string {
 	return " (" + s + ")"
 }
 
-// printable keeps a name with a tab, a newline or an escape sequence in it from breaking a table or a terminal.
+// printable quotes a name that has a space, a tab, a newline or an escape sequence in it. Otherwise it could break a
+// table, or a terminal.
 func printable(s string) string {
 	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` || strings.Contains(s, " ") {
 		return q
@@ -77,8 +81,8 @@ func orDash(s string) string {
 	return printable(s)
 }
 
-// shortLabel leaves the trace of a call, with which a label may end, out of a table: it is 67 characters wide. get
-// shows it, and so does JSON.
+// shortLabel leaves the trace of a call, with which a label may end, out of a table, because it is 67 characters wide.
+// get shows it, and so does JSON.
 func shortLabel(label string) string {
 	plain, _, traced := strings.Cut(" "+label, " traceparent=")
 	if !traced {
@@ -90,6 +94,7 @@ func shortLabel(label string) string {
 	return printable(plain) + " (traced)"
 }
 
+// tokenOrDash shows a token, or a dash for a hold without one.
 func tokenOrDash(token uint64) string {
 	if token == 0 {
 		return "-"
@@ -97,6 +102,7 @@ func tokenOrDash(token uint64) string {
 	return utoa(token)
 }
 
+// age is how long something has lasted, or a dash where the engine does not tell.
 func age(since, now time.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -112,6 +118,7 @@ func forAge(since, now time.Time) string {
 	return " for " + age(since, now)
 }
 
+// remaining is the time until an instant, or a dash where the engine does not tell.
 func remaining(until, now time.Time) string {
 	if until.IsZero() {
 		return "-"

@@ -1,3 +1,6 @@
+// The controlling terminal of the process: which process group may read from it. job.go gives it to a job,
+// jobcontrol.go takes it back and gives it again.
+
 package main
 
 import (
@@ -7,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is our controlling terminal, and which process group may read from it: the foreground. nil means that there
-// is none, and does nothing.
+// terminal is our controlling terminal. The process group that may read from it is its foreground. A nil terminal means
+// that there is none, and all methods do nothing then.
 type terminal struct {
-	fd  int
+	fd  int // of /dev/tty
 	own int // our process group
 }
 
@@ -29,7 +32,7 @@ func (t *terminal) close() {
 	}
 }
 
-// isForeground reports whether the foreground is group.
+// isForeground reports whether group is the foreground.
 func (t *terminal) isForeground(group int) bool {
 	if t == nil {
 		return false
@@ -38,14 +41,14 @@ func (t *terminal) isForeground(group int) bool {
 	return err == nil && now == group
 }
 
-// give makes group the foreground. A terminal that has vanished is no concern of ours: its end is signalled by HUP.
+// give makes group the foreground. If the terminal has vanished, HUP tells of that, so the error is dropped.
 func (t *terminal) give(group int) {
 	if t != nil {
 		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 	}
 }
 
-// takeBack makes our own group the foreground if group is.
+// takeBack makes our own group the foreground if group is. If the shell has taken the terminal meanwhile, it keeps it.
 func (t *terminal) takeBack(group int) {
 	if t.isForeground(group) {
 		t.give(t.own)
@@ -63,12 +66,12 @@ func isTerminal(stream any) bool {
 }
 
 // interactive reports whether a job on these streams should get the terminal at once. In a pipeline it should not: the
-// pager behind it needs the terminal too, so there the job gets it only when it reaches for it.
+// pager behind it needs the terminal too, so there the job gets it only when it reads from it.
 func (t *terminal) interactive(stdin io.Reader, stdout io.Writer) bool {
 	return t.isForeground(t.group()) && isTerminal(stdin) && isTerminal(stdout)
 }
 
-// group is our process group.
+// group is our process group, or 0 without a terminal.
 func (t *terminal) group() int {
 	if t == nil {
 		return 0

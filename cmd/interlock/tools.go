@@ -1,3 +1,5 @@
+// interlock lab, torture and bench: programs of their own that this one finds and becomes.
+
 package main
 
 import (
@@ -11,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// toolCommands are programs of their own, because they carry what only they need.
+// toolCommands are programs of their own, because what only they need should not be in everybody's binary.
 func (a *app) toolCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.toolCommand("lab", "Watch flawed locks fail"),
@@ -24,6 +26,8 @@ func (a *app) toolCommands() []*cobra.Command {
 const howToGetTools = `  git clone https://github.com/interlock-go/interlock && cd interlock && make tools
   bin/interlock %s`
 
+// toolCommand describes one of them. It replaces this process by the program, so that nothing stands between the caller
+// and its signals and exit code.
 func (a *app) toolCommand(name, about string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [ARG...]",
@@ -41,14 +45,14 @@ func (a *app) toolCommand(name, about string) *cobra.Command {
 					"git clone https://github.com/interlock-go/interlock && cd interlock && make tools; then run "+
 					"bin/interlock %s", program, name))
 			}
-			// Replaces this process: nothing of ours could do better with signals and exit codes than not being there.
+			// Exec returns only if it fails.
 			return exitWith(exitNotExecutable, fmt.Errorf("%s: %w", path,
 				syscall.Exec(path, append([]string{program}, args...), os.Environ())))
 		},
 	}
 }
 
-// findTool looks beside our own binary first, so that the versions fit.
+// findTool looks beside our own binary first, so that the versions fit, and then along PATH.
 func findTool(program string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), program)); err == nil {

@@ -1,3 +1,6 @@
+// interlock top: the flags, and whether there is a screen to draw on. toploop.go runs it on one; topmodel.go knows what
+// is shown, topview.go and topviews.go draw it.
+
 package main
 
 import (
@@ -13,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// topLong is the help of top, without the keys; topHelp follows it.
 const topLong = `Show locks on a screen of their own, and look again every --interval: who holds them, who waits, whose lease ends next,
 owners that wait for each other, and what has changed. It needs nothing but a terminal.
 
@@ -62,6 +66,8 @@ func (a *app) topCommand() *cobra.Command {
 	return cmd
 }
 
+// top opens the engine and shows boards until a key or a signal ends it, or prints one if there is no screen. The
+// poller asks the engine in a goroutine of its own, so that the screen answers to keys while the engine is slow.
 func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -102,7 +108,7 @@ func (a *app) ownScreen(o *topOptions) (in, out *os.File) {
 	return a.stdin.(*os.File), a.stdout.(*os.File) // nothing else is a terminal
 }
 
-// topOnce prints one board.
+// topOnce looks once and prints the board. An engine that failed is the error, after what is known was printed.
 func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *board.Options) error {
 	b := board.Take(ctx, e.client, looks)
 	if a.output == asJSON {
@@ -115,10 +121,10 @@ func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *boar
 	return b.Err
 }
 
-// onceWidth is how wide a printed board is: as wide as the table can use.
+// onceWidth is how wide a printed board is, in cells: as wide as the table can use.
 const onceWidth = 160
 
-// printTop prints a board as top would show it on a screen with room for all.
+// printTop prints a board as top would show it on a screen with room for all of it.
 func printTop(w io.Writer, b *board.Board, order topOrder, now time.Time) error {
 	m := newTopModel(order, time.Hour)
 	m.width = onceWidth

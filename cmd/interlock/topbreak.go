@@ -1,3 +1,6 @@
+// How top breaks a hold: the key b asks, the lock's typed name confirms. topmodel.go comes here with the key,
+// toploop.go asks the engine and brings the answer.
+
 package main
 
 import (
@@ -7,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// askBreak begins to break the selected hold, or notes why that cannot be.
+// askBreak begins to break the selected hold, or notes why that cannot be. The target is kept as it is now: a holder
+// that comes while the name is typed is not hit.
 func (m *topModel) askBreak() {
 	l, h, why := m.selectedHold()
 	switch off := m.breakOff(); {
@@ -24,8 +28,8 @@ func (m *topModel) askBreak() {
 	m.target = board.Event{Kind: l.Kind, Name: l.Name, Client: h.Client, Owner: h.Owner, Label: h.Label, Token: h.Token}
 }
 
-// breakOff says why b breaks nothing here: neither top nor, with --allow-break, the engine does. It is empty before the
-// first look.
+// breakOff says why b breaks nothing here: because top was started without --allow-break, or because the engine cannot.
+// It is empty before the first look.
 func (m *topModel) breakOff() string {
 	if why := m.board.Knows.Break.Why; why != "" {
 		return "b is off: " + oneLine(why)
@@ -33,7 +37,7 @@ func (m *topModel) breakOff() string {
 	return ""
 }
 
-// selectedHold is what b is about, or why that is not clear.
+// selectedHold is the hold that b is about, or why that is not clear.
 func (m *topModel) selectedHold() (l *board.Lock, h *board.Holder, why string) {
 	at := 0
 	switch {
@@ -62,7 +66,7 @@ func (m *topModel) confirm() topAction {
 	return topAction{broken: &target}
 }
 
-// answered takes in what became of a hold that was to be broken.
+// answered notes what became of a hold that was to be broken.
 func (m *topModel) answered(kind driver.Kind, name string, err error) {
 	m.note = fmt.Sprintf("%s (%s) is broken", printable(name), kind)
 	if err != nil {

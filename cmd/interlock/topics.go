@@ -1,3 +1,6 @@
+// Topics of help: exit codes, environment, engines. Their texts are also in the manual page and, the exit codes, in the
+// package documentation.
+
 package main
 
 import (
@@ -6,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitCodesText is the table of the package documentation, for people who read help instead.
+// exitCodesText is the table of the package documentation, for people who read help instead. A test compares the codes.
 const exitCodesText = `Exit codes of interlock:
 
   0-63   of run and sem: the job's own; of the others: 0 is success,
@@ -32,6 +35,7 @@ Its codes: usage, unsupported, conflict, refused, unavailable, held, lost,
 not_held, not_executable, not_found, interrupted, failed.
 `
 
+// environmentText names all variables that the command reads, and those that a job gets.
 const environmentText = `Environment that interlock reads:
 
   INTERLOCK_URL      the engine, unless --url is given; empty is as unset.
@@ -68,6 +72,7 @@ Environment that a job started by "interlock run", "interlock sem" or
   INTERLOCK_VALUE    the leader's value, of "interlock elect"
 `
 
+// exitCodesTopic, and the two after it, are commands without work: cobra shows them as topics.
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
 }
@@ -108,6 +113,7 @@ Files and memory are in every build of interlock. The others need the build
 tag full.
 `
 
+// enginesTopic adds what this build lacks.
 func enginesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "engines", Short: "The engines that there are, and their URLs",

@@ -1,3 +1,6 @@
+// Keys of a terminal: from the bytes that it sends to the words that topmodel.go knows. typed.go reads the bytes,
+// toploop.go decides when nothing more comes.
+
 package main
 
 import (
@@ -18,16 +21,18 @@ const (
 	keyBackspace = "backspace"
 )
 
-// sequences are what terminals send for them, after the escape character.
+// sequences are what terminals send for them, after the escape character: as xterm, the Linux console and rxvt do.
 var sequences = map[string]string{
 	"[A": keyUp, "OA": keyUp, "[B": keyDown, "OB": keyDown, "[5~": keyPageUp, "[6~": keyPageDown, "[H": keyHome,
 	"OH": keyHome, "[1~": keyHome, "[7~": keyHome, "[F": keyEnd, "OF": keyEnd, "[4~": keyEnd, "[8~": keyEnd,
 }
 
+// escape begins a sequence, and is a key by itself.
 const escape = '\x1b'
 
 // parseKeys returns the keys that a terminal has sent, and what may be the beginning of one more. With last, nothing
-// more comes: an escape character alone is then the key of that name. What is no key that we know is left out.
+// more comes: then an escape character alone is the key of that name. Sequences of other keys are left out, so that
+// their characters are not taken for typed ones.
 func parseKeys(sent string, last bool) (keys []string, rest string) {
 	for len(sent) > 0 {
 		k, size := parseKey(sent, last)
@@ -42,7 +47,7 @@ func parseKeys(sent string, last bool) (keys []string, rest string) {
 	return keys, ""
 }
 
-// parseKey returns the first key and its size, which is 0 if more has to come.
+// parseKey returns the first key and its size, which is 0 if more has to come. An empty key of some size is skipped.
 func parseKey(sent string, last bool) (key string, size int) {
 	switch c := sent[0]; {
 	case c == escape:
@@ -85,7 +90,7 @@ func parseEscape(sent string, last bool) (key string, size int) {
 		}
 		size++
 	default:
-		return keyEscape, 1 // somebody was quick, or held Alt
+		return keyEscape, 1 // somebody typed quickly, or held Alt
 	}
 	if size > len(sent) {
 		if last || size > maxSequence {
@@ -96,7 +101,7 @@ func parseEscape(sent string, last bool) (key string, size int) {
 	return sequences[sent[1:size]], size
 }
 
-// maxSequence is longer than any sequence that a terminal sends for a key.
+// maxSequence is longer than any sequence that a terminal sends for a key, in bytes.
 const maxSequence = 32
 
 // isCharacter reports whether a key is a character that can be typed into a text.

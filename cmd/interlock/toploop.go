@@ -1,3 +1,6 @@
+// The loop of a running top: one goroutine that draws, and waits for keys, signals, boards and answers. topmodel.go
+// changes with each of them; screen.go draws what it says.
+
 package main
 
 import (
@@ -11,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/console/board"
 )
 
-// topLoop is a running top: it hears keys, signals and boards, and draws.
+// topLoop is a running top. All of it belongs to the goroutine of loop, except engine and poller, which breakHold uses
+// too, and the channels, to which others send.
 type topLoop struct {
 	app    *app
 	engine *engine
@@ -21,7 +25,7 @@ type topLoop struct {
 	reader *board.Reader
 
 	typed    <-chan string // what the terminal has sent
-	pending  string        // of it, what may be the beginning of a key
+	pending  string        // the end of it that may be the beginning of a key
 	signals  chan os.Signal
 	warned   chan string    // what engines and the client log
 	answered chan topAnswer // what became of holds to break
@@ -33,11 +37,12 @@ type topAnswer struct {
 	err    error
 }
 
-// escapeTime is how long the rest of a key's characters may take after the first, before an escape character is a key
-// by itself. A network may tear them apart.
+// escapeTime is how long the rest of a key's bytes may take after the first, before an escape character is a key by
+// itself. A network may tear them apart.
 const escapeTime = 50 * time.Millisecond
 
-// run shows boards until a key or a signal ends it.
+// run shows boards until a key or a signal ends it. Signals are caught before the terminal is taken, so that none of
+// them leaves it as top needs it.
 func (l *topLoop) run(ctx context.Context) error {
 	l.catch()
 	defer signal.Stop(l.signals)
@@ -66,6 +71,8 @@ func (l *topLoop) catch() {
 	}
 }
 
+// loop draws, waits for one thing to happen, and takes it in, again and again. Drawing comes first, and sends nothing
+// if nothing has changed.
 func (l *topLoop) loop(ctx context.Context) error {
 	clock := time.NewTicker(time.Second) // ages grow also when the engine says nothing
 	defer clock.Stop()
@@ -121,7 +128,8 @@ func (l *topLoop) keys(ctx context.Context, sent string, last bool) (quit bool) 
 	return false
 }
 
-// breakHold ends a hold. The answer waits for nobody: top may have ended meanwhile.
+// breakHold ends a hold, in a goroutine of its own. It does not wait for the loop to hear the answer, because top may
+// have ended meanwhile.
 func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
 	ctx, cancel := l.app.within(ctx)
 	defer cancel()
@@ -143,7 +151,7 @@ func (l *topLoop) signal(sig syscall.Signal) error {
 		l.screen.leave()
 		stopOurselves()
 		return l.back()
-	case syscall.SIGCONT: // after a SIGSTOP, which nobody hears: somebody else may have had the terminal
+	case syscall.SIGCONT: // after a SIGSTOP, which cannot be caught: somebody else may have had the terminal
 		return l.back()
 	default:
 		return silently(exitSignal + int(sig))
@@ -153,13 +161,13 @@ func (l *topLoop) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// back takes the terminal again.
+// back takes the terminal again, and draws all of it anew.
 func (l *topLoop) back() error {
 	l.model.width, l.model.height = l.screen.size()
 	return l.screen.enter()
 }
 
-// update takes in what the reader has missed.
+// update takes in what the reader has missed: a whole board, or changes to the one that is shown.
 func (l *topLoop) update() {
 	u, ok := l.reader.Next()
 	switch {
@@ -174,7 +182,8 @@ func (l *topLoop) update() {
 // topWarnings is where messages for people go while top has the screen: its last line shows the latest.
 type topWarnings struct{ ch chan string }
 
-// Write never blocks.
+// Write never blocks, because engines write from goroutines of their own. A message that comes while another has not
+// been shown is dropped.
 func (w *topWarnings) Write(p []byte) (int, error) {
 	text := strings.TrimSuffix(strings.TrimPrefix(string(p), "interlock: "), "\n")
 	select {

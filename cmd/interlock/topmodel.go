@@ -1,3 +1,6 @@
+// What top shows and how it answers to keys, without a terminal, so that tests can drive it. toploop.go gives it keys
+// and boards; topview.go draws it, toprows.go sorts its locks, topbreak.go asks before a break.
+
 package main
 
 import (
@@ -29,18 +32,18 @@ const (
 )
 
 // topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame
-// draws it.
+// draws it. It has no mutex; the loop of top alone uses it.
 type topModel struct {
-	board    *board.Board // never nil
-	interval time.Duration
-	rows     []topRow
-	cycles   map[string]bool // ids of locks
+	board    *board.Board    // never nil; not changed here
+	interval time.Duration   // between two looks
+	rows     []topRow        // locks of board that match filter, in order
+	cycles   map[string]bool // ids of locks that are in a cycle
 
 	order  topOrder
 	filter string
 	view   topView
 
-	at   int    // the selected row
+	at   int    // the selected row; 0 if there is none, -1 in a printed board
 	atID string // its lock, which stays selected while it is there
 	from int    // the first row or line that is shown
 
@@ -48,20 +51,21 @@ type topModel struct {
 	openHold int    // which of its holders is selected
 
 	prompt topPrompt
-	input  string
+	input  string      // what was typed to the prompt
 	target board.Event // the hold that promptBreak is about
 
 	note string // about the last key; the next one takes it away
 
-	width, height int
+	width, height int // of the screen, in cells
 }
 
-// topAction is what a key wants from the world.
+// topAction is what a key wants of the loop.
 type topAction struct {
 	quit   bool
 	broken *board.Event // a hold to end
 }
 
+// newTopModel returns a model of an empty board on a screen of 80x24.
 func newTopModel(order topOrder, interval time.Duration) *topModel {
 	m := &topModel{order: order, interval: interval, width: 80, height: 24}
 	m.take(&board.Board{})
@@ -74,7 +78,7 @@ func (m *topModel) take(b *board.Board) {
 	m.sort()
 }
 
-// sort makes the rows anew. The lock that was selected stays so, or the one that is now where it was.
+// sort makes the rows anew. The lock that was selected stays so; if it has gone, the one in its place is selected.
 func (m *topModel) sort() {
 	m.rows = topRows(m.board, m.order, m.filter)
 	if i := slices.IndexFunc(m.rows, func(r topRow) bool { return r.lock.ID == m.atID }); i >= 0 && m.atID != "" {
@@ -83,6 +87,7 @@ func (m *topModel) sort() {
 	m.selectRow(m.at)
 }
 
+// selectRow selects a row, or the nearest one that there is.
 func (m *topModel) selectRow(at int) {
 	m.at = max(0, min(at, len(m.rows)-1))
 	m.atID = ""
@@ -139,7 +144,7 @@ func (m *topModel) key(k string) topAction {
 	return topAction{}
 }
 
-// show changes to a view, or back to the locks if it is shown already.
+// show changes to a view, or back to the locks if it is shown already: so the same key opens and closes it.
 func (m *topModel) show(v topView) {
 	if m.view == v {
 		v = viewLocks
@@ -180,7 +185,7 @@ func (m *topModel) move(k string) {
 // maxMove is further than any list is long.
 const maxMove = 1 << 30
 
-// edit answers to a key while top asks for something.
+// edit answers to a key while top asks for something. A filter works as it is typed.
 func (m *topModel) edit(k string) topAction {
 	asked := m.prompt
 	switch {

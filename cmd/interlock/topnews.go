@@ -1,3 +1,5 @@
+// Views of top that are text: events, who waits for whom, and help. topview.go scrolls them.
+
 package main
 
 import (
@@ -21,7 +23,8 @@ func (m *topModel) lockEvents(id string, now time.Time) []topLine {
 	return lines
 }
 
-// eventsBody is what has happened to all locks, newest first.
+// eventsBody is what has happened to all locks, newest first. The lines are made when they are shown, because there may
+// be many.
 func (m *topModel) eventsBody(now time.Time) topBody {
 	b := fixed([]topLine{{"none yet", styleDim}})
 	if events := m.board.Events; len(events) > 0 {
@@ -34,6 +37,7 @@ func (m *topModel) eventsBody(now time.Time) topBody {
 	return b
 }
 
+// eventText is one event as a line, with the lock's name if named.
 func eventText(e *board.Event, now time.Time, named bool) string {
 	s := clock(e.Time, now) + "  " + pad(string(e.Event), len(board.Released), false) + "  "
 	if named {
@@ -84,6 +88,7 @@ func edgeLine(e *board.Edge) topLine {
 // cycleText is the owners of a cycle, with the first once more at the end.
 func cycleText(cycle []string) string {
 	owners := make([]string, 0, len(cycle)+1)
+	// The full slice expression makes append copy: cycle is a part of the board.
 	for _, n := range append(cycle[:len(cycle):len(cycle)], cycle[0]) {
 		owners = append(owners, printable(n))
 	}
@@ -106,6 +111,7 @@ q                    end
 owners wait for each other, an engine that does not answer. ? is a number that
 the engine does not tell.`
 
+// helpLines are the help, and why b is off if it is.
 func (m *topModel) helpLines() []topLine {
 	var lines []topLine
 	for line := range strings.Lines(topHelp) {
@@ -117,7 +123,7 @@ func (m *topModel) helpLines() []topLine {
 	return lines
 }
 
-// indented is a text of a help, moved to the right as in others.
+// indented is a text of a help, moved to the right as in others. Empty lines stay empty.
 func indented(s string) string {
 	return "  " + strings.ReplaceAll(strings.ReplaceAll(s, "\n", "\n  "), "\n  \n", "\n\n")
 }

@@ -1,3 +1,6 @@
+// The rows of top's table: which locks, in which order. topmodel.go makes them anew with each board and each key that
+// changes order or filter.
+
 package main
 
 import (
@@ -14,7 +17,7 @@ import (
 type topOrder string
 
 const (
-	byWaiters topOrder = "waiters" // most of them first
+	byWaiters topOrder = "waiters" // the most first
 	byAge     topOrder = "age"     // held for the longest first
 	byLease   topOrder = "lease"   // the lease that ends next first
 	byName    topOrder = "name"
@@ -23,7 +26,7 @@ const (
 // topOrders are all orders, by the key that chooses them.
 var topOrders = map[string]topOrder{"w": byWaiters, "a": byAge, "l": byLease, "n": byName}
 
-// String, Set and Type make it a flag.
+// String returns the order. It, Set and Type make topOrder a flag.
 func (o *topOrder) String() string { return string(*o) }
 
 // Set accepts the orders that exist.
@@ -46,8 +49,8 @@ type topRow struct {
 	since, until time.Time // of the oldest hold and the next end; zero if unknown or not held
 }
 
-// topRows are the locks of a board that match a filter, in an order. Locks that are alike are in the board's order, by
-// name.
+// topRows are the locks of a board that match a filter, in an order. Locks that are alike stay in the board's order, by
+// name, so that rows do not jump from look to look.
 func topRows(b *board.Board, order topOrder, filter string) []topRow {
 	rows := make([]topRow, 0, len(b.Locks))
 	filter = strings.ToLower(filter)
@@ -74,7 +77,7 @@ func topRows(b *board.Board, order topOrder, filter string) []topRow {
 	return rows
 }
 
-// earlier is the earlier of two instants, of which a zero is unknown.
+// earlier is the earlier of two instants, of which zero means unknown.
 func earlier(x, y time.Time) time.Time {
 	if x.IsZero() || !y.IsZero() && y.Before(x) {
 		return y
@@ -82,7 +85,7 @@ func earlier(x, y time.Time) time.Time {
 	return x
 }
 
-// compareKnown orders instants, with what is unknown at the end.
+// compareKnown orders instants, with unknown ones at the end.
 func compareKnown(x, y time.Time) int {
 	if x.IsZero() || y.IsZero() {
 		return cmp.Compare(btoi(x.IsZero()), btoi(y.IsZero()))
@@ -108,7 +111,7 @@ func matches(l *board.Lock, text string) bool {
 		slices.ContainsFunc(l.Waiters, func(w board.Waiter) bool { return has(w.Client, w.Owner, w.Label) })
 }
 
-// inCycles are the ids of the locks that owners wait for who wait for each other.
+// inCycles are the ids of the locks for which owners wait in a cycle.
 func inCycles(b *board.Board) map[string]bool {
 	ids := map[string]bool{}
 	for i := range b.Edges {

@@ -1,3 +1,6 @@
+// How top draws itself: frame makes the lines of the screen from the header, the view and the last line. topviews.go
+// and topnews.go make the views; screen.go sends the lines.
+
 package main
 
 import (
@@ -19,13 +22,13 @@ const (
 	styleDim
 )
 
-// topLine is a line of the screen.
+// topLine is a line of the screen. Lines are compared to find out what has to be drawn.
 type topLine struct {
 	text  string
 	style topStyle
 }
 
-// Sizes below which top shows no table.
+// Sizes below which top shows no table, in cells.
 const (
 	minTopWidth  = 16
 	minTopHeight = 5
@@ -86,7 +89,7 @@ func fixed(lines []topLine) topBody {
 	return topBody{nil, len(lines), func(i int) topLine { return lines[i] }}
 }
 
-// room is how many lines a page has.
+// room is how many lines a page has, at least.
 func (m *topModel) room() int { return max(1, m.height-minTopHeight) }
 
 // scroll keeps from where there is something to show, and the selected row in sight.
@@ -175,7 +178,7 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 }
 
 // late is the age at which a board without an error means that the engine takes its time. After a look that took long
-// the next one comes later: see board.Poller.
+// the next one comes later; see board.Poller.
 func (m *topModel) late() time.Duration {
 	return 3 * max(time.Second, m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
 }
@@ -188,7 +191,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// oneLine makes a message safe for a line of a terminal.
+// oneLine makes a message safe for a line of a terminal: control characters, also those of C1, become question marks.
 func oneLine(s string) string {
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "interlock: "), "\n", "; ")
 	return strings.Map(func(r rune) rune {
@@ -199,7 +202,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// foot is the last line: a question, an answer, or where we are.
+// foot is the last line: a question, an answer, or where the view stands.
 func (m *topModel) foot(room, lines int) topLine {
 	switch {
 	case m.prompt == promptFilter:
@@ -207,7 +210,7 @@ func (m *topModel) foot(room, lines int) topLine {
 	case m.prompt == promptBreak:
 		ask := "> break " + printable(m.target.Name) + " held by " + who(m.target.Client, "", "") +
 			", token " + utoa(m.target.Token) + "? Type its name: "
-		// What is typed must be seen on a narrow screen too.
+		// What is typed must be seen on a narrow screen too, so the question is cut and not the answer.
 		typed := oneLine(m.input) + "_"
 		line := topLine{fit(ask, max(0, m.width-cells(typed))) + typed, styleSelected}
 		if !strings.HasPrefix(line.text, ">") { // there is no room for the question's mark
@@ -231,7 +234,7 @@ func (m *topModel) foot(room, lines int) topLine {
 	return topLine{where + by + "  ? help  q end  Enter open  / filter  g graph  e events  w a l n order", styleDim}
 }
 
-// topHolder names who is in the way at a lock.
+// topHolder names the holder of a lock, and how many others there are.
 func topHolder(l *board.Lock) string {
 	if l.Unreadable != "" {
 		return "(" + oneLine(l.Unreadable) + ")"

@@ -1,3 +1,5 @@
+// Views of top that show locks: the table of all, and one of them. topview.go scrolls and cuts them.
+
 package main
 
 import (
@@ -8,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/console/board"
 )
 
-// topColumn is a column of the table of locks.
+// topColumn is a column of the table of locks. width is in cells; right aligns to the right.
 type topColumn struct {
 	title string
 	width int
@@ -16,7 +18,7 @@ type topColumn struct {
 	value func(r *topRow, now time.Time) string
 }
 
-// Widths from which the table has more columns.
+// Widths of the screen from which on the table has more columns, in cells.
 const (
 	widthForLease  = 56
 	widthForHolder = 76
@@ -56,6 +58,7 @@ func (m *topModel) columns() []topColumn {
 			left -= len(columnGap)
 		}
 	}
+	// The division rounds down, so the last one gets what is left over.
 	for i, c := range flexible {
 		columns[c].width = left / (len(flexible) - i)
 		left -= columns[c].width
@@ -63,6 +66,7 @@ func (m *topModel) columns() []topColumn {
 	return columns
 }
 
+// columnGap stands between two columns.
 const columnGap = "  "
 
 // topMark is what a row begins with: > where it is selected, ! where it is in a cycle.
@@ -77,7 +81,7 @@ func mark(yes bool, c byte) byte {
 	return ' '
 }
 
-// waitingText is how many wait, or ? where the engine does not tell.
+// waitingText is the number of waiters, or ? where the engine does not tell.
 func waitingText(l *board.Lock) string {
 	if l.Waiters == nil {
 		return "?"
@@ -94,7 +98,7 @@ func firstLabel(l *board.Lock) string {
 	return ""
 }
 
-// locksBody is the table of locks.
+// locksBody is the table of locks. It makes the text only of rows that are shown.
 func (m *topModel) locksBody(now time.Time) topBody {
 	columns := m.columns()
 	row := func(begin string, cell func(c *topColumn) string) string {
@@ -124,7 +128,8 @@ func (m *topModel) locksBody(now time.Time) topBody {
 	return topBody{[]topLine{{title, styleHeader}}, len(m.rows), line}
 }
 
-// lockLines are one lock: who holds it, who waits, what has happened.
+// lockLines are one lock: who holds it, who waits, what has happened. A lock that nobody holds any more stays open,
+// with its events.
 func (m *topModel) lockLines(now time.Time) []topLine {
 	l := m.opened()
 	if l == nil {
@@ -152,6 +157,7 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 	return append(append(lines, topLine{}), m.lockEvents(l.ID, now)...)
 }
 
+// holderLine is one holder as a line.
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
 	if state := stateMark(h.Retained, h.Resting); state != "" {
@@ -176,6 +182,7 @@ func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	return topLine{s, stylePlain}
 }
 
+// queueLines are the waiters, in their order.
 func (m *topModel) queueLines(l *board.Lock, now time.Time) []topLine {
 	if l.Waiters == nil {
 		return []topLine{{"Who waits is unknown: " + oneLine(m.board.Knows.Waiters.Why), stylePlain}}
@@ -195,7 +202,7 @@ func (m *topModel) queueLines(l *board.Lock, now time.Time) []topLine {
 	return lines
 }
 
-// labelText is a label at the end of a line: a trace in it is long, and may be cut.
+// labelText is a label at the end of a line, where a long trace in it may be cut.
 func labelText(label string) string {
 	if label == "" {
 		return ""

@@ -1,3 +1,5 @@
+// What is typed, read in a goroutine that can be ended. toploop.go gets it, topkeys.go makes keys of it.
+
 package main
 
 import (
@@ -8,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that: what is typed
-// after it is for the next program. It must be called.
+// readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that, and must be
+// called: what is typed after it is for the next program.
 func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
@@ -40,9 +42,9 @@ func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	}, nil
 }
 
-// readable waits until there is something to read from fd, and returns false when there is from end. A read from a
-// terminal cannot be called off, so none is begun before something is there. (On macOS poll knows no terminals; select
-// does.)
+// readable waits until there is something to read from fd, and returns false when end can be read, which closing its
+// other side brings about. A read from a terminal cannot be called off, so none is begun before something is there. (On
+// macOS poll does not know terminals; select does.)
 func readable(fd, end int) bool {
 	for {
 		var set unix.FdSet

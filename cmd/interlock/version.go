@@ -1,3 +1,5 @@
+// interlock version: what this binary is, and which engines are in it.
+
 package main
 
 import (
@@ -10,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionObject is what interlock version prints.
+// versionObject is what interlock version prints as JSON.
 type versionObject struct {
 	SchemaVersion int      `json:"schemaVersion"`
 	Version       string   `json:"version"`

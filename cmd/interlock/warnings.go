@@ -1,3 +1,6 @@
+// What engines and the client log, as lines on stderr. engine.go gives them these loggers; app.go's say writes the
+// lines.
+
 package main
 
 import (
@@ -6,11 +9,11 @@ import (
 	"strings"
 )
 
-// warnings is what engines and the client log, on stderr: what a start-up check finds, a renewal that failed, a session
-// that is lost. What the command says by itself is left out.
+// warnings is a handler for what engines and the client log: what a start-up check finds, a renewal that failed, a
+// session that is lost. What the command says by itself is left out.
 type warnings struct {
 	app   *app
-	below slog.Level // first level that is left out
+	below slog.Level // the first level that is left out
 	attrs []slog.Attr
 }
 
@@ -19,12 +22,12 @@ func (a *app) engineWarnings() *slog.Logger {
 	return slog.New(&warnings{app: a, below: slog.LevelError + 1})
 }
 
-// clientWarnings has no losses of locks, which are errors: every command that holds one says what they mean for it.
+// clientWarnings leaves out losses of locks, which are errors: every command that holds one says what they mean for it.
 func (a *app) clientWarnings() *slog.Logger {
 	return slog.New(&warnings{app: a, below: slog.LevelError})
 }
 
-// Enabled accepts warnings and errors.
+// Enabled accepts warnings, and errors where they are wanted.
 func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && level < w.below
 }

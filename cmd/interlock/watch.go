@@ -1,3 +1,6 @@
+// interlock watch: changes of locks, one line each. locks.go lists the locks; package board finds the changes, as for
+// top and the console.
+
 package main
 
 import (
@@ -40,7 +43,7 @@ A lock that no owner holds any more, because it is resting or retained, is relea
 	return cmd
 }
 
-// change is something that watch saw.
+// change is something that watch saw, as JSON.
 type change struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	Time          time.Time       `json:"time"`
@@ -54,8 +57,9 @@ type change struct {
 	Why           string          `json:"why,omitempty"` // what else is known of the reason
 }
 
-// watch looks until ctx ends. An engine that does not answer the first time is an error; later it is only told, because
-// watching is most interesting when something goes wrong.
+// watch looks until ctx ends. If the engine does not answer the first time, that is an error; later it is told once and
+// watching goes on, because it is most interesting when something goes wrong. Changes that happened meanwhile are found
+// by the next look that succeeds.
 func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -107,7 +111,7 @@ func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.L
 	return locks, nil
 }
 
-// printEvents prints a line for each event.
+// printEvents prints a line for each event. It returns the error of a write, which ends watch: nobody reads any more.
 func (a *app) printEvents(events []board.Event) error {
 	now := time.Now()
 	for i := range events {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -53,7 +54,7 @@ func begin(t *testing.T, path, engine string, args ...string) *bufio.Reader {
 		_ = process.Signal(syscall.SIGTERM) // each of these fails if it has ended by itself
 		select {
 		case <-process.Exited():
-		case <-time.After(patience):
+		case <-time.After(browser.Patience):
 			t.Errorf("%v does not end", cmd)
 			process.Kill()
 		}
@@ -75,17 +76,17 @@ func TestCommand_ShowsAndBreaksLocksOnRedis(t *testing.T) {
 	}
 	begin(t, interlock, engine, "run", "--kill-grace=1s", "nightly", "--", "cat")
 	p.open(found[1] + "?lang=en")
-	p.shows("tr[data-id='mutex/nightly'] .c-name", "nightly")
-	p.shows("#engine", engine)
+	p.Shows("tr[data-id='mutex/nightly'] .c-name", "nightly")
+	p.Shows("#engine", engine)
 	begin(t, interlock, engine, "run", "nightly", "--", "true")
-	p.shows("tr[data-id='mutex/nightly'] .c-waiters", "1")
-	p.click("tr[data-id='mutex/nightly']")
-	p.click("#detail [data-break]")
-	p.press("nightly\r")
-	p.shows("#break-result", "Broken")
+	p.Shows("tr[data-id='mutex/nightly'] .c-waiters", "1")
+	p.Click("tr[data-id='mutex/nightly']")
+	p.Click("#detail [data-break]")
+	p.Press("nightly\r")
+	p.Shows("#break-result", "Broken")
 	// The one that waited got the lock, and is done.
-	p.shows("#empty", "No lock is held or waited for.")
-	p.click(".tabs a[data-view=engine]")
-	p.click("#examine")
-	p.shows(".findings", "reach")
+	p.Shows("#empty", "No lock is held or waited for.")
+	p.Click(".tabs a[data-view=engine]")
+	p.Click("#examine")
+	p.Shows(".findings", "reach")
 }

@@ -3,11 +3,16 @@ module github.com/interlock-go/interlock/console/browsertest
 go 1.26
 
 require (
-	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/interlock-go/interlock v0.0.0
+	github.com/interlock-go/interlock/internal/browser v0.0.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
+require (
+	github.com/chromedp/cdproto v0.159.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
+)
 
 replace github.com/interlock-go/interlock => ../../
+
+replace github.com/interlock-go/interlock/internal/browser => ../../internal/browser

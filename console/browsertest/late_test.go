@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/internal/browser"
 )
 
 // holding keeps the page's requests to some addresses until the test lets them go, and notes its streams of events.
@@ -27,40 +28,40 @@ window.fetch = (url, ...more) => {
 // hide has the page think that its tab is hidden, or shown.
 func (p *tab) hide(hidden bool) {
 	p.Helper()
-	eval[any](p, fmt.Sprintf(
+	browser.Eval[any](p.Tab, fmt.Sprintf(
 		"Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
-	eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
+	browser.Eval[any](p.Tab, "document.dispatchEvent(new Event('visibilitychange')) && null")
 }
 
 // retrying returns a page that has lost its connection and asks why, without an answer yet.
 func retrying(t *testing.T, s *site) *tab {
 	t.Helper()
 	p := newTab(t)
-	p.before(holding)
+	p.Before(holding)
 	p.open(s.url(""))
-	eval[any](p, "(window.hold = 'api/board', window.streams.at(-1).dispatchEvent(new Event('error'))) && null")
-	p.until("a question", "window.late.length === 1")
+	browser.Eval[any](p.Tab, "(window.hold = 'api/board', window.streams.at(-1).dispatchEvent(new Event('error'))) && null")
+	p.Until("a question", "window.late.length === 1")
 	return p
 }
 
 func TestConnection_IsNotOpenedByAnAnswerAfterTheTabWasHidden(t *testing.T) {
 	p := retrying(t, newSite(t, console.Options{}))
 	p.hide(true)
-	eval[any](p, "window.late[0].good()")
-	if n := eval[int](p, "window.streams.length"); n != 1 {
+	browser.Eval[any](p.Tab, "window.late[0].good()")
+	if n := browser.Eval[int](p.Tab, "window.streams.length"); n != 1 {
 		t.Errorf("%d streams were opened, the last one in a hidden tab", n)
 	}
 	p.hide(false)
-	p.until("a stream", "window.streams.length === 2 && document.getElementById('look').dataset.state === 'good'")
+	p.Until("a stream", "window.streams.length === 2 && document.getElementById('look').dataset.state === 'good'")
 }
 
 func TestConnection_IsNotClosedByTheFailureOfAnOldQuestion(t *testing.T) {
 	p := retrying(t, newSite(t, console.Options{}))
 	p.hide(true)
 	p.hide(false)
-	p.until("a stream", "window.streams.length === 2 && document.getElementById('look').dataset.state === 'good'")
-	eval[any](p, "window.late[0].bad()")
-	if state := eval[int](p, "window.streams.at(-1).readyState"); state != 1 {
+	p.Until("a stream", "window.streams.length === 2 && document.getElementById('look').dataset.state === 'good'")
+	browser.Eval[any](p.Tab, "window.late[0].bad()")
+	if state := browser.Eval[int](p.Tab, "window.streams.at(-1).readyState"); state != 1 {
 		t.Errorf("the stream is closed: %d", state)
 	}
 }
@@ -71,14 +72,14 @@ func TestRefresh_OfALockThatIsFree_MakesNoRow(t *testing.T) {
 	order := hold(t.Context(), t, c, "order:42", "")
 	p := newTab(t)
 	p.open(s.url("#/locks/mutex/order:42"))
-	p.shows("#detail .holder", "shop-1")
+	p.Shows("#detail .holder", "shop-1")
 	release(t, order)
-	p.shows("#n-locks", "0")
-	p.click("#look-now")
-	p.shows(".pane-foot", "Nobody holds it or waits for it.")
+	p.Shows("#n-locks", "0")
+	p.Click("#look-now")
+	p.Shows(".pane-foot", "Nobody holds it or waits for it.")
 	hold(t.Context(), t, c, "other", "")
-	p.shows("td.c-name", "other")
-	if n := eval[string](p, "document.getElementById('n-locks').innerText"); n != "1" {
+	p.Shows("td.c-name", "other")
+	if n := browser.Eval[string](p.Tab, "document.getElementById('n-locks').innerText"); n != "1" {
 		t.Errorf("the page has %s locks", n)
 	}
 }
@@ -88,21 +89,21 @@ func TestRefresh_DoesNotPutAnOlderAnswerInPlaceOfANewerMessage(t *testing.T) {
 	s := newSite(t, console.Options{})
 	first := hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
-	p.before(holding)
+	p.Before(holding)
 	p.open(s.url("#/locks/mutex/order:42"))
-	p.shows("#detail .holder", "shop-1")
-	eval[any](p, "(window.hold = 'api/lock') && null")
-	p.click("#look-now")
-	p.until("an answer", "window.late.length === 1")
+	p.Shows("#detail .holder", "shop-1")
+	browser.Eval[any](p.Tab, "(window.hold = 'api/lock') && null")
+	p.Click("#look-now")
+	p.Until("an answer", "window.late.length === 1")
 	release(t, first)
 	hold(t.Context(), t, s.newClient("shop-2"), "order:42", "")
-	p.shows("#detail .holder", "shop-2")
-	eval[any](p, "window.late[0].good()")
-	p.shows(".pane-foot", "Refreshed at")
+	p.Shows("#detail .holder", "shop-2")
+	browser.Eval[any](p.Tab, "window.late[0].good()")
+	p.Shows(".pane-foot", "Refreshed at")
 	hold(t.Context(), t, s.newClient("shop-3"), "other", "")
-	p.shows("td.c-holder", "shop-3")
+	p.Shows("td.c-holder", "shop-3")
 	// At once: the next renewal would put it right.
-	text := eval[string](p, "document.querySelector('#detail .holder').innerText")
+	text := browser.Eval[string](p.Tab, "document.querySelector('#detail .holder').innerText")
 	if !strings.Contains(text, "shop-2") {
 		t.Errorf("the pane shows an old holder: %s", text)
 	}
@@ -117,12 +118,12 @@ func TestDetail_OfALockBeyondTheBoard_FollowsIt(t *testing.T) {
 	last := hold(t.Context(), t, s.newClient("shop-2"), "z", "")
 	p := newTab(t)
 	p.open(s.url("#/locks/mutex/z"))
-	p.shows("#detail .holder", "shop-2")
+	p.Shows("#detail .holder", "shop-2")
 	release(t, last)
-	p.shows("#detail .sum", "Nobody holds it or waits for it any more.")
+	p.Shows("#detail .sum", "Nobody holds it or waits for it any more.")
 	hold(t.Context(), t, s.newClient("shop-3"), "z", "")
-	p.shows("#detail .holder", "shop-3")
-	if n := eval[string](p, "document.getElementById('n-locks').innerText"); n != "1" {
+	p.Shows("#detail .holder", "shop-3")
+	if n := browser.Eval[string](p.Tab, "document.getElementById('n-locks').innerText"); n != "1" {
 		t.Errorf("the page has %s locks", n)
 	}
 }

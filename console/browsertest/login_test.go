@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/internal/browser"
 )
 
 func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testing.T) {
@@ -14,23 +15,23 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}})
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
-	p.bear(`ERR_|401 \(Unauthorized\)`)
-	p.must(chromedp.Do(p.ctx, chromedp.Navigate(s.url(""))))
-	p.until("the login", "document.querySelector('#token')")
-	p.press(secret + "\r")
-	p.shows("td.c-name", "order:42")
+	p.Bear(`ERR_|401 \(Unauthorized\)`)
+	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(s.url(""))))
+	p.Until("the login", "document.querySelector('#token')")
+	p.Press(secret + "\r")
+	p.Shows("td.c-name", "order:42")
 	// Who logs out is asked for the token again.
-	p.click("#logout button")
-	p.until("the login", "document.querySelector('#token')")
-	p.must(chromedp.Do(p.ctx, chromedp.Navigate(s.url(""))))
-	p.until("the login", "document.querySelector('#token')")
-	p.press(secret + "\r")
-	p.shows("td.c-name", "order:42")
+	p.Click("#logout button")
+	p.Until("the login", "document.querySelector('#token')")
+	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(s.url(""))))
+	p.Until("the login", "document.querySelector('#token')")
+	p.Press(secret + "\r")
+	p.Shows("td.c-name", "order:42")
 	// A console that was started again knows no sessions: the page that is open goes to the login by itself.
 	s.stop()
 	s.start()
-	p.until("the login", "document.querySelector('#token')")
-	where, err := url.Parse(eval[string](p, "location.href"))
+	p.Until("the login", "document.querySelector('#token')")
+	where, err := url.Parse(browser.Eval[string](p.Tab, "location.href"))
 	if err != nil || where.Path != "/login" {
 		t.Errorf("the login is at %v, %v", where, err)
 	}
@@ -42,11 +43,11 @@ func TestLogin_OverHTTPUnderAName_LetsInAndOut(t *testing.T) {
 	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}, Hosts: []string{name}})
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
-	p.bear(`401 \(Unauthorized\)|Cross-Origin-Opener-Policy`)
-	p.must(chromedp.Do(p.ctx, chromedp.Navigate(strings.Replace(s.url(""), "127.0.0.1", name, 1))))
-	p.until("the login", "document.querySelector('#token')")
-	p.press(secret + "\r")
-	p.shows("td.c-name", "order:42")
-	p.click("#logout button")
-	p.until("the login", "document.querySelector('#token')")
+	p.Bear(`401 \(Unauthorized\)|Cross-Origin-Opener-Policy`)
+	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(strings.Replace(s.url(""), "127.0.0.1", name, 1))))
+	p.Until("the login", "document.querySelector('#token')")
+	p.Press(secret + "\r")
+	p.Shows("td.c-name", "order:42")
+	p.Click("#logout button")
+	p.Until("the login", "document.querySelector('#token')")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/internal/browser"
 )
 
 // views are those of the page, as its address names them.
@@ -20,24 +21,24 @@ func TestWords_InBothLanguagesOnEachView(t *testing.T) {
 	p.open("http://" + s.addr + "/?lang=zh#/locks/mutex/order:42")
 	check := func(lang, locks, holders string) {
 		t.Helper()
-		p.until("the language "+lang, fmt.Sprintf("document.documentElement.lang === %q", lang))
-		p.shows(".tabs", locks)
-		p.shows("#detail h3", holders)
+		p.Until("the language "+lang, fmt.Sprintf("document.documentElement.lang === %q", lang))
+		p.Shows(".tabs", locks)
+		p.Shows("#detail h3", holders)
 		for _, view := range views { // a text that is missing is an error in the page's console
-			p.click(".tabs a[data-view=" + view + "]")
-			p.until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
+			p.Click(".tabs a[data-view=" + view + "]")
+			p.Until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
 		}
 	}
 	check("zh-CN", "等待关系", "持有者")
-	p.shows("#break-note", "本控制台不允许强制解除") // what the console says of itself
-	p.click("#lang")
+	p.Shows("#break-note", "本控制台不允许强制解除") // what the console says of itself
+	p.Click("#lang")
 	check("en", "Waits", "Holders")
 	// The choice lasts, where the address does not say otherwise.
 	p.open("http://" + s.addr + "/")
-	p.click("#lang")
-	p.shows(".tabs", "等待关系")
+	p.Click("#lang")
+	p.Shows(".tabs", "等待关系")
 	p.open("http://" + s.addr + "/#/events")
-	p.shows(".tabs", "等待关系")
+	p.Shows(".tabs", "等待关系")
 }
 
 func TestColours_FollowTheSystemAndTheSwitch(t *testing.T) {
@@ -46,21 +47,21 @@ func TestColours_FollowTheSystemAndTheSwitch(t *testing.T) {
 	const light, dark = "rgb(246, 246, 244)", "rgb(18, 20, 23)"
 	is := func(want, when string) {
 		t.Helper()
-		if got := eval[string](p, "getComputedStyle(document.body).backgroundColor"); got != want {
+		if got := browser.Eval[string](p.Tab, "getComputedStyle(document.body).backgroundColor"); got != want {
 			t.Errorf("%s the background is %s", when, got)
 		}
 	}
-	p.prefer("prefers-color-scheme", "dark")
+	p.Prefer("prefers-color-scheme", "dark")
 	p.open(s.url(""))
 	is(dark, "on a dark system")
-	p.click("#theme") // from the system's choice to light
+	p.Click("#theme") // from the system's choice to light
 	is(light, "switched to light on a dark system")
-	p.prefer("prefers-color-scheme", "light")
-	p.click("#theme")
+	p.Prefer("prefers-color-scheme", "light")
+	p.Click("#theme")
 	is(dark, "switched to dark on a light system")
 	p.open(s.url("#/events"))
 	is(dark, "when the page is opened again")
-	p.click("#theme")
+	p.Click("#theme")
 	is(light, "on a light system")
 }
 
@@ -69,13 +70,13 @@ func TestMotion_IsLeftOutForWhoWantsNone(t *testing.T) {
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
 	p.open(s.url(""))
-	p.shows("td.c-name", "order:42")
+	p.Shows("td.c-name", "order:42")
 	const duration = "getComputedStyle(document.querySelector('.locks .fill')).transitionDuration"
-	if got := eval[string](p, duration); got != "1s" {
+	if got := browser.Eval[string](p.Tab, duration); got != "1s" {
 		t.Errorf("a bar moves for %s", got)
 	}
-	p.prefer("prefers-reduced-motion", "reduce")
-	if got := eval[string](p, duration); got != "0s" {
+	p.Prefer("prefers-reduced-motion", "reduce")
+	if got := browser.Eval[string](p.Tab, duration); got != "0s" {
 		t.Errorf("a bar moves for %s although no motion is wanted", got)
 	}
 }
@@ -93,14 +94,14 @@ func TestKinds_HaveCards(t *testing.T) {
 	s.must(err)
 	p := newTab(t)
 	p.open(s.url("#/kinds"))
-	p.shows(".card", "3 of 5 used")
-	p.shows(".card", "10.0.0.7:8443")
-	p.shows(".card", "1 reader")
-	p.click("#latch-name")
-	p.press("ready\r")
-	p.shows("#latches .card", "4 to go")
-	p.click("a.card[href*=payments]")
-	p.shows("#detail", "3 of 5 permits are in use.")
+	p.Shows(".card", "3 of 5 used")
+	p.Shows(".card", "10.0.0.7:8443")
+	p.Shows(".card", "1 reader")
+	p.Click("#latch-name")
+	p.Press("ready\r")
+	p.Shows("#latches .card", "4 to go")
+	p.Click("a.card[href*=payments]")
+	p.Shows("#detail", "3 of 5 permits are in use.")
 }
 
 // What assistive technology reads: each control has a name, and what the keyboard can reach has a visible focus.
@@ -110,24 +111,24 @@ func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
 		"order:42:of-a-customer-whose-name-is-longer-than-anything-that-fits-a-telephone", "")
 	p := newTab(t)
 	p.open(s.url(""))
-	p.shows("td.c-name", "order:42")
+	p.Shows("td.c-name", "order:42")
 	for _, width := range []int64{1280, 390} {
-		p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(width, 800)))
+		p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(width, 800)))
 		for _, view := range views {
-			eval[any](p, fmt.Sprintf("(location.hash = '#/%s') && null", view))
-			p.until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
-			if nameless := eval[[]string](p, namelessControls); len(nameless) > 0 {
+			browser.Eval[any](p.Tab, fmt.Sprintf("(location.hash = '#/%s') && null", view))
+			p.Until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
+			if nameless := browser.Eval[[]string](p.Tab, namelessControls); len(nameless) > 0 {
 				t.Errorf("%s: no name for %v", view, nameless)
 			}
-			if wide := eval[int64](p, "document.documentElement.scrollWidth"); wide > width {
+			if wide := browser.Eval[int64](p.Tab, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("%s: %d pixels wide on a screen of %d", view, wide, width)
 			}
 		}
 	}
 	// A press on Tab goes to the link that skips the head of the page, and its focus is seen.
 	p.open(s.url("#/events"))
-	p.press("\t")
-	got := eval[string](p, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle")
+	p.Press("\t")
+	got := browser.Eval[string](p.Tab, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle")
 	if got != "skip solid" {
 		t.Errorf("the first Tab leads to %q", got)
 	}
@@ -149,6 +150,6 @@ func TestReaders_AndWritersAreTold(t *testing.T) {
 	s.must(err)
 	p := newTab(t)
 	p.open(s.url("#/kinds"))
-	p.shows(".card", "2 readers")
-	p.shows(".card", "1 writer")
+	p.Shows(".card", "2 readers")
+	p.Shows(".card", "1 writer")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -79,7 +80,7 @@ func (s *stage) wait(ctx context.Context, r *driver.Request) {
 	s.waits.Go(func() { _, _ = s.store.Acquire(ctx, r) }) // ends with the test
 	select {
 	case <-queued:
-	case <-time.After(patience):
+	case <-time.After(browser.Patience):
 		s.Fatalf("%s does not wait for %s", r.Owner, r.Name)
 	}
 }
@@ -153,22 +154,22 @@ func TestPictures_OfTheDocumentation(t *testing.T) {
 	})
 	s.play(ctx)
 	p := newTab(t)
-	p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(1240, 690)))
+	p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(1240, 690)))
 
 	p.open(site.url("#/locks/mutex/account:4711"))
-	p.shows("#detail .queue", "nightly-report")
+	p.Shows("#detail .queue", "nightly-report")
 	p.picture("locks.png", "body")
-	p.click("#detail [data-break]")
-	p.press("account:4711")
-	p.prefer("prefers-color-scheme", "dark")
+	p.Click("#detail [data-break]")
+	p.Press("account:4711")
+	p.Prefer("prefers-color-scheme", "dark")
 	p.picture("break.png", "#detail")
-	p.press("\x1b")
+	p.Press("\x1b")
 	p.open(site.url("#/waits"))
-	p.shows(".cycles", "transfer-81")
+	p.Shows(".cycles", "transfer-81")
 	p.picture("waits.png", "body")
-	p.prefer("prefers-color-scheme", "light")
+	p.Prefer("prefers-color-scheme", "light")
 	p.open("http://" + site.addr + "/?lang=zh#/kinds")
-	p.shows(".card", "已用 18 / 20")
+	p.Shows(".card", "已用 18 / 20")
 	p.picture("kinds.zh-CN.png", "body")
 }
 
@@ -178,12 +179,12 @@ func (p *tab) picture(name, selector string) {
 	if !*screenshots {
 		return
 	}
-	eval[any](p, "document.activeElement.blur()")
-	png, err := chromedp.Run(p.ctx, chromedp.Screenshot(chromedp.CSS(selector)))
-	p.must(err)
+	browser.Eval[any](p.Tab, "document.activeElement.blur()")
+	png, err := chromedp.Run(p.Ctx, chromedp.Screenshot(chromedp.CSS(selector)))
+	p.Must(err)
 	dir := filepath.Join("..", "..", "docs", "console")
-	p.must(os.MkdirAll(dir, 0o755))
-	p.must(os.WriteFile(filepath.Join(dir, name), png, 0o644))
+	p.Must(os.MkdirAll(dir, 0o755))
+	p.Must(os.WriteFile(filepath.Join(dir, name), png, 0o644))
 	if len(png) > largest {
 		p.Errorf("%s has %d bytes, more than %d", name, len(png), largest)
 	}

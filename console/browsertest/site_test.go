@@ -17,6 +17,7 @@ import (
 	"github.com/interlock-go/interlock/console"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -88,7 +89,7 @@ func (s *site) start() {
 	listener, err := lc.Listen(s.Context(), "tcp", s.addr)
 	s.must(err)
 	s.addr = listener.Addr().String()
-	server := &http.Server{Handler: s.counting(c), ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: s.counting(c), ReadHeaderTimeout: browser.Patience}
 	s.console, s.server = c, server
 	s.served.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -9,6 +9,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/broken"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // examine runs every promise on an engine with a defect, in virtual time.
@@ -23,7 +24,7 @@ func examine(t *testing.T, defect broken.Defect) (report *drivertest.Report) {
 	return report
 }
 
-// explain logs what failed.
+// explain logs each failed behaviour of the report, with the reason.
 func explain(t *testing.T, report *drivertest.Report) {
 	for _, b := range report.Behaviours {
 		if b.Status == drivertest.Failed {
@@ -43,7 +44,7 @@ func TestTheSoundEngineIsAccepted(t *testing.T) {
 func TestEachDefectIsRejectedForItsPromiseAndNoOther(t *testing.T) {
 	refused := make(map[drivertest.Promise]bool)
 	for _, defect := range broken.All() {
-		if testing.Short() && refused[defect.Promise] {
+		if !longrun.On() && refused[defect.Promise] {
 			continue // one of each promise: each defect has the whole suite examined
 		}
 		refused[defect.Promise] = true

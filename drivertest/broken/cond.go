@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Conditions: a second queue, and the signals that move its waiters into the lock's.
+
 var _ driver.Conder = (*Driver)(nil)
 
 // CondWait gives a hold up and waits for a signal, and then for the lock.
@@ -25,7 +27,7 @@ func (d *Driver) CondWait(
 	return d.await(ctx, e, nil, r)
 }
 
-// park returns the entry that waits, or has waited if it is a copy's.
+// park returns the entry that waits; a copy gets that of the request before it.
 func (d *Driver) park(give *driver.Release, r *driver.Request) (*entry, error) {
 	s := d.s
 	s.mu.Lock()
@@ -81,7 +83,7 @@ func (d *Driver) CondSignal(ctx context.Context, c *driver.Signal) error {
 	return nil
 }
 
-// wake moves who has waited for the longest to the lock's queue. It reports whether anybody waited.
+// wake moves the oldest wait for a signal to the lock's queue. It reports whether there was one.
 func (s *Store) wake(l *lock) bool {
 	waits := s.parked[l.key]
 	if len(waits) == 0 {

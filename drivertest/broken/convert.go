@@ -8,6 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Requests beside a hold: whose they are, and when they would wait for themselves.
+
 // Convert asks for another mode beside a hold.
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	if err := d.reach(ctx); err != nil {
@@ -20,7 +22,7 @@ func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) 
 	return d.await(ctx, e, held, r)
 }
 
-// askBeside is the step of Convert.
+// askBeside is the step of Convert: it grants, queues in front, or refuses.
 func (d *Driver) askBeside(beside string, r *driver.Request) (e *entry, held *driver.HeldError, err error) {
 	s := d.s
 	s.mu.Lock()
@@ -58,6 +60,7 @@ func (d *Driver) askBeside(beside string, r *driver.Request) (e *entry, held *dr
 	return e, s.held(l, r.Key), nil
 }
 
+// root returns the ID of the first hold of e's owner.
 func (e *entry) root() string {
 	if e.family == "" {
 		return e.r.ID
@@ -65,10 +68,10 @@ func (e *entry) root() string {
 	return e.family
 }
 
-// related reports whether e was asked for beside a hold of h's owner.
+// related reports whether e and h belong to one owner.
 func (e *entry) related(h *entry) bool { return e.root() == h.root() }
 
-// strongest is the mode that the owner beside whose hold e asks has by now.
+// strongest returns the strongest mode that the owner of e has by now.
 func (l *lock) strongest(e *entry) driver.Mode {
 	mode := driver.Shared
 	for _, h := range l.holders {
@@ -88,7 +91,7 @@ func (l *lock) upgradeable() bool {
 	return slices.ContainsFunc(l.holders, func(h *entry) bool { return h.r.Mode == driver.Upgradeable })
 }
 
-// refuseOrphans ends the waits of those whose hold is over.
+// refuseOrphans ends the waits beside a hold that is over.
 func (s *Store) refuseOrphans(l *lock) {
 	for _, w := range slices.Clone(l.waiters) {
 		if w.beside == "" || find(l.holders, w.beside) != nil || s.defect == UpgradeOutlivesRead {

@@ -6,6 +6,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 )
 
+// The list of defects, each for one promise. The others stand beside the code that has them: multi.go, recall.go,
+// synchronizers.go.
+
 // Defect is a mistake in an engine, and the promise that it breaks.
 type Defect struct {
 	Name    string             // a sentence
@@ -75,7 +78,7 @@ var (
 	SilenceIsForGood      = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
 )
 
-// All returns every defect.
+// All returns every defect, and not None.
 func All() []Defect {
 	return slices.Concat(synchronizers(), bundles(), recalls(), []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant,

@@ -4,4 +4,8 @@
 //
 // The engine keeps its locks in this process and ends holds by their lease. It is written to be read beside the suite,
 // not to be used: see memlock for an engine of the same sort.
+//
+// A defect is a condition where the sound engine does the right thing. Such conditions name other features too (an
+// entry that is converted, retained or woken). There the engine stays sound, because those features have defects of
+// their own and a defect may break one promise only.
 package broken

@@ -8,10 +8,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The driver: one client of the store, from a request to its grant. The defects stand where the sound engine does the
+// right thing.
+
 // Driver is one client of a Store.
 type Driver struct {
 	s    *Store
-	deaf bool // has missed an answer; guarded by Store.mu
+	deaf bool // it has missed an answer (SilenceIsForGood); guarded by Store.mu
 }
 
 // Client returns another client of the store.
@@ -52,7 +55,7 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.await(ctx, e, held, r)
 }
 
-// await waits until e is granted. held is nil if it has been at once.
+// await waits until e is granted or ctx ends. held is nil if e was granted at once.
 func (d *Driver) await(ctx context.Context, e *entry, held *driver.HeldError, r *driver.Request) (driver.Grant, error) {
 	if held != nil && r.Waiting != nil {
 		r.Waiting(held)
@@ -70,7 +73,7 @@ func (d *Driver) await(ctx context.Context, e *entry, held *driver.HeldError, r 
 	return driver.Grant{}, ctx.Err() // its place in the queue stays: only Undo takes it away
 }
 
-// ask grants, queues (then held is not nil) or refuses.
+// ask grants r, queues it (then held is not nil) or refuses it, in one step.
 func (d *Driver) ask(r *driver.Request) (e *entry, held *driver.HeldError, err error) {
 	s := d.s
 	s.mu.Lock()
@@ -86,7 +89,7 @@ func (d *Driver) ask(r *driver.Request) (e *entry, held *driver.HeldError, err e
 	return s.enter(l, &entry{r: *r, client: d, since: time.Now(), granted: make(chan struct{})})
 }
 
-// known answers a request that came before.
+// known answers a request that came before: refused if it is over, and otherwise the same entry.
 func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldError, err error) {
 	if s.gone[r.ID] {
 		return nil, nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
@@ -102,7 +105,7 @@ func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldEr
 	return nil, nil, nil
 }
 
-// forgets reports whether a copy of the request of e, who holds, is taken for another request.
+// forgets reports whether a copy of the request of e, which holds, is taken for another request.
 func (s *Store) forgets(e *entry) bool {
 	if e.left {
 		return s.defect == ResumeForgetsGrant
@@ -145,7 +148,7 @@ func (l *lock) check(r *driver.Request) error {
 	return nil
 }
 
-// Release ends the hold with the ID.
+// Release ends the hold with the ID, or undoes the request.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if err := d.reach(ctx); err != nil {
 		return err
@@ -195,7 +198,7 @@ func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 	}
 }
 
-// letInBehind is the defect of that name: w, who is undone, was what the next one waited for.
+// letInBehind is UndoLetsInNext: the next one waited for w, which is undone, and takes its end for that of the holder.
 func (s *Store) letInBehind(l *lock, w *entry) {
 	if i := slices.Index(l.waiters, w) + 1; s.defect == UndoLetsInNext && i < len(l.waiters) && w.by == acquire &&
 		!w.resumed {
@@ -233,6 +236,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(in
 	}
 }
 
+// renew makes one hold last longer.
 func (d *Driver) renew(r driver.Renewal) error {
 	s := d.s
 	s.mu.Lock()
@@ -248,7 +252,7 @@ func (d *Driver) renew(r driver.Renewal) error {
 	if h == nil || h.kept {
 		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
 	}
-	h.woken = false // it knows of its grant
+	h.woken = false // its client knows of the grant
 	s.prolong(h, &r)
 	if !h.retained || s.defect != ShortWakesNobody {
 		s.arm(l)

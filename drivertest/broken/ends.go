@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// end takes a holder away.
+// How holds end: by release, by their lease, by a break or with a delay, and the alarm for the next lease.
+
+// end takes a holder away and lets in the next one.
 func (s *Store) end(l *lock, h *entry) {
 	l.holders = remove(l.holders, h)
 	s.gone[h.r.ID] = true
@@ -21,6 +23,7 @@ func (s *Store) end(l *lock, h *entry) {
 		s.serve(l)
 		return
 	}
+	// TryOvertakes: for a moment the lock looks free although somebody waits.
 	time.AfterFunc(3*time.Millisecond, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -28,7 +31,7 @@ func (s *Store) end(l *lock, h *entry) {
 	})
 }
 
-// endAllOf takes away whatever d holds.
+// endAllOf takes away whatever d holds. It takes Store.mu itself.
 func (s *Store) endAllOf(d *Driver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +44,7 @@ func (s *Store) endAllOf(d *Driver) {
 	}
 }
 
-// evict ends the holds whose lease is over.
+// evict ends the holds whose lease is over. Every step begins with it.
 func (s *Store) evict(l *lock) {
 	now := time.Now()
 	for _, h := range slices.Clone(l.holders) {
@@ -58,7 +61,7 @@ func (s *Store) evict(l *lock) {
 	}
 }
 
-// delays keeps l closed after h was lost at that instant. It reports false if h has no delay, or if that is over.
+// delays keeps l closed after h was lost at the instant lost. It reports false if h has no delay, or if that is over.
 func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
 	if h.kept || h.r.LockDelay <= 0 || s.defect == LossIsForgotten {
 		return false
@@ -69,10 +72,10 @@ func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
 	return time.Now().Before(h.until)
 }
 
-// endsPlainly reports whether nothing is asked of the end of e but that it comes. What is has defects of its own.
+// endsPlainly reports whether the end of e means nothing but that it ends. Other ends have defects of their own.
 func (e *entry) endsPlainly() bool { return e.r.LockDelay == 0 && !e.r.Retains }
 
-// arm sets the alarm for the next lease that runs out.
+// arm sets the alarm for the next lease that runs out, so that waiters are let in although nobody calls.
 func (s *Store) arm(l *lock) {
 	if l.timer != nil {
 		l.timer.Stop()

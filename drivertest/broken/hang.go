@@ -6,7 +6,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Hang makes the store answer nobody until resume is called. What waits in its queues goes on to wait.
+// A store that answers nobody, and the defects of drivers that cannot bear it.
+
+// Hang makes the store answer nobody until resume is called. Waits in its queues go on.
 func (s *Store) Hang() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,14 +22,15 @@ func (s *Store) Hang() (resume func()) {
 	}
 }
 
-// answers returns what is closed when the store answers, or nil if it does already.
+// answers returns a channel that is closed when the store answers again, or nil if it does now.
 func (s *Store) answers() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hung
 }
 
-// reach waits until the store answers. An error says that it did not before the end of ctx.
+// reach waits until the store answers, and every call begins with it. An error says that the store did not answer
+// before the end of ctx.
 func (d *Driver) reach(ctx context.Context) error {
 	answers := d.s.answers()
 	if answers == nil {
@@ -48,7 +51,7 @@ func (d *Driver) reach(ctx context.Context) error {
 	return &driver.UnavailableError{Err: ctx.Err()}
 }
 
-// sound refuses a call that cannot be made.
+// sound refuses a call that cannot be made: the connection is used up, or ctx has ended.
 func (d *Driver) sound(ctx context.Context) error {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
@@ -58,7 +61,7 @@ func (d *Driver) sound(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heed takes in that the context of a wait has ended.
+// heed notes that the context of a wait has ended. If the store hangs then, the wait cannot be taken back.
 func (d *Driver) heed(e *entry) {
 	answers := d.s.answers()
 	if answers == nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Breaks and listings; look.go is about one lock.
+
 // Break ends all holds of the owner with the token.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	if err := d.reach(ctx); err != nil {
@@ -27,7 +29,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	return err
 }
 
-// takeAway ends the holds that Break is about and returns them.
+// takeAway ends the holds that Break is about and returns them, for Break to tell without Store.mu.
 func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +73,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
+// list returns what Locks yields.
 func (s *Store) list(prefix string) []driver.LockInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +91,7 @@ func (s *Store) list(prefix string) []driver.LockInfo {
 	return all
 }
 
-// info is what the listing shows of a lock.
+// info is what a listing shows of a lock.
 func (l *lock) info(defect Defect) driver.LockInfo {
 	info := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
 	for _, h := range l.holders {

@@ -6,13 +6,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Latches: a count, and the answers to the IDs that came before.
+
 var _ driver.Latcher = (*Driver)(nil)
 
-// latch is a count, and what was answered to whom.
+// latch is a count, and the answers that were given.
 type latch struct {
 	left int64
-	told map[string]int64
-	set  map[string]bool
+	told map[string]int64 // what was left, by the ID of the count-down
+	set  map[string]bool  // what each set was answered, by its ID
 }
 
 func (s *Store) latch(key driver.Key) *latch {

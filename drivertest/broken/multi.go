@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 )
 
+// Several locks in one step, and the defects of engines that take them one after the other.
+
 // The defects of several locks at once.
 var (
 	TakesOneByOne    = Defect{"several locks are taken one after the other, and given back", drivertest.Bundling}
@@ -51,7 +53,8 @@ func (d *Driver) areSeveral(rs []*driver.Request) bool {
 	return len(rs) > 0
 }
 
-// oneByOne is the defect of that name: somebody else may come in between.
+// oneByOne is TakesOneByOne: another client may come in between, and the locks before the one that is held are seen as
+// taken for a moment.
 func (d *Driver) oneByOne(rs []*driver.Request) (gs []driver.Grant, err error) {
 	s := d.s
 	for i := range rs {
@@ -110,7 +113,7 @@ func (d *Driver) all(rs []*driver.Request) ([]driver.Grant, error) {
 	return gs, nil
 }
 
-// letIn makes holders of those that are not yet.
+// letIn makes holders of the requests that are not holders yet.
 func (d *Driver) letIn(rs []*driver.Request) {
 	for _, r := range rs {
 		l := d.s.lock(r.Key)

@@ -7,6 +7,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 )
 
+// Recalls and retention, and their defects: who is told that a lock is wanted, and what a renewal of a lock that nobody
+// holds does.
+
 // The defects of those who tell a holder that another wants its lock.
 var (
 	WaitsTellNobody   = Defect{"a holder is not told that another waits for its lock", drivertest.Recalling}

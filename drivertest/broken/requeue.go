@@ -7,6 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Requeue, one step of two halves: most of its defects do one half without the other.
+
 // Requeue gives a hold back and queues behind everybody who waits.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if err := d.reach(ctx); err != nil {
@@ -60,7 +62,7 @@ func (d *Driver) askAgain(give *driver.Release, r *driver.Request) (e *entry, he
 	return s.enter(l, e)
 }
 
-// requeues refuses what Requeue is not for.
+// requeues refuses what Requeue does not support, before anything is released.
 func requeues(give *driver.Release, r *driver.Request) error {
 	if r.Try || r.Named || r.Mode != driver.Exclusive || give.Key != r.Key || give.Undo || give.Keep > 0 {
 		return driver.ErrUnsupported
@@ -68,7 +70,7 @@ func requeues(give *driver.Release, r *driver.Request) error {
 	return nil
 }
 
-// giveBack ends the hold that a Requeue gives back.
+// giveBack ends the hold that a Requeue releases.
 func (s *Store) giveBack(l *lock, h *entry) {
 	token := l.token
 	s.end(l, h)
@@ -80,7 +82,7 @@ func (s *Store) giveBack(l *lock, h *entry) {
 	}
 }
 
-// comeBack makes the hold that was given back a hold again.
+// comeBack is RequeueComesBack: it makes the released hold a hold again.
 func (d *Driver) comeBack(give *driver.Release) {
 	s := d.s
 	s.mu.Lock()

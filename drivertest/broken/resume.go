@@ -1,5 +1,7 @@
 package broken
 
+// Waits that are left and taken up again.
+
 // isLeft is called when the context of a wait has ended.
 func (s *Store) isLeft(e *entry) {
 	s.mu.Lock()

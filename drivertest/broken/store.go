@@ -12,19 +12,21 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 )
 
+// The engine: locks, their queues, and the step that grants. The methods of this file are called with Store.mu held.
+
 // Store is an engine: a set of locks that several drivers share.
 type Store struct {
 	defect  Defect
 	mu      sync.Mutex // guards everything below, the locks and their entries; Waiting and Lost are not called under it
 	locks   map[driver.Key]*lock
-	gone    map[string]bool // IDs that were released, undone or broken; a small store needs not forget them
-	grants  int             // so many grants were made; their nonces count them
+	gone    map[string]bool // IDs that were released, undone or broken; a small store need not forget them
+	grants  int             // how many grants were made; nonces count them
 	latches map[driver.Key]*latch
-	parked  map[driver.Key][]*entry // who waits for a signal
-	sent    map[string]bool         // the signals that have come
-	undone  map[string]bool         // the requests that were undone
+	parked  map[driver.Key][]*entry // the waits for a signal
+	sent    map[string]bool         // the IDs of the signals that have come
+	undone  map[string]bool         // the IDs of the requests that were undone
 	watches map[*watch]struct{}
-	hung    chan struct{} // closed when it answers again; nil if it does
+	hung    chan struct{} // closed when the store answers again; nil while it does
 }
 
 // NewStore returns an empty engine with a defect, or None.
@@ -40,13 +42,13 @@ func NewStore(d Defect) *Store {
 type lock struct {
 	key     driver.Key
 	limit   int
-	value   string // the label of who held it before
-	token   uint64 // the last that was handed out
-	waited  bool   // for a signal
-	former  *entry // who has released it
+	value   string // the label of its former holder
+	token   uint64 // the last token that was handed out
+	waited  bool   // there has been a wait for a signal, which has defects of its own
+	former  *entry // its former holder
 	holders []*entry
-	waiters []*entry // first come first
-	expired []*entry // those whose lease was over
+	waiters []*entry // the first to come first
+	expired []*entry // holds whose lease is over
 	timer   *time.Timer
 
 	converted bool // there has been a Convert, which has defects of its own
@@ -59,23 +61,23 @@ type entry struct {
 	grant    driver.Grant
 	since    time.Time
 	until    time.Time // of a holder
-	kept     bool      // released, but in the way until then
+	kept     bool      // released, but in the way until the instant until
 	by       call
-	left     bool          // its context has ended while it waited
-	resumed  bool          // and it was asked for again while it waited
-	woken    bool          // has waited for a signal, and nobody knows whether it has taken the lock
+	left     bool          // its context ended while it waited
+	resumed  bool          // it was asked for again after that
+	woken    bool          // it was signalled, and its client has not confirmed that it has the lock
 	hung     bool          // its wait was given up while the store hung
-	beside   string        // the hold beside which it was asked for; empty if it is on its own
-	family   string        // the ID of the first hold of its owner's; empty if it is itself
+	beside   string        // the ID of the hold beside which it was asked for; empty if it stands on its own
+	family   string        // the ID of its owner's first hold; empty if it is that one
 	upgrade  bool          // of a read to a write
 	waited   bool          // it was queued
-	pass     int           // how often it has passed on, as far as renewals have told
-	retained bool          // nobody holds the lock any more, and the client keeps it
+	pass     int           // how often it has passed on, by its latest renewal
+	retained bool          // nobody holds it, and its client keeps it
 	refused  error         // why it was not granted in the end
 	granted  chan struct{} // closed when it becomes a holder, or is refused
 }
 
-// call is how a request came. Each way has defects of its own, so those of one leave requests of the others alone.
+// call is how a request came. Each way has defects of its own, so that those of one leave the requests of others alone.
 type call uint8
 
 const (
@@ -85,7 +87,7 @@ const (
 	bundle
 )
 
-// reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
+// reenters reports whether two entries are one owner's who may re-enter. Permits are never re-entered.
 func (e *entry) reenters(h *entry) bool {
 	if e.beside != "" {
 		return !e.upgrade && e.related(h)
@@ -93,7 +95,7 @@ func (e *entry) reenters(h *entry) bool {
 	return e.r.Named && h.r.Named && !h.kept && e.r.Owner == h.r.Owner && e.r.Kind != driver.KindSemaphore
 }
 
-// lock returns the lock that key means.
+// lock returns the lock that key means, and makes it if there is none.
 func (s *Store) lock(key driver.Key) *lock {
 	asked := key
 	if s.defect == CaseIsFolded {
@@ -149,7 +151,7 @@ func (s *Store) admit(l *lock, e *entry) {
 // mint makes the token and the nonce, in the step that grants.
 func (s *Store) mint(l *lock, e *entry) driver.Grant {
 	defect := s.defect
-	// what converts has defects of its own
+	// A lock that has been converted, or waited for by a signal, has defects of its own.
 	if l.converted && defect.Promise != drivertest.Conversion || l.waited && defect.Promise != drivertest.Conditions {
 		defect = None
 	}
@@ -177,7 +179,8 @@ func (s *Store) mint(l *lock, e *entry) driver.Grant {
 	return g
 }
 
-// serve lets in who is next, and after a named owner its other waiters, wherever they stand.
+// serve lets in the next waiter, and after a named owner its other waiters, wherever they stand. It begins again after
+// each, because a grant may let in another.
 func (s *Store) serve(l *lock) {
 	for i := 0; i < len(l.waiters); {
 		e := l.waiters[i]
@@ -191,8 +194,8 @@ func (s *Store) serve(l *lock) {
 	}
 }
 
-// isNext reports whether the waiter at i may be let in if it fits. Only the first may: what does not fit must not be
-// overtaken by what does.
+// isNext reports whether the waiter at i may be let in if it fits. Only the first may: one that does not fit must not
+// be overtaken by one that does.
 func (s *Store) isNext(l *lock, i int) bool {
 	kind := l.waiters[i].r.Kind
 	switch {
@@ -204,8 +207,8 @@ func (s *Store) isNext(l *lock, i int) bool {
 	return i == 0
 }
 
-// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with
-// which nothing is retained.
+// lastCome returns the waiter that came last. It returns the first one if not all of them came by one Acquire without
+// retention.
 func (l *lock) lastCome() int {
 	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left || e.r.Retains }) {
 		return 0
@@ -213,18 +216,20 @@ func (l *lock) lastCome() int {
 	return len(l.waiters) - 1
 }
 
+// reentersAny reports whether e re-enters beside one of the holders.
 func (s *Store) reentersAny(l *lock, e *entry) bool {
 	return slices.ContainsFunc(l.holders, e.reenters) || s.defect == SessionLetsInAgain && l.isReadBy(e)
 }
 
-// isReadBy reports whether all readers are of the client of e, who is to write.
+// isReadBy reports whether e is to write and all readers are of its own client: the defect of an engine that knows
+// sessions only.
 func (l *lock) isReadBy(e *entry) bool {
 	other := func(h *entry) bool { return h.client != e.client || h.r.Mode != driver.Shared }
 	return e.r.Kind == driver.KindRWMutex && e.r.Mode == driver.Exclusive && e.beside == "" &&
 		len(l.holders) > 0 && !slices.ContainsFunc(l.holders, other)
 }
 
-// held is the refusal by a lock.
+// held is the refusal by a lock: it describes one of the holders.
 func (s *Store) held(l *lock, key driver.Key) *driver.HeldError {
 	e := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if len(l.holders) > 0 {

@@ -2,6 +2,8 @@ package broken
 
 import "github.com/interlock-go/interlock/drivertest"
 
+// The defects of looks, elections, latches, semaphores, adoptions and conditions.
+
 // The defects of looks, elections and latches.
 var (
 	LookFindsLonger = Defect{"a look takes the name for a prefix", drivertest.Inspection}

@@ -9,17 +9,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// What a test can change while the wrapped driver works: rules, and a server that hangs. wrapped.go asks here for each
+// call.
+
 // Control changes the faults of a wrapped driver while it works. Its methods may be called from any goroutine.
 type Control struct {
-	mu      sync.Mutex // guards what follows; nothing is called and nobody waits under it
+	// Guards what follows. Nothing is called and nobody waits under it.
+	mu      sync.Mutex
 	rules   []*counted
-	random  *rand.Rand
-	calls   map[Op]int
-	resumed chan struct{} // not nil while paused, closed by Resume
-	held    []func()      // callbacks that came while paused
-	closed  bool
+	random  *rand.Rand    // from the seed, so that the same calls suffer the same
+	calls   map[Op]int    // how many calls there were of each operation
+	resumed chan struct{} // closed by Resume; nil while the server does not hang
+	held    []func()      // callbacks that came while it hung
+	closed  bool          // no further copies
 
-	copies sync.WaitGroup
+	copies sync.WaitGroup  // copies that are under way
 	ctx    context.Context //nolint:containedctx // of the copies, which belong to no call
 	cancel context.CancelFunc
 }
@@ -30,6 +34,7 @@ type counted struct {
 	met int
 }
 
+// newControl returns a Control with the given rules.
 func newControl(seed uint64, rules []Rule) *Control {
 	c := &Control{random: rand.New(rand.NewPCG(seed, 0)), calls: make(map[Op]int)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -47,15 +52,15 @@ func (c *Control) Rules(rules ...Rule) {
 	}
 }
 
-// Calls returns how many calls of op there were.
+// Calls returns how many calls of op there were, failed ones included.
 func (c *Control) Calls(op Op) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[op]
 }
 
-// Pause makes the server hang: from now on no call begins, no reply and no callback comes back, until Resume. Calls end
-// when their context does.
+// Pause makes the server hang: until Resume no call begins, and no reply and no callback comes back. Calls end when
+// their contexts do.
 func (c *Control) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,9 +69,10 @@ func (c *Control) Pause() {
 	}
 }
 
-// Resume lets everything go on that Pause has held up: the callbacks first, because what they tell has happened
+// Resume lets everything go on that Pause has held up. The callbacks come first, because what they tell has happened
 // before any reply that waits.
 func (c *Control) Resume() {
+	// Callbacks run without mu and may bring more of them, so it begins again until none is held.
 	for {
 		c.mu.Lock()
 		held := c.held
@@ -86,7 +92,7 @@ func (c *Control) Resume() {
 	}
 }
 
-// rule counts a call and returns what it suffers.
+// rule counts a call, of one or several locks, and returns what it suffers: the first rule that covers it decides.
 func (c *Control) rule(op Op, names ...string) Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,6 +105,7 @@ func (c *Control) rule(op Op, names ...string) Rule {
 	return Rule{}
 }
 
+// covers reports whether r is about such a call.
 func (r *counted) covers(op Op, names []string) bool {
 	if r.Op != "" && r.Op != op {
 		return false
@@ -150,7 +157,7 @@ func (c *Control) tell(f func()) {
 	f()
 }
 
-// later runs f after d, unless the driver is closed before.
+// later runs f after d, unless the driver is closed before. It is how a copy of a request arrives late.
 func (c *Control) later(d time.Duration, f func(context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,6 +173,7 @@ func (c *Control) later(d time.Duration, f func(context.Context)) {
 	}()
 }
 
+// close ends the copies that are under way and waits for them.
 func (c *Control) close() {
 	c.mu.Lock()
 	c.closed = true

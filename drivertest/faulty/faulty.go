@@ -1,13 +1,13 @@
-// Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds
-// up what goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver
-// stay; of those that it has not, the wrapper lacks Requeuer, Converter and Watcher, and answers
+// Package faulty makes the way to an engine bad. It wraps any driver, and delays, loses, fails, repeats or holds up
+// what goes through, as a network and a server under stress do. The wrapper keeps the optional interfaces of the
+// wrapped driver. Of those that the driver lacks, the wrapper also lacks Requeuer, Converter and Watcher, and answers
 // driver.ErrUnsupported for the others.
 //
 //	d, control := faulty.Wrap(inner, seed, faulty.Rule{Op: faulty.Renew, From: 3, Drop: faulty.Reply})
 //	control.Pause() // from now on the server hangs
 //
-// The same seed and the same order of calls give the same faults. Everything waits on channels, so that it also works
-// in the virtual time of testing/synctest.
+// The same seed and the same order of calls give the same faults. Everything waits on channels, so it also works in the
+// virtual time of testing/synctest.
 package faulty
 
 import (
@@ -53,29 +53,29 @@ const (
 	Reply
 )
 
-// Rule says which calls suffer what. The zero value disturbs nothing. A Rule is only read.
+// Rule says which calls suffer what. The zero value disturbs nothing. A Rule is never changed by this package.
 type Rule struct {
-	// Which calls: those of one operation and one lock (every one if empty).
+	// Which calls: those of one operation and one lock; an empty field means every one.
 	Op   Op
 	Name string // of the lock
 
-	From   int     // from the n-th such call on, counted from 1; 0 is 1
-	Count  int     // so many of them; 0 is all
-	Chance float64 // each with this probability; 0 is always
+	From   int     // from the n-th such call on, counted from 1; 0 means 1
+	Count  int     // how many of them; 0 means all
+	Chance float64 // each with this probability; 0 means always
 
-	// What they suffer. All that is set happens, in this order.
-	Before time.Duration // the request travels for so long
-	Err    error         // the call fails with it, and never happens
-	Drop   Part          // this part is lost; the caller is told *driver.UnavailableError
-	Hang   bool          // with Drop: the caller is told nothing, so that the call ends with its context
-	After  time.Duration // the reply travels for so long
-	Copy   time.Duration // so long after the reply, a copy of the request arrives; its reply goes nowhere
+	// What they suffer. Everything that is set happens, in this order.
+	Before time.Duration // how long the request travels
+	Err    error         // the call fails with it, and is never made
+	Drop   Part          // this part is lost; the caller gets a *driver.UnavailableError
+	Hang   bool          // with Drop: the caller gets nothing, so the call ends with its context
+	After  time.Duration // how long the reply travels
+	Copy   time.Duration // a copy of the request arrives this long after the reply; its own reply is lost
 
 	_ struct{}
 }
 
-// Wrap returns a driver that behaves as d does through a network with the given faults, and what controls it. The first
-// rule that covers a call decides. Closing the driver ends copies that are under way and closes d.
+// Wrap returns a driver that behaves as d does through a network with the given faults, and the Control of the faults.
+// The first rule that covers a call decides. Closing the driver ends copies that are under way and closes d.
 func Wrap(d driver.Driver, seed uint64, rules ...Rule) (driver.Driver, *Control) {
 	c := newControl(seed, rules)
 	return optional.Show(&wrapped{d: optional.Complete(d), c: c}, optional.Of(d)), c

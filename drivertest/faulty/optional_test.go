@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// bare has no optional interface; the others have those that a wrapper must not have in vain.
+// bare has no optional interface. The others have those that a wrapper must have only if the driver in it has them.
 type bare struct{ driver.Driver }
 
 type requeuer struct {

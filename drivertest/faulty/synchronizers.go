@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Looks, watches, latches and conditions through the bad network; wrapped.go has the rest.
+
 func (w *wrapped) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	return valued(ctx, w, Look, key.Name, func(ctx context.Context) (driver.LockInfo, error) {
 		return w.d.Look(ctx, key)

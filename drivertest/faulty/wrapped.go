@@ -10,16 +10,18 @@ import (
 	"github.com/interlock-go/interlock/drivertest/internal/optional"
 )
 
+// The wrapper: each call travels there, is made, and travels back, and suffers on the way what its rule says.
+
 // errDropped is why a call is unavailable when its caller is told at once.
 var errDropped = errors.New("connection lost")
 
-// wrapped has the methods of all interfaces; Wrap hides what the inner driver has not.
+// wrapped has the methods of all interfaces; Wrap hides those that the inner driver lacks.
 type wrapped struct {
 	d optional.All
 	c *Control
 }
 
-// Traits are those of the wrapped driver, but never Local: what can be delayed and paused is not.
+// Traits returns those of the wrapped driver, but never Local: a call that can be delayed and paused is not local.
 func (w *wrapped) Traits() driver.Traits {
 	t := w.d.Traits()
 	t.Local = false
@@ -32,6 +34,7 @@ func (w *wrapped) Close() error {
 }
 
 // suffer makes one call: the way there, do, the way back. A nil error means that do was called and its result counts.
+// With Copy, do is called a second time, later.
 func (w *wrapped) suffer(ctx context.Context, op Op, name string, r Rule, do func(context.Context)) error {
 	if err := w.travel(ctx, op, name, r, Request); err != nil {
 		return err
@@ -43,7 +46,7 @@ func (w *wrapped) suffer(ctx context.Context, op Op, name string, r Rule, do fun
 	return w.travel(ctx, op, name, r, Reply)
 }
 
-// travel is one way of a call.
+// travel is one way of a call. It waits for the delay and for a server that hangs, and then says what was lost.
 func (w *wrapped) travel(ctx context.Context, op Op, name string, r Rule, part Part) error {
 	delay, fail := r.Before, r.Err
 	if part == Reply {
@@ -91,6 +94,7 @@ func (w *wrapped) Adopt(ctx context.Context, from string, r *driver.Request) (dr
 	})
 }
 
+// grant makes a call that is answered with a grant.
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	ask func(context.Context, *driver.Request) (driver.Grant, error),
 ) (driver.Grant, error) {
@@ -116,7 +120,7 @@ func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	return g, nil
 }
 
-// AcquireAll is one operation, whichever of its locks a rule names.
+// AcquireAll is one operation: a rule for any of its locks covers all of it.
 func (w *wrapped) AcquireAll(ctx context.Context, rs []*driver.Request) (gs []driver.Grant, err error) {
 	names, heard, copies := make([]string, len(rs)), make([]*driver.Request, len(rs)), make([]*driver.Request, len(rs))
 	for i, r := range rs {
@@ -147,7 +151,7 @@ func (w *wrapped) AcquireAll(ctx context.Context, rs []*driver.Request) (gs []dr
 	return gs, nil
 }
 
-// hearing is r with callbacks that come through the same network.
+// hearing returns r with callbacks that come through the same network.
 func (w *wrapped) hearing(r *driver.Request) *driver.Request {
 	heard := *r
 	if r.Waiting != nil {

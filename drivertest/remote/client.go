@@ -9,6 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The driver of this process: each call becomes a message (wire.go) to the child, and waits for its answer (remote.go).
+
 // client is the driver in front of a process.
 type client struct {
 	p      *Process
@@ -17,6 +19,7 @@ type client struct {
 
 func (c *client) Traits() driver.Traits { return c.traits }
 
+// Close closes the driver in the child and ends the child, once.
 func (c *client) Close() (err error) {
 	c.p.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -64,10 +67,12 @@ func (c *client) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver
 	return answer.Grants, nil
 }
 
+// grant makes a call that is answered with a grant.
 func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
 	return c.granted(ctx, m, &call{r: m.Request})
 }
 
+// granted is grant for a call with callbacks of its own.
 func (c *client) granted(ctx context.Context, m *message, about *call) (driver.Grant, error) {
 	sent := time.Now()
 	answer, err := c.p.ask(ctx, m, about)
@@ -78,7 +83,8 @@ func (c *client) granted(ctx context.Context, m *message, about *call) (driver.G
 		return driver.Grant{}, err
 	}
 	if !answer.Grant.Sent.IsZero() {
-		// the child's monotonic clock means nothing here, and this instant is earlier than its own
+		// The child's monotonic clock means nothing here. This instant is earlier than the child's own, so the trust
+		// window only gets shorter.
 		answer.Grant.Sent = sent
 	}
 	return answer.Grant, nil
@@ -92,6 +98,7 @@ func (c *client) Break(ctx context.Context, key driver.Key, token uint64) error 
 	return c.plain(ctx, &message{Op: "break", Key: key, Token: token})
 }
 
+// plain makes a call that is answered with an error or nothing.
 func (c *client) plain(ctx context.Context, m *message) error {
 	answer, err := c.p.ask(ctx, m, &call{})
 	if err != nil {
@@ -100,6 +107,7 @@ func (c *client) plain(ctx context.Context, m *message) error {
 	return answer.Err.unpack()
 }
 
+// Renew hands on each answer as it comes. If the child ends in between, each hold is answered once all the same.
 func (c *client) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
 	var mu sync.Mutex
 	answered := make(map[int]bool)

@@ -6,7 +6,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// methods are what can be asked of the process, by the name of the operation.
+// The calls that the child makes, by the name of the operation. serve.go receives them.
+
+// methods are what can be asked of the child.
 var methods = map[string]func(s *server, ctx context.Context, m *message) *message{
 	"acquire":     (*server).acquire,
 	"requeue":     (*server).requeue,
@@ -125,11 +127,14 @@ func (s *server) condWait(ctx context.Context, m *message) *message {
 	return granted(s.d.CondWait(ctx, m.Release, s.request(m), s.hints(m)))
 }
 
+// failed is the answer of a call without a value.
 func failed(err error) *message { return &message{Err: pack(err)} }
 
+// granted is the answer with a grant. A session cannot be seen from another process.
 func granted(g driver.Grant, err error) *message {
 	g.Session = nil
 	return &message{Grant: g, Err: pack(err)}
 }
 
+// counted is the answer with a count.
 func counted(left int64, err error) *message { return &message{Count: left, Err: pack(err)} }

@@ -1,4 +1,4 @@
-// Package remote runs a driver in a process of its own and shows it to this one as a driver, so that a test can kill a
+// Package remote runs a driver in a process of its own and shows it to this one as a driver. So a test can kill a
 // client with kill -9 and see what becomes of its locks. The process is the test binary once more, see [Main].
 //
 // It serves engines whose holds end with the lease or the process. A session cannot be seen from another process.
@@ -16,10 +16,11 @@ import (
 	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// role is what the program is started again for.
+// role is the purpose for which the program is started again.
 const role = "drivertest/remote"
 
-// grace is how long a call whose context has ended waits for the child's own answer, which says more.
+// grace is how long a call whose context has ended waits for the child's own answer, which says more. It keeps within
+// the 50 ms that a driver has.
 const grace = 40 * time.Millisecond
 
 // errDied is why a call is unavailable once the process is gone.
@@ -29,9 +30,10 @@ var errDied = errors.New("the driver's process has ended")
 type Process struct {
 	child *childproc.Child
 
-	mu    sync.Mutex // guards last and calls; no callback is called under it
-	last  int
-	calls map[int]*call
+	// Guards last and calls; no callback is called under it.
+	mu    sync.Mutex
+	last  int           // the number of the last call
+	calls map[int]*call // by number
 
 	died chan struct{} // closed by read, when the process is gone
 	once sync.Once     // for Close
@@ -43,10 +45,11 @@ type call struct {
 	all    []*driver.Request // of an AcquireAll, instead of r
 	done   func(int, error)  // of a batch
 	hint   func()            // of a watch, or of a wait for a condition
-	answer chan *message     // holds the answer until it is fetched, so that read never blocks
+	answer chan *message     // has room for the answer, so that read never blocks
 }
 
-// Open starts a process and returns the driver that Main opens there for arg. It ends when the driver is closed.
+// Open starts a process and returns the driver that Main opens there for arg. The process ends when the driver is
+// closed.
 func Open(arg string) (driver.Driver, *Process, error) {
 	cmd, err := childproc.Self(context.Background(), role, arg)
 	if err != nil {
@@ -74,13 +77,13 @@ func Open(arg string) (driver.Driver, *Process, error) {
 	return nil, nil, err
 }
 
-// Kill ends the process as kill -9 does, and returns when it is gone.
+// Kill ends the process as kill -9 does, and returns when it is gone. Nothing is released.
 func (p *Process) Kill() {
 	p.child.Kill()
 	<-p.died
 }
 
-// read hands on what the process says until it ends.
+// read hands on what the process says, until it ends.
 func (p *Process) read() {
 	defer close(p.died)
 	for {
@@ -93,6 +96,8 @@ func (p *Process) read() {
 	p.child.Kill() // it says nothing any more, whether it has ended or not
 }
 
+// hear hands one message to the call that it belongs to. It runs callbacks in the goroutine of read, so they must not
+// block.
 func (p *Process) hear(m *message) {
 	p.mu.Lock()
 	c := p.calls[m.Call]
@@ -123,7 +128,7 @@ func (p *Process) hear(m *message) {
 	}
 }
 
-// request is the one of that index.
+// request returns the request of that index.
 func (c *call) request(index int) *driver.Request {
 	if c.r != nil {
 		return c.r
@@ -150,6 +155,7 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 	if err := p.begin(m, c); err != nil {
 		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
 	}
+	// A call with callbacks stays known after its answer: a loss may come at any time.
 	if len(c.all) == 0 && (c.r == nil || c.r.Lost == nil && c.r.Wanted == nil) {
 		defer p.forget(m.Call)
 	}
@@ -160,7 +166,9 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
 	case <-ctx.Done():
 	}
-	_ = p.child.Send(&message{Call: m.Call, Op: opCancel}) // if it cannot be sent, the process has ended
+	// The child's own answer is worth waiting for: it may be a grant. If the message cannot be sent, the process has
+	// ended.
+	_ = p.child.Send(&message{Call: m.Call, Op: opCancel})
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {
@@ -173,6 +181,7 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 	return nil, &driver.UnavailableError{Op: m.Op, Err: ctx.Err()}
 }
 
+// forget removes a call.
 func (p *Process) forget(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

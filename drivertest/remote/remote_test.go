@@ -51,7 +51,7 @@ func TestOpen_ReportsTheErrorOfTheProcess(t *testing.T) {
 	}
 }
 
-// one is a driver that closes nothing, so that a single remote client can play all clients of its store.
+// one is a driver whose Close does nothing, so that a single remote client can play all clients of its store.
 type one struct{ optional.All }
 
 func (one) Close() error { return nil }

@@ -11,6 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/childproc"
 )
 
+// The child: it opens the real driver and serves it until the parent is gone. methods.go has the calls.
+
 // Main serves a driver and ends the process if this process was started by Open. Otherwise it returns at once. Call it
 // first in TestMain:
 //
@@ -52,6 +54,7 @@ type server struct {
 	cancels map[int]context.CancelFunc
 }
 
+// send sends m. If the other end is gone, it ends the process.
 func (s *server) send(m *message) {
 	if err := s.parent.Send(m); err != nil { // the other end is gone
 		fmt.Fprintln(os.Stderr, "remote:", err)
@@ -59,7 +62,7 @@ func (s *server) send(m *message) {
 	}
 }
 
-// receive begins a call in a goroutine of its own, or ends its context.
+// receive begins a call in a goroutine of its own, or ends the context of one.
 func (s *server) receive(m *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,12 +93,12 @@ func (s *server) call(ctx context.Context, m *message) *message {
 	return failed(fmt.Errorf("remote: unknown operation %q", m.Op))
 }
 
-// hints returns what tells the other end that something has happened.
+// hints returns a function that tells the other end that something has happened.
 func (s *server) hints(m *message) func() {
 	return func() { s.send(&message{Call: m.Call, Op: opHint}) }
 }
 
-// request is that of a call, with callbacks that send messages.
+// request returns the request of a call, with callbacks that send messages.
 func (s *server) request(m *message) *driver.Request {
 	r := m.Request
 	r.Waiting = func(held *driver.HeldError) {
@@ -105,12 +108,12 @@ func (s *server) request(m *message) *driver.Request {
 	return r
 }
 
-// wanted returns what tells the other end that another wants a lock, which it got by the request of that index.
+// wanted returns a Wanted that tells the other end, for the request of that index.
 func (s *server) wanted(m *message, index int) func() {
 	return func() { s.send(&message{Call: m.Call, Op: opWanted, Index: index}) }
 }
 
-// lost returns what tells the other end that a hold is lost, which it got by the request of that index.
+// lost returns a Lost that tells the other end, for the request of that index.
 func (s *server) lost(m *message, index int) func(driver.LostReason, error) {
 	return func(reason driver.LostReason, cause error) {
 		s.send(&message{Call: m.Call, Op: opLost, Index: index, Reason: reason, Err: pack(cause)})

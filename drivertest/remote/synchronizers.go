@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Looks, watches, latches and conditions of the driver in front of the child; client.go has the rest.
+
 func (c *client) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	answer, err := c.valued(ctx, &message{Op: "look", Key: key}, &call{})
 	if len(answer.Locks) == 0 {
@@ -44,7 +46,7 @@ func (c *client) CondSignal(ctx context.Context, s *driver.Signal) error {
 	return c.plain(ctx, &message{Op: "cond signal", Signal: s})
 }
 
-// valued returns an answer, which is never nil.
+// valued makes a call and returns its answer, which is never nil.
 func (c *client) valued(ctx context.Context, m *message, about *call) (*message, error) {
 	answer, err := c.p.ask(ctx, m, about)
 	if err != nil {

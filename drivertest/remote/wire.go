@@ -9,9 +9,11 @@ import (
 	"github.com/interlock-go/interlock/drivertest/internal/optional"
 )
 
+// What the two processes say to each other, and how errors keep their identity on the way.
+
 // message is what the two processes send each other, as gob, which leaves out the functions of a Request by itself.
 type message struct {
-	Call int    // number of the call that this belongs to
+	Call int    // the number of the call to which this belongs
 	Op   string // what is asked, or what this says about the call
 
 	Request *driver.Request
@@ -41,6 +43,7 @@ type message struct {
 
 // What is asked for is named by the method. These are sent beside.
 const (
+	// Requests are named by the method. These are sent besides.
 	opHello   = "hello"   // the child's first message
 	opCancel  = "cancel"  // the context of the call has ended
 	opAnswer  = "answer"  // the call has returned
@@ -74,6 +77,7 @@ type refusal struct {
 	Open bool
 }
 
+// pack makes err one that can be sent: its text, and what it matches.
 func pack(err error) *failure {
 	if err == nil {
 		return nil
@@ -87,7 +91,7 @@ func pack(err error) *failure {
 			f.Matches = append(f.Matches, i)
 		}
 	}
-	// Their causes are errors of any type, which gob cannot send. What matters of them is in Matches.
+	// The causes of these are errors of any type, which gob cannot send. Matches has what matters of them.
 	if held := (*driver.HeldError)(nil); errors.As(err, &held) {
 		sent := *held
 		sent.Cause = nil
@@ -122,6 +126,7 @@ type received struct {
 func (e *received) Error() string   { return e.text }
 func (e *received) Unwrap() []error { return e.matches }
 
+// unpack returns an error that matches what the original did.
 func (f *failure) unpack() error {
 	if f == nil {
 		return nil

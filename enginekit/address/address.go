@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// CheckPath finds the rest of a password whose / has ended it. Later errors would show it as a path.
+// CheckPath finds the rest of a password that a slash has cut off: it would be the path, and later errors would show
+// it.
 func CheckPath(engine string, u *driver.URL) error {
 	if strings.Contains(u.Path, "@") {
 		return errors.New(engine + ": there is an @ in the path; write a / inside a user or password as %2F")
@@ -24,8 +25,8 @@ func CheckPath(engine string, u *driver.URL) error {
 	return nil
 }
 
-// CheckQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
-// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
+// CheckQuery returns the error of the query. An error that shows a key or value must not show the rest of a password
+// that a question mark has cut off. Such a URL has an @ in its query and no user in front of the hosts.
 func CheckQuery(engine string, u *driver.URL, p *driver.Params) error {
 	err := p.Err()
 	if err == nil || u.User+u.Password != "" {
@@ -39,7 +40,7 @@ func CheckQuery(engine string, u *driver.URL, p *driver.Params) error {
 	return err
 }
 
-// WithPorts is WithPort of all hosts.
+// WithPorts is WithPort for each host. It returns the first error.
 func WithPorts(engine string, hosts []string, port string) ([]string, error) {
 	all := make([]string, len(hosts))
 	for i, host := range hosts {
@@ -51,13 +52,16 @@ func WithPorts(engine string, hosts []string, port string) ([]string, error) {
 	return all, nil
 }
 
-// WithPort returns "host:port", with the port for a host that has none. An IPv6 address is written in brackets.
+// WithPort returns "host:port", with the given port for a host that has none. An IPv6 address must be written in
+// brackets.
 func WithPort(engine, host, port string) (string, error) {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") && len(host) > len("[]") {
 		return net.JoinHostPort(host[1:len(host)-1], port), nil
 	}
 	name, given, err := net.SplitHostPort(host)
 	if err != nil {
+		// Colons without a port that can be split off: most likely an IPv6 address without brackets. The host is not
+		// shown, because it may be the rest of a password.
 		if strings.ContainsAny(host, ":[]") {
 			return "", fmt.Errorf("%s: a host cannot be read; write an IPv6 address in brackets, as in [::1]:%s",
 				engine, port)
@@ -73,15 +77,15 @@ func WithPort(engine, host, port string) (string, error) {
 	return host, nil
 }
 
-// Encryption is what a query says about TLS: the files of the authority's certificate, and of the client's and its key.
+// Encryption is what a query says about TLS: files, in PEM.
 type Encryption struct {
-	CA   string // whose certificates are trusted; empty for the system's
+	CA   string // certificates of the authorities to trust; empty for the system's
 	Cert string // the client's certificate; empty for none
 	Key  string // of Cert
 }
 
-// Config returns the settings of connections that are encrypted if on, and nil for others, for which files would mean
-// nothing: how is what to write instead.
+// Config returns the TLS settings of connections if on is set, and nil otherwise. Files would mean nothing without
+// encryption, so they are an error then, in which how says what to write. It reads the files, and returns their errors.
 func (e Encryption) Config(engine string, on bool, how string) (*tls.Config, error) {
 	switch {
 	case !on && e.CA+e.Cert+e.Key != "":
@@ -100,6 +104,7 @@ func (e Encryption) Config(engine string, on bool, how string) (*tls.Config, err
 			return nil, fmt.Errorf("%s: %s has no certificate in PEM form", engine, e.CA)
 		}
 	}
+	// One without the other would connect without a client certificate, and only the server would say so.
 	if (e.Cert == "") != (e.Key == "") {
 		return nil, errors.New(engine + ": cert and key go together")
 	}

@@ -1,23 +1,30 @@
+// Trying for a lock over a shared connection: the first question of a request, and how its answer is recorded.
+// lock_state.go decides who may ask; wait.go goes on for those that are refused.
+
 package sqlsession
 
 import "errors"
 
-// moreAsks is how often a request goes on to another connection because the one before had ended without being asked,
-// beside once for each shared connection: all may have, as after the sleep of a machine.
+// moreAsks is how often a request may go on to another connection because the one before had ended without being asked,
+// beyond once for each shared connection. All of them may have ended, as after the sleep of a machine.
 const moreAsks = 3
 
-// startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
+// startAsking tries for the lock over a shared connection. route has made e the asker, so nobody else of this core
+// asks.
 func (e *Entry) startAsking() { e.ask(e.d.asks()) }
 
-// asks is on how many connections a request is asked at most.
+// asks is on how many connections a request is tried at most.
 func (d *Core) asks() int { return d.config.Shared + moreAsks }
 
+// ask submits the question to a shared connection that has no part in the lock.
 func (e *Entry) ask(left int) { e.d.onSharedBeside(e, e.question(left)) }
 
+// question is the job that tries for e. left is how many connections may still be tried, with this one.
 func (e *Entry) question(left int) Job {
 	return Job{
 		Run: func(c *Conn) { e.try(c, left) },
 		Dead: func(err error) {
+			// The connection had ended before it was asked, so another one can be.
 			if errors.Is(err, ErrLost) && left > 1 {
 				e.ask(left - 1)
 				return
@@ -27,20 +34,22 @@ func (e *Entry) question(left int) Job {
 	}
 }
 
-// try is the first question to the server, in the goroutine of a connection. So many are left, with this one.
+// try asks the server, in the goroutine of a connection. left is as for question.
 func (e *Entry) try(c *Conn, left int) {
 	if e.begins(c) {
 		e.goOn(c, left)
 	}
 }
 
-// goOn is the rest of try, whose question may have been sent before. It is for the connection's goroutine.
+// goOn asks and records the answer. The question may have been sent before, by tryInline. It runs in the connection's
+// goroutine.
 func (e *Entry) goOn(c *Conn, left int) {
 	a, err := c.session.Try(e)
 	switch {
 	case c.broken != nil && errors.Is(err, ErrUnasked) && left > 1:
 		e.d.mu.Lock()
 		e.leaves()
+		// Before it is asked once more, so that the next question does not go to this connection again.
 		e.d.retire(c) // before it is asked once more
 		e.d.mu.Unlock()
 		e.ask(left - 1)
@@ -55,13 +64,14 @@ func (e *Entry) goOn(c *Conn, left int) {
 		e.moveOnOver(c)
 	case e.Request.Try:
 		e.end(a.Held)
+	// It is held by another: wait for it in the server.
 	default:
 		e.contend(true)
 	}
 }
 
-// begins notes that c asks for e, unless that is not wanted any more, or c has got a part in the lock since it was
-// chosen: the answer to an earlier request may come late.
+// begins records that c asks for e. It reports false if e is not wanted any more, or if c has got a part in the lock
+// since it was chosen: the answer to an earlier request may come late. Then the next step is taken here.
 func (e *Entry) begins(c *Conn) bool {
 	d := e.d
 	d.mu.Lock()
@@ -74,7 +84,7 @@ func (e *Entry) begins(c *Conn) bool {
 	}
 	next := d.asked(e)
 	switch {
-	case e.phase != asking: // its wait goes on
+	case e.phase != asking: // it polls, and its wait goes on
 	case e.ending:
 		d.drop(e)
 	default:
@@ -88,21 +98,22 @@ func (e *Entry) begins(c *Conn) bool {
 	return false
 }
 
-// accept takes in that the lock is held on c, in c's goroutine. If nobody wants it any more it is given back.
+// accept records that the lock is held on c, in c's goroutine. If it is not wanted any more, it is given back.
 func (e *Entry) accept(c *Conn, a Answer) {
 	if !e.granted(c, a) {
 		e.giveBack(c)
 	}
 }
 
-// granted takes in that the lock is held on c, and reports whether it still is wanted. It is for who runs the
-// statements of c.
+// granted records that the lock is held on c, and reports whether it is still wanted. The goroutine that runs the
+// statements of c calls it.
 func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	d := e.d
 	d.mu.Lock()
 	e.token, e.tokens = a.Token, a.Tokens
 	e.c = c
 	c.holds[e] = struct{}{}
+	// Before the others go on: they must not ask on c, which the server would let in.
 	d.own(e) // before the others go on, who must not ask on c
 	next := d.asked(e)
 	wanted = !e.ending
@@ -121,7 +132,7 @@ func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	return wanted
 }
 
-// leaves notes that the connection has nothing to do with e any more. The caller holds Core.mu.
+// leaves records that the connection has nothing to do with e any more. The caller holds Core.mu.
 func (e *Entry) leaves() {
 	if e.c != nil {
 		delete(e.c.holds, e)
@@ -129,7 +140,7 @@ func (e *Entry) leaves() {
 	}
 }
 
-// fail ends a request that the server could not decide, or was not asked. Nothing is left of it there.
+// fail ends a request that the server could not decide, or was not asked. Nothing of it is left there.
 func (e *Entry) fail(err error) { e.end(e.d.Unavailable("acquire", e.Request.Name, err)) }
 
 // end ends a request of which nothing is left in the server.
@@ -138,13 +149,13 @@ func (e *Entry) end(err error) {
 	d.mu.Lock()
 	e.leaves()
 	next := d.asked(e)
-	e.settle(err) // unless a cancel has done it, with its own reason
+	e.settle(err) // unless a cancel has done that, with its own reason
 	d.drop(e)
 	d.mu.Unlock()
 	runAll(next)
 }
 
-// contend lets a request wait that was refused, or that could not be asked.
+// contend makes a request wait after it was refused, or because it could not be asked. refused says which.
 func (e *Entry) contend(refused bool) {
 	d := e.d
 	d.mu.Lock()

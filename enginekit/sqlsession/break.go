@@ -1,17 +1,20 @@
+// Breaks: an operator's wish, which stands in the server's tables, ends a hold of this core. heartbeat.go looks now and
+// then; the engine reads the rows.
+
 package sqlsession
 
 import "github.com/interlock-go/interlock/driver"
 
-// CheckBreaks triggers an early call of Dialect.ReadBreaks. An engine calls it after it has written down a break: the
-// holder may be a connection of this core. It does not block.
+// CheckBreaks triggers an early call of Dialect.ReadBreaks. An engine calls it after it has recorded a break, because
+// the holder may be a connection of this core. It does not block.
 func (d *Core) CheckBreaks() {
 	select {
 	case d.knock <- struct{}{}:
-	default: // it will be looked
+	default: // a look is due already
 	}
 }
 
-// readBreaks has it asked what operators want, unless there is nothing that they could break.
+// readBreaks asks what operators want, unless this core holds nothing that they could break.
 func (d *Core) readBreaks() {
 	var holding []*Conn
 	d.mu.Lock()
@@ -36,8 +39,9 @@ func (c *Conn) holdsAny() bool {
 	return false
 }
 
-// Break ends the hold with that token, its first, on behalf of an operator. The holder is told before the lock is given
-// back, so that nobody gets in before. It does nothing if there is no such hold, and does not wait for the server.
+// Break ends the hold whose first token is token, on behalf of an operator. The holder is told before the lock is given
+// back, so that nobody gets in before it knows. If there is no such hold, Break does nothing. It does not wait for the
+// server.
 func (d *Core) Break(lock LockID, token uint64) {
 	d.mu.Lock()
 	var e *Entry
@@ -48,6 +52,7 @@ func (d *Core) Break(lock LockID, token uint64) {
 			}
 		}
 	}
+	// It has been released, or the row is an old one.
 	if e == nil { // it has been released, or the row is an old one
 		d.mu.Unlock()
 		return
@@ -59,5 +64,5 @@ func (d *Core) Break(lock LockID, token uint64) {
 	if lost != nil {
 		lost(driver.LostBroken, nil)
 	}
-	c.Submit(Job{Run: e.giveBack, Dead: func(error) {}}) // if it has ended, the server has given it back
+	c.Submit(Job{Run: e.giveBack, Dead: func(error) {}}) // if it has ended, the server has the lock back
 }

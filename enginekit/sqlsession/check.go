@@ -1,3 +1,5 @@
+// Findings that all engines on sessions share. Their own checks and Diagnose use these.
+
 package sqlsession
 
 import (
@@ -7,11 +9,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// DiagnosisTime is how long an engine's Diagnose and its start-up check may take: a server that hangs must not hang its
-// clients.
+// DiagnosisTime is how long an engine's Diagnose and its start-up check may take: a hanging server must not make its
+// clients hang.
 const DiagnosisTime = 8 * time.Second
 
-// Unreachable returns the finding of a server that does not answer, with why.
+// Unreachable returns the finding for a server that does not answer, with the reason.
 func Unreachable(err error) driver.Finding {
 	return driver.Finding{
 		Check: "server", Level: driver.LevelFail, Detail: fmt.Sprintf("it does not answer: %v", err),
@@ -22,8 +24,9 @@ func Unreachable(err error) driver.Finding {
 // trips is how often the time of a round trip is taken.
 const trips = 5
 
-// CheckTrip calls ask, which makes one round trip, five times, and returns a finding with the shortest time that took:
-// a warning if it is more than a tenth of Config.Timeout, and [Unreachable] if ask fails.
+// CheckTrip calls ask, which makes one round trip, five times, and returns a finding with the shortest time. It is a
+// warning if that is more than a tenth of Config.Timeout: signs of life could come too late. It is [Unreachable] if ask
+// fails.
 func (d *Core) CheckTrip(ask func() error) driver.Finding {
 	f := driver.Finding{Check: "round trip", Level: driver.LevelOK}
 	best := time.Duration(0)

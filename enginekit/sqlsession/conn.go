@@ -1,3 +1,6 @@
+// Connections: one session, its goroutine's queue, and what is kept about it. loop.go runs the queue; sign.go records
+// signs of life; shared.go and pool.go choose connections.
+
 package sqlsession
 
 import (
@@ -8,45 +11,48 @@ import (
 	"time"
 )
 
-// Conn is one session of the server, pinned: it is never shared with anybody else, and its locks end with it. One
-// goroutine runs its statements, one after the other, and watches the socket in between, so that the end of a session
-// is noticed at once and not at its next statement. While it rests another may run one; see lend.go.
+// Conn is one session of the server. It is pinned: nobody else shares it, and its locks end with it. One goroutine runs
+// its statements, one after the other, and watches the socket in between, so that the end of a session is noticed at
+// once and not at its next statement. While it rests, another goroutine may run a statement; see lend.go.
 //
-// Statements never carry the caller's context: when that ends, the client library would close the connection, and every
-// hold of the session would be gone. Who no longer wants an answer leaves it to the goroutine. What bounds a statement
-// is the heartbeat, which closes a connection whose session the server may have ended for want of a sign of life.
+// Statements never carry the caller's context. When that ended, the client library would close the connection, and
+// every hold of the session would be gone. A caller that does not want an answer any more leaves it to the goroutine.
+// What bounds a statement is the heartbeat: it closes a connection whose session the server may have ended for want of
+// a sign of life.
 type Conn struct {
 	d       *Core
-	raw     net.Conn // below TLS
-	session Session
-	prompt  Prompt // session, if it is one
-	broken  error  // of who runs statements until done is closed: why the connection is not used any more
+	raw     net.Conn // below TLS; closed by Kill, from any goroutine
+	session Session  // called only by the goroutine that runs statements
+	prompt  Prompt   // session, if it is one
+	// broken is why the connection is not used any more. Only the goroutine that runs statements touches it, until done
+	// is closed.
+	broken error // of who runs statements until done is closed: why the connection is not used any more
 
-	confirmed atomic.Int64 // when the last answered statement was sent, since Core.born
-	busy      atomic.Int64 // since when the server owes an answer, since Core.born; 0 if it owes none
-	allowed   atomic.Int64 // how long it may owe this one
+	confirmed atomic.Int64 // when the last answered statement was sent, as time since Core.born
+	busy      atomic.Int64 // since when the server owes an answer, likewise; 0 if it owes none
+	allowed   atomic.Int64 // how long it may owe that one
 
-	mu     sync.Mutex // guards what follows; nothing blocks under it
-	queue  []Job
-	armed  bool          // the goroutine watches the socket and must be roused by a deadline
-	parked bool          // the goroutine waits and does not watch the socket, so the connection can be lent
+	mu     sync.Mutex    // guards what follows; nothing blocks under it
+	queue  []Job         // jobs that were not begun
+	armed  bool          // the goroutine watches the socket: a deadline rouses it, not wake
+	parked bool          // the goroutine waits and does not watch, so the connection can be lent
 	lent   *loan         // to another goroutine, which runs a statement; see lend.go
-	begun  bool          // the first in the queue goes on with what was begun there
+	begun  bool          // the first job goes on with what was begun by another goroutine
 	ended  bool          // no job is taken any more
-	used   time.Duration // when it last had something to do
+	used   time.Duration // when it last had something to do, since Core.born
 
-	wake chan struct{} // has one place; there is something in the queue, or the connection is to end
-	done chan struct{} // closed when the goroutine has ended
+	wake chan struct{} // buffer of one: there is a job, or the connection must end
+	done chan struct{} // closed when the goroutine has ended and died has run
 
-	// Guarded by Core.mu.
-	holds   map[*Entry]struct{} // what is held on it
-	waits   bool                // it is one of the pool of waits
-	tainted bool                // an interruption of it may still be under way, so it is not used again
+	// Core.mu guards these.
+	holds   map[*Entry]struct{} // requests that are asked for, wait, or are held on it
+	waits   bool                // it belongs to the pool; constant
+	tainted bool                // an interruption may still hit it, so it is not used again
 	freed   time.Duration       // when it was last given back to the pool
 }
 
-// NewConn returns a connection around the socket raw, below TLS, for which s speaks: s uses the same socket, through
-// its client library. waits says whether it is for the pool. It belongs to the caller until [Core.Adopt] takes it.
+// NewConn returns a connection around the socket raw, below TLS. s speaks for it, and uses the same socket through its
+// client library. waits says whether it is for the pool. It belongs to the caller until [Core.Adopt] takes it.
 func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 	prompt, _ := s.(Prompt)
 	return &Conn{
@@ -55,45 +61,46 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 	}
 }
 
-// Job is something to do with a connection. Either Run or Dead is called, once; both must be set.
+// Job is something to do with a connection. Exactly one of Run and Dead is called, once; both must be set.
 type Job struct {
 	Run func(c *Conn) // in the goroutine of the connection; it may run statements
-	// tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
+	// inline is tried first, in the goroutine that submits the job. It returns false if the connection cannot be lent.
 	inline func(c *Conn) bool
-	Dead   func(err error) // called instead, without anything having been sent, if the connection has ended
+	Dead   func(err error) // called instead, if the connection has ended and nothing was sent
 	any    bool            // any shared connection will do
 }
 
-// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. A session that answers
-// has its timeout before it from then at least: the server counts from the end of the statement.
+// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. From that instant the
+// session has at least its timeout before it: the server counts from the end of the statement.
 func (c *Conn) Confirmed() time.Time { return c.d.born.Add(c.lastSign()) }
 
+// lastSign is Confirmed as time since Core.born.
 func (c *Conn) lastSign() time.Duration { return time.Duration(c.confirmed.Load()) }
 
 // Discard closes a connection that [Core.Adopt] has not taken.
 func (c *Conn) Discard() { c.hangUp() }
 
-// hangUp closes the connection.
+// hangUp closes the connection. The deadline bounds the client library's goodbye.
 func (c *Conn) hangUp() {
 	_ = c.raw.SetDeadline(time.Now().Add(goodbye)) // fails only if the connection is closed
 	c.session.Close()
 	_ = c.raw.Close()
 }
 
-// Session returns what speaks for c, as it was given to [Core.NewConn].
+// Session returns the session that was given to [Core.NewConn].
 func (c *Conn) Session() Session { return c.session }
 
-// Waits reports whether c is one of those that wait.
+// Waits reports whether c belongs to the pool of connections that wait.
 func (c *Conn) Waits() bool { return c.waits }
 
-// Submit runs j after all that was submitted before, in the connection's goroutine. It does not wait for it. If the
-// connection has ended or ends before, j.Dead is called, perhaps before Submit returns, so no mutex must be held that
-// j.Dead takes.
+// Submit runs j after everything that was submitted before, in the connection's goroutine. It does not wait for that.
+// If the connection has ended, or ends before, it calls j.Dead, perhaps before Submit returns. So the caller must not
+// hold a mutex that j.Dead takes.
 func (c *Conn) Submit(j Job) {
 	if j.inline != nil && j.inline(c) {
 		return
 	}
-	j.inline = nil // whoever submits it again does so for others
+	j.inline = nil // it is for this goroutine; a later submit is another's
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -105,10 +112,10 @@ func (c *Conn) Submit(j Job) {
 	c.mu.Unlock()
 }
 
-// rouse makes the goroutine look at its queue. The caller holds conn.mu.
+// rouse makes the goroutine look at its queue. The caller holds Conn.mu.
 func (c *Conn) rouse() {
 	if c.armed {
-		// Under the mutex: after the goroutine has taken the deadline away again it must not come back.
+		// Under the mutex: after the goroutine has removed the deadline, it must not be set again.
 		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // fails if the connection is closed, which rouses as well
 		return
 	}
@@ -131,7 +138,7 @@ func (c *Conn) strays() (all []Job) {
 	return all
 }
 
-// load is how many jobs are before a new one.
+// load is how many jobs are before a new one, with the one that is running.
 func (c *Conn) load() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

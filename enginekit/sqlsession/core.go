@@ -1,3 +1,6 @@
+// The Core: its state, its start and its end. entry.go begins a request, heartbeat.go looks after connections, doc.go
+// has what an engine supplies.
+
 package sqlsession
 
 import (
@@ -10,40 +13,41 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Core is what a driver consists of besides its dialect. New makes one. It is safe for concurrent use and must not be
+// Core is what a driver consists of besides its dialect. [New] makes one. It is safe for concurrent use and must not be
 // copied.
 type Core struct {
 	config  Config
 	dialect Dialect
-	born    time.Time // where instants are counted from
+	born    time.Time // all instants that are kept as durations count from here
 
 	base  context.Context //nolint:containedctx // ended by Close: what opens connections ends with it
 	stop  context.CancelFunc
 	work  sync.WaitGroup // every goroutine of the driver
-	knock chan struct{}  // has one place; somebody wants a hold broken
+	knock chan struct{}  // buffer of one: somebody wants breaks to be read
 
 	mu         sync.Mutex        // guards what follows; nothing blocks under it
-	closed     bool              // nothing is asked for any more
-	ended      bool              // nothing is done any more
+	closed     bool              // no request is accepted any more
+	ended      bool              // no goroutine is started any more
 	entries    map[string]*Entry // by request ID
 	lockStates map[LockID]*lockState
-	hints      map[LockID]time.Duration // until when a lock is waited for without being tried for
-	gone       enginekit.Tombstones[string, epitaph]
-	shared     []*Conn
-	dialing    bool  // a shared connection is being opened
-	wanting    []Job // what waits for a shared connection
-	pool       pool  // of connections that wait
-	all        map[*Conn]struct{}
-	polling    int           // waits for which the pool has no connection
-	looked     time.Duration // when breaks were last asked for
-	pruned     time.Duration // when old rows were last looked for
-	grants     int           // since then; of a new driver, as if there had been some before
+	hints      map[LockID]time.Duration              // until when a lock is waited for without a try
+	gone       enginekit.Tombstones[string, epitaph] // requests that are over
+	shared     []*Conn                               // those that hold what was free, while they may be used
+	dialing    bool                                  // a shared connection is being opened
+	wanting    []Job                                 // jobs that wait for a shared connection
+	pool       pool                                  // connections that wait
+	all        map[*Conn]struct{}                    // every connection that was adopted and has not ended
+	polling    int                                   // how many waits have no connection of their own
+	looked     time.Duration                         // when breaks were last asked for
+	pruned     time.Duration                         // when old rows were last looked for
+	grants     int                                   // since then; a new core begins at random, see pruneGrants
 }
 
-// New returns a core without connections. With a connection by [Core.AddShared], and after [Core.Start], it works;
-// Close must be called in any case. All of config must be set.
+// New returns a core without connections. It works with a connection from [Core.AddShared], and after [Core.Start].
+// Close must be called in any case. All fields of config must be set.
 func New(config Config, dialect Dialect) *Core {
 	d := &Core{
+		// born lies a second back, so that no instant since it is 0, which means "never" in several fields.
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
 		entries: make(map[string]*Entry), lockStates: make(map[LockID]*lockState),
 		hints: make(map[LockID]time.Duration),
@@ -55,16 +59,16 @@ func New(config Config, dialect Dialect) *Core {
 	return d
 }
 
-// AddShared makes c, which [Dialect].Dial has opened and the core adopted, one of the shared connections. An engine
-// does so with the first one; the core opens the others when they are needed.
+// AddShared makes c one of the shared connections. [Dialect].Dial has opened it and the core has adopted it. An engine
+// does so with the first connection; the core opens the others when they are needed.
 func (d *Core) AddShared(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shared = append(d.shared, c)
 }
 
-// Start begins to look after the connections: signs of life, late answers, breaks, old rows. It is called once, after
-// the engine knows that locks can be kept. The goroutine ends with Close.
+// Start begins to look after the connections: signs of life, late answers, breaks, old rows. Call it once, when the
+// engine knows that locks can be kept. The goroutine ends with Close.
 func (d *Core) Start() { d.spawn(d.heartbeat) } // ends with Close
 
 // Connections returns how many connections there are, of both sorts.
@@ -77,7 +81,7 @@ func (d *Core) Connections() int {
 // Clock returns the monotonic time since a moment before New. It is never 0.
 func (d *Core) Clock() time.Duration { return time.Since(d.born) }
 
-// spawn runs f in a goroutine that Close waits for, unless the driver has ended.
+// spawn runs f in a goroutine that Close waits for. If the core has ended it returns false and does not run f.
 func (d *Core) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,9 +93,9 @@ func (d *Core) spawn(f func()) bool {
 }
 
 // Adopt makes c one of the core's connections and starts its goroutine. It returns driver.ErrClosed after Close, and
-// otherwise the first error of beside, which is asked about each connection that is there and may be nil: a session of
-// another server must not stand beside those of the first. After an error c is still the caller's, who calls
-// [Conn.Discard]. beside runs under the core's mutex, and must not call the core.
+// otherwise the first error of beside. That is asked about each open connection and may be nil; it is for engines in
+// which a session of another server must not stand beside those of the first. After an error c still belongs to the
+// caller, who calls [Conn.Discard]. beside runs under the core's mutex and must not call the core.
 func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +118,8 @@ func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 // closeTime bounds how long Close cancels waits.
 const closeTime = time.Second
 
-// Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
-// hold. It takes little more than a second, also when the server hangs. Its error is always nil; a second call does
+// Close ends all waits with driver.ErrClosed, in the server too, and closes the connections, which frees what they
+// hold. It blocks for little more than a second, even if the server hangs. Its error is always nil; a second call does
 // nothing.
 func (d *Core) Close() error {
 	d.mu.Lock()
@@ -129,11 +133,13 @@ func (d *Core) Close() error {
 		if e.phase == waiting {
 			waits = append(waits, e)
 		}
+		// Callers are told at once; what is under way in the server is ended below.
 		d.cancel(e, driver.ErrClosed)
 	}
 	d.mu.Unlock()
 	patience := time.NewTimer(closeTime)
 	defer patience.Stop()
+	// Their goroutines interrupt them in the server, over shared connections, so these must still live.
 	for _, e := range waits { // their goroutines have them interrupted in the server, over shared connections
 		select {
 		case <-e.over:
@@ -148,8 +154,8 @@ func (d *Core) Close() error {
 	return nil
 }
 
-// endConnections closes all that are left: in the usual way what has nothing to do, and at once what waits for the
-// server.
+// endConnections closes all connections that are left: those without work in the usual way, and those that wait for the
+// server at once.
 func (d *Core) endConnections() {
 	d.mu.Lock()
 	d.ended = true
@@ -173,14 +179,14 @@ func (d *Core) endConnections() {
 		case <-c.done:
 			continue
 		case <-patience.C:
-			patience.Reset(0) // for the others as well
+			patience.Reset(0) // for the others as well: the time is over
 		}
 		c.Kill()
 	}
 }
 
 // Crash ends the connections without a word, as the end of the process would. It is for tests, for instance as
-// drivertest.Harness.Crash; Close must be called all the same.
+// drivertest.Harness.Crash. Close must be called all the same.
 func (d *Core) Crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

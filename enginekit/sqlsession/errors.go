@@ -1,3 +1,5 @@
+// Errors of the core, and the classes that they become. An engine's Dialect.Judge sorts what its server says.
+
 package sqlsession
 
 import (
@@ -11,8 +13,8 @@ var (
 	// ErrLost says that a connection has ended. A job that gets it has not been begun.
 	ErrLost = errors.New("the connection to the server was lost")
 
-	// ErrUnasked says that the session had ended before the server got the question, so that it can be asked over
-	// another one.
+	// ErrUnasked says that the session had ended before the server got the question. So it can be asked over another
+	// session.
 	ErrUnasked = errors.New("the session had ended before")
 
 	// ErrUnsure says that the session may have the lock although Session.Try fails, because the server has refused to
@@ -28,15 +30,15 @@ type Meaning uint8
 
 // What errors mean.
 const (
-	Unknown   Meaning = iota // the statement may have been run; so is every error of which the engine knows nothing
+	Unknown   Meaning = iota // the statement may have been run; errors that the engine does not know mean this
 	Unreached                // there was no session to ask over, for the moment
 	Refused                  // the server has said no, and would again
 )
 
 // Unavailable returns err as one of the classes of package driver, by what Dialect.Judge says of it: a RefusedError, or
 // an UnavailableError, with NotSent if no session could be asked. op and name are the operation and the lock.
-// driver.ErrClosed stays what it is. A refusal has Open set: an acquisition is several statements, of which one was
-// refused.
+// driver.ErrClosed stays as it is. A refusal has Open set: an acquisition is several statements, and those before the
+// refused one may have been run.
 func (d *Core) Unavailable(op, name string, err error) error {
 	if errors.Is(err, driver.ErrClosed) {
 		return err
@@ -51,7 +53,7 @@ func (d *Core) Unavailable(op, name string, err error) error {
 	return &driver.UnavailableError{Op: op, Name: name, Err: d.dialect.Advise(err)}
 }
 
-// gone is the error of a request whose ID has been released or undone.
+// gone is the error of a request that has been released or undone.
 func gone(key driver.Key) error {
 	return fmt.Errorf("%s %q: there is no such hold: %w", key.Kind, key.Name, driver.ErrLost)
 }

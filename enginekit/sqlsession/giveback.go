@@ -1,3 +1,6 @@
+// Giving a lock back until the server has certainly taken it. release.go begins it; died in release.go takes over when
+// the connection ends.
+
 package sqlsession
 
 import "time"
@@ -6,6 +9,7 @@ import "time"
 // the session settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is
 // asked again.
 
+// The pauses between two attempts after a refusal. They double.
 const (
 	refusedFirst = 10 * time.Millisecond
 	refusedMost  = time.Second
@@ -22,7 +26,7 @@ func (e *Entry) giveBack(c *Conn) {
 	e.gaveBack(c)
 }
 
-// gaveBack takes in that the server has the lock back.
+// gaveBack records that the server has the lock back. A connection of the pool has nothing else to do then.
 func (e *Entry) gaveBack(c *Conn) {
 	d := e.d
 	d.mu.Lock()
@@ -33,8 +37,8 @@ func (e *Entry) gaveBack(c *Conn) {
 	}
 }
 
-// askBack goes on after the server has refused to take e back, in c's goroutine: after the pause it is asked once more.
-// A connection on which nothing else is held is ended instead, which is quicker.
+// askBack goes on after the server has refused to take e back, in c's goroutine: it asks again after the pause. A
+// connection that holds nothing else is ended instead, which is quicker.
 func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
 	d := e.d
 	d.mu.Lock()
@@ -54,12 +58,13 @@ func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
 		}
 		e.gaveBack(c)
 	}
-	// If the connection has ended by then, died has taken e over.
+	// In a timer, so that the connection serves others during the pause. If it has ended by then, died has taken e
+	// over.
 	time.AfterFunc(pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
 }
 
-// doubts is for a try after which c may have the lock, although the caller gets an error, in c's goroutine. Until that
-// is settled e is among the owners, so that nobody else asks for the lock on c.
+// doubts handles a try after which c may have the lock although the caller gets an error, in c's goroutine. Until that
+// is settled, e is among the owners, so that nothing else asks for the lock on c.
 func (e *Entry) doubts(c *Conn, err error) {
 	d := e.d
 	d.mu.Lock()

@@ -1,3 +1,5 @@
+// The heartbeat: one goroutine that looks after all connections of a core. sign.go records what it looks at.
+
 package sqlsession
 
 import (
@@ -6,25 +8,27 @@ import (
 	"time"
 )
 
+// heartbeatLeast and heartbeatMost bound the pause between two looks at the connections.
 const (
 	// heartbeatLeast and heartbeatMost bound the pause between two looks at the connections.
 	heartbeatLeast = 50 * time.Millisecond
 	heartbeatMost  = time.Second
 
-	// prunePause is the pause between two looks at rows that nobody needs any more.
+	// prunePause is the longest pause between two looks for rows that are not needed any more.
 	prunePause = 10 * time.Minute
 
-	// pruneGrants is after how many grants there is another such look: each grant may have made a row. A look takes in
-	// a thousand, so that at most a quarter of the rows of a table are old ones. Clients that live for a few grants
+	// pruneGrants is how many grants trigger such a look too, because each may have made a row. A look takes in a
+	// thousand rows, so at most a quarter of the rows of a table are old ones. Clients that live for a few grants only
 	// begin to count at random, so that together they look as often as one that goes on.
 	pruneGrants = 256
 
-	// pruneCooldown is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
+	// pruneCooldown is the shortest pause: statements of locks must not wait for long behind looks at rows.
 	pruneCooldown = 10 * time.Second
 )
 
-// heartbeat looks after the connections until the driver is closed: it sends signs of life in time, ends connections
-// that do not answer, asks what operators have broken, and has old rows removed.
+// heartbeat looks after the connections until the core is closed. It sends signs of life in time, ends connections that
+// do not answer, asks what operators have broken, and has old rows removed. It never waits for the server itself: it
+// submits jobs.
 func (d *Core) heartbeat() {
 	pause := min(max(d.config.Timeout/8, heartbeatLeast), heartbeatMost)
 	ticker := time.NewTicker(pause)
@@ -49,7 +53,7 @@ func (d *Core) look(now time.Duration) {
 		c.Kill()
 	}
 	for _, c := range r.ping {
-		// if it has ended, died has told everybody
+		// If it has ended, died has told everybody.
 		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}})
 	}
 	if r.breaks {
@@ -60,14 +64,14 @@ func (d *Core) look(now time.Duration) {
 	}
 }
 
-// round is what one look has found to do.
+// round is what one look has found to do, without the mutex.
 type round struct {
 	end, ping     []*Conn
-	next          []func() // for those who wait for connections that may be lost
+	next          []func() // for requests that wait behind connections that may be lost
 	breaks, prune bool
 }
 
-// plan says what is to be done now, without the mutex.
+// plan decides what must be done now.
 func (d *Core) plan(now time.Duration) (r round) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +94,8 @@ func (d *Core) plan(now time.Duration) (r round) {
 	return r
 }
 
-// endIdle ends the connections that a crowd has left. The caller holds Core.mu.
+// endIdle ends connections of the pool that have been idle for long: those that a crowd has left. The caller holds
+// Core.mu.
 func (d *Core) endIdle(now time.Duration) {
 	for _, c := range d.pool.idle {
 		if now-c.freed > max(d.config.Timeout, time.Minute) {
@@ -100,8 +105,8 @@ func (d *Core) endIdle(now time.Duration) {
 	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.isOpen() })
 }
 
-// toReadBreaks reports whether it is time to ask what operators have broken, and notes that it is asked then. The
-// caller holds Core.mu.
+// toReadBreaks reports whether it is time to ask what operators have broken, and if so counts that as asked. The caller
+// holds Core.mu.
 func (d *Core) toReadBreaks(now time.Duration) bool {
 	due := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, d.config.Timeout/3)
 	if due {
@@ -110,12 +115,12 @@ func (d *Core) toReadBreaks(now time.Duration) bool {
 	return due
 }
 
-// prune has rows looked at, over a shared connection.
+// prune has old rows removed, over a shared connection. If that ends before, the next look does it.
 func (d *Core) prune() {
 	d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
 }
 
-// toPrune reports whether the last look was so long ago, and notes that there is another then. The caller holds
+// toPrune reports whether the last look for rows was at least pause ago, and if so counts another one. The caller holds
 // Core.mu.
 func (d *Core) toPrune(pause time.Duration) bool {
 	now := d.Clock()
@@ -126,20 +131,20 @@ func (d *Core) toPrune(pause time.Duration) bool {
 	return true
 }
 
-// countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds
-// Core.mu.
+// countGrant counts a grant, and reports whether rows must be looked at now because of it. The caller holds Core.mu.
 func (d *Core) countGrant() bool {
 	d.grants++
 	return d.grants >= pruneGrants && d.toPrune(pruneCooldown)
 }
 
-// isLate reports that the server owes an answer for too long: it may have ended the session, whatever the network says.
+// isLate reports whether the server has owed an answer for too long: it may have ended the session, whatever the
+// network says.
 func (c *Conn) isLate(now time.Duration) bool {
 	since := time.Duration(c.busy.Load())
 	return since != 0 && now-since > time.Duration(c.allowed.Load())
 }
 
-// isStale reports that a sign of life is due. A connection with something to do gives one by itself.
+// isStale reports whether a sign of life is due. A connection with something to do gives one by that.
 func (c *Conn) isStale(now time.Duration) bool {
 	return now-c.lastSign() >= c.d.config.Signs && c.load() == 0
 }

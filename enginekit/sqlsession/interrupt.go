@@ -1,18 +1,21 @@
+// Interrupting a wait in the server. wait.go calls it when a waiting request is not wanted any more.
+
 package sqlsession
 
 import "time"
 
 const (
-	// interruptFirst and interruptMost are the pauses between interruptions of a wait: one that arrives before the wait
-	// has begun does nothing.
+	// interruptFirst and interruptMost bound the pauses between interruptions of one wait. An interruption that arrives
+	// before the wait has begun does nothing, so it is repeated.
 	interruptFirst = 3 * time.Millisecond
 	interruptMost  = 100 * time.Millisecond
 
-	// interruptTime is after how long the connection is given up instead.
+	// interruptTime is the time after which the connection is given up instead.
 	interruptTime = time.Second
 )
 
-// interrupt ends a wait in the server, over another connection, and returns its verdict.
+// interrupt ends a wait in the server, over another connection, and returns its verdict. It runs in the goroutine of
+// the wait.
 func (e *Entry) interrupt(c *Conn, answer <-chan verdict) verdict {
 	end := time.NewTimer(interruptTime)
 	defer end.Stop()
@@ -25,6 +28,7 @@ func (e *Entry) interrupt(c *Conn, answer <-chan verdict) verdict {
 		select {
 		case err := <-word:
 			if err != nil {
+				// It may still hit the connection later, when something else runs on it.
 				e.d.taint(c)
 			}
 		case <-end.C:
@@ -46,7 +50,7 @@ func (e *Entry) interrupt(c *Conn, answer <-chan verdict) verdict {
 	}
 }
 
-// taint says that c must not be used again, because an interruption may hit it at any time.
+// taint records that c must not be used again, because an interruption may hit it at any time.
 func (d *Core) taint(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,3 +1,5 @@
+// Lending: statements in the goroutine of the caller (ADR 0020). entry.go and release.go try it first.
+
 package sqlsession
 
 import (
@@ -11,9 +13,9 @@ import (
 // to his goroutine. Its own looks from time to time whether his context has ended, and has him leave then. Whatever is
 // not decided by then, or needs a further statement, is left to the connection's goroutine, which goes on from there.
 
-// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the
-// read deadline of the connection's socket is over. What they have not decided, whether it was sent or not, is decided
-// by the same question to the Session afterwards, in the goroutine of the connection.
+// Prompt is a [Session] that can be asked in the goroutine that wants the answer. Its methods return false when the
+// read deadline of the connection's socket is over. What they have not decided, sent or not, is decided afterwards by
+// the same question to the Session, in the goroutine of the connection.
 type Prompt interface {
 	// TryHere is Session.Try. It reports true if the lock was granted.
 	TryHere(e *Entry) (a Answer, granted bool)
@@ -22,20 +24,20 @@ type Prompt interface {
 	UnlockHere(e *Entry) bool
 }
 
-// loan is who has the connection.
+// loan is a goroutine that has borrowed the connection.
 type loan struct {
-	ctx    context.Context //nolint:containedctx // of the call that has it
+	ctx    context.Context //nolint:containedctx // of the call that borrowed it
 	called bool            // back, because ctx has ended; guarded by Conn.mu
 }
 
-// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives
-// it back by back.
+// lend gives the connection to the caller's goroutine, if its own goroutine rests. The caller gives it back by back.
 func (c *Conn) lend(ctx context.Context) bool {
 	if c.prompt == nil || ctx.Err() != nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// parked is set only while the goroutine waits for wake or its timer, so it does not touch the session meanwhile.
 	if !c.parked || c.lent != nil || c.works() {
 		return false
 	}
@@ -43,7 +45,8 @@ func (c *Conn) lend(ctx context.Context) bool {
 	return true
 }
 
-// callBack makes who has the connection leave if his context, which is not looked at under Conn.mu, has ended.
+// callBack makes the borrower leave if its context has ended. The connection's goroutine calls it. The context is not
+// looked at under Conn.mu, because it may be the user's code.
 func (c *Conn) callBack() {
 	c.mu.Lock()
 	l := c.lent
@@ -59,11 +62,12 @@ func (c *Conn) callBack() {
 	}
 }
 
-// back gives the connection back to its goroutine, which runs first before everything else if that is not nil.
+// back gives the connection back to its goroutine. If first is not nil, it is what that runs before everything else.
 func (c *Conn) back(first func(c *Conn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lent.called {
+		// Under the mutex, as callBack: the deadline must not be set again after this.
 		_ = c.raw.SetReadDeadline(time.Time{}) // fails only if the connection is closed
 	}
 	c.lent, c.used = nil, c.d.Clock()
@@ -75,7 +79,7 @@ func (c *Conn) back(first func(c *Conn)) {
 	}
 }
 
-// askInline is startAsking in the goroutine of a call that lasts as long as ctx.
+// askInline is startAsking in the goroutine of a call, which lasts as long as ctx.
 func (e *Entry) askInline(ctx context.Context) {
 	left := e.d.asks()
 	j := e.question(left)
@@ -83,7 +87,7 @@ func (e *Entry) askInline(ctx context.Context) {
 	e.d.onSharedBeside(e, j)
 }
 
-// tryInline is try in the goroutine of who asks. It returns false if c cannot be lent to that.
+// tryInline is try in the goroutine of the caller. It returns false if c cannot be lent.
 func (e *Entry) tryInline(ctx context.Context, c *Conn, left int) bool {
 	if !c.lend(ctx) {
 		return false
@@ -95,7 +99,7 @@ func (e *Entry) tryInline(ctx context.Context, c *Conn, left int) bool {
 	a, granted := c.prompt.TryHere(e)
 	switch {
 	case !granted:
-		c.back(func(c *Conn) { e.goOn(c, left) })
+		c.back(func(c *Conn) { e.goOn(c, left) }) // the same question again, where it may take its time
 	case e.granted(c, a):
 		c.back(nil)
 	default:
@@ -104,7 +108,7 @@ func (e *Entry) tryInline(ctx context.Context, c *Conn, left int) bool {
 	return true
 }
 
-// giveBackInline is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
+// giveBackInline is giveBack in the goroutine of the caller. It returns false if c cannot be lent.
 func (e *Entry) giveBackInline(ctx context.Context, c *Conn) bool {
 	switch {
 	case !c.lend(ctx):

@@ -1,3 +1,6 @@
+// The table of locks: what each session of this core has and asks for, decided before the server is asked. ask.go and
+// wait.go act on what route returns.
+
 package sqlsession
 
 import (
@@ -5,16 +8,18 @@ import (
 	"time"
 )
 
-// lockState is what this driver has to do with one lock. The server lets a session in that has the lock already,
-// whatever it asks for, so it is never asked over a session that has a part in it, and never by two requests at once.
+// lockState is what this core has to do with one lock. The server lets a session in that has the lock already, whatever
+// it asks for. So the server is never asked over a session that has a part in the lock, and never by two requests at
+// once. Core.mu guards it.
 type lockState struct {
-	asker *Entry   // tries for it over a shared connection
-	line  []*Entry // go on when the asker has its answer
-	// hold it or are giving it back; more than one if they share it, or when the server was quicker than its answer
+	asker *Entry   // tries for it over a shared connection; nil if none does
+	line  []*Entry // requests that go on when the asker has its answer
+	// owners hold the lock or are giving it back. There are several if they share it, or if the server was quicker than
+	// its answer.
 	owners []*Entry
 }
 
-// lockState returns that of a lock. The caller holds Core.mu.
+// lockState returns that of a lock, and makes it if there is none. The caller holds Core.mu.
 func (d *Core) lockState(lock LockID) *lockState {
 	p := d.lockStates[lock]
 	if p == nil {
@@ -41,11 +46,11 @@ func (p *lockState) isOn(c *Conn) bool {
 	return slices.ContainsFunc(p.owners, func(owner *Entry) bool { return owner.c == c })
 }
 
-// route decides what is next for a request that is to be asked for, and returns what to do without the mutex. The
-// caller holds Core.mu.
+// route decides the next step of a request, and returns what must be done without the mutex. The caller holds Core.mu.
 func (d *Core) route(e *Entry) (next func()) {
 	p := d.lockState(e.lock)
 	switch {
+	// Two names, one number: this one takes its next number.
 	case len(p.owners) > 0 && p.owners[0].Request.Key != e.Request.Key:
 		return e.moveOn
 	case p.keepOut(e) && e.Request.Try:
@@ -57,6 +62,7 @@ func (d *Core) route(e *Entry) (next func()) {
 	case p.asker != nil:
 		p.line = append(p.line, e)
 		return nil
+	// It was held a moment ago, and a connection for the wait is open: a try would most likely be refused.
 	case !e.Request.Try && e.probe == 0 && len(d.pool.idle) > 0 && d.hints[e.lock] > d.Clock():
 		d.tidy(e.lock)
 		e.untried, e.hinted = true, d.Clock()
@@ -66,7 +72,8 @@ func (d *Core) route(e *Entry) (next func()) {
 	return e.startAsking
 }
 
-// asked ends the turn of the asker of a lock, and returns what to do for those behind it. The caller holds Core.mu.
+// asked ends the turn of the asker of a lock, and returns what must be done for those in line. The caller holds
+// Core.mu.
 func (d *Core) asked(e *Entry) (next []func()) {
 	p := d.lockState(e.lock)
 	if p.asker != e {
@@ -83,7 +90,7 @@ func (d *Core) asked(e *Entry) (next []func()) {
 	return next
 }
 
-// own notes that e has the lock. The caller holds Core.mu.
+// own records that e has the lock. The caller holds Core.mu.
 func (d *Core) own(e *Entry) {
 	p := d.lockState(e.lock)
 	p.owners = append(p.owners, e)
@@ -96,7 +103,8 @@ func (d *Core) disown(e *Entry) {
 	d.tidy(e.lock)
 }
 
-// drop takes e out of everything: nothing is left of it in the server. The caller holds Core.mu.
+// drop takes e out of everything: nothing of it is left in the server. It does nothing the second time. The caller
+// holds Core.mu.
 func (d *Core) drop(e *Entry) {
 	if e.phase == over {
 		return
@@ -112,7 +120,7 @@ func (d *Core) drop(e *Entry) {
 	if e.epitaph.is() {
 		d.remember(e.Request.ID, e.epitaph)
 	}
-	if !e.isSettled() { // the error costs more than all else here
+	if !e.isSettled() { // the error costs more than everything else here
 		e.settle(gone(e.Request.Key))
 	}
 	close(e.over)
@@ -125,11 +133,12 @@ func runAll(next []func()) {
 	}
 }
 
-// mostHints bounds what is remembered of locks.
+// mostHints bounds how many locks have a hint.
 const mostHints = 1024
 
 // Hint says that a lock was held a moment ago, or that it was not if lasts is 0. For as long as lasts, the next request
-// for it begins with the wait, and is spared a try that would most likely fail. The last 1,024 locks are remembered.
+// for it begins with the wait and is spared a try that would most likely fail. At most 1,024 locks have a hint; beyond
+// that any of them is forgotten.
 func (d *Core) Hint(lock LockID, lasts time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

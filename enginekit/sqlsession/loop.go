@@ -1,3 +1,6 @@
+// The goroutine of a connection: it runs jobs, rests, and watches the socket. conn.go submits the jobs; died in
+// release.go is told of the end.
+
 package sqlsession
 
 import (
@@ -24,7 +27,7 @@ func (c *Conn) loop() {
 	}
 }
 
-// take returns the next job.
+// take returns the next job. The slot in the queue is cleared, so that what the job refers to can be freed.
 func (c *Conn) take() (j Job, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +43,7 @@ func (c *Conn) take() (j Job, ok bool) {
 	return j, true
 }
 
-// idle waits for a job or for the socket. It returns false when the connection is to end.
+// idle waits for a job or for the socket. It returns false when the connection must end.
 func (c *Conn) idle(timer *time.Timer) bool {
 	for c.resting() {
 		timer.Reset(c.d.config.Quiet)
@@ -48,18 +51,19 @@ func (c *Conn) idle(timer *time.Timer) bool {
 		case <-c.wake:
 		case <-timer.C:
 		}
+		// A borrower's context is looked at once per Quiet, which costs no timer of its own.
 		c.callBack()
 	}
 	if c.hasWork() || !c.watch() {
 		return c.goesOn()
 	}
-	// The server has said something without being asked, most likely goodbye. A statement finds out what.
+	// The server has said something without being asked, most likely goodbye. A statement finds out what it was.
 	c.session.Ping()
 	return true
 }
 
-// resting reports that there is nothing to do but to wait: another goroutine runs a statement, or there is no job, and
-// it is not for long that there has been none. It ends the rest otherwise.
+// resting reports whether there is nothing to do but wait: another goroutine runs a statement, or there has been no job
+// for less than Quiet. It sets parked accordingly.
 func (c *Conn) resting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,21 +71,21 @@ func (c *Conn) resting() bool {
 	return c.parked
 }
 
-// hasWork reports whether the goroutine has to do something now.
+// hasWork reports whether the goroutine must do something now.
 func (c *Conn) hasWork() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.works()
 }
 
-// works is hasWork for who holds Conn.mu.
+// works is hasWork for a caller that holds Conn.mu.
 func (c *Conn) works() bool { return len(c.queue) > 0 || c.ended || c.broken != nil }
 
-// watch waits until there is something to be read from the socket, and reports true, or until the goroutine is roused.
-// It takes nothing from the socket.
+// watch waits until there is something to read from the socket, and reports true, or until the goroutine is roused. It
+// takes nothing from the socket.
 func (c *Conn) watch() (spoken bool) {
 	s, ok := c.raw.(syscall.Conn)
-	if !ok { // not a socket of the system's: wait for jobs alone
+	if !ok { // not a socket of the system: wait for jobs alone
 		<-c.wake
 		return false
 	}
@@ -90,6 +94,7 @@ func (c *Conn) watch() (spoken bool) {
 		return true
 	}
 	c.mu.Lock()
+	// Looked at under the mutex that sets armed, so that a job which comes now rouses by the deadline.
 	if c.works() {
 		c.mu.Unlock()
 		return false
@@ -104,26 +109,27 @@ func (c *Conn) watch() (spoken bool) {
 	return err == nil || !isTimeout(err)
 }
 
+// isTimeout reports whether err is the deadline that rouse has set.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isOpen reports that the connection is not to end.
+// isOpen reports whether the connection takes jobs.
 func (c *Conn) isOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.ended
 }
 
-// goesOn is isOpen for the goroutine: what was begun is brought to an end.
+// goesOn is isOpen for the goroutine itself: what was begun is finished first.
 func (c *Conn) goesOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.ended || c.begun
 }
 
-// end makes the goroutine end after the jobs that it has begun. It says goodbye to the server.
+// end makes the goroutine end after the jobs that were begun. It says goodbye to the server.
 func (c *Conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +146,8 @@ func (c *Conn) Kill() {
 // goodbye bounds the last message to the server.
 const goodbye = 100 * time.Millisecond
 
-// bequeath ends the connection and tells everybody who still wanted something of it.
+// bequeath ends the connection and tells everybody who still wanted something of it. It is the last thing that the
+// goroutine does.
 func (c *Conn) bequeath() {
 	c.hangUp()
 	c.mu.Lock()
@@ -152,7 +159,8 @@ func (c *Conn) bequeath() {
 		c.broken = ErrLost
 	}
 	c.d.died(c)
-	close(c.done)            // not before: who waits for it looks at what died has decided
+	close(c.done) // not before: whoever waits for it looks at what died has decided
+	// Nothing of them was sent, whatever ended the connection.
 	for _, j := range left { // nothing of them was sent, whatever ended the connection
 		j.Dead(fmt.Errorf("%w: %w", ErrLost, c.broken))
 	}

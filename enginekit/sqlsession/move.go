@@ -1,3 +1,5 @@
+// Locks whose number belongs to another lock. ask.go and wait.go come here for an answer that is foreign.
+
 package sqlsession
 
 // A lock may be known to the server by a number, and two locks may have the same one. The row of a number carries the
@@ -8,8 +10,8 @@ package sqlsession
 // moveOn leaves a number that belongs to another lock, over a shared connection.
 func (e *Entry) moveOn() { e.d.OnShared(Job{Run: e.moveOnOver, Dead: e.fail}) }
 
-// moveOnOver does so over c, in its goroutine, and asks for the lock by the next number. If the row has vanished
-// meanwhile, the number is asked for again.
+// moveOnOver does that over c, in its goroutine, and asks for the lock by the next number. If the row has vanished
+// meanwhile, it asks for the same number again.
 func (e *Entry) moveOnOver(c *Conn) {
 	d := e.d
 	pinned, err := c.session.Pin(e)
@@ -41,7 +43,7 @@ func (e *Entry) moveOnOver(c *Conn) {
 	runAll(next)
 }
 
-// isOn reports that e is one of the requests that c has to do with, which go down with it.
+// isOn reports whether e is one of the requests of c, which go down with it.
 func (e *Entry) isOn(c *Conn) bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()

@@ -1,3 +1,5 @@
+// Polling: waits for which the pool has no connection. wait.go calls poll; the tries are those of ask.go.
+
 package sqlsession
 
 import (
@@ -10,6 +12,7 @@ import (
 // settled.
 func (e *Entry) poll() (done bool) {
 	d := e.d
+	// The caller is told who is in the way before the first pause.
 	if !e.HasSeen() && !e.look() {
 		return false
 	}
@@ -34,19 +37,19 @@ func (e *Entry) poll() (done bool) {
 	return e.pollOnce()
 }
 
-// slowPoll is how far apart one polls a server that was too slow to open connections at least mostSlow times.
+// slowPoll is the longest pause between polls of a server that was too slow to open connections mostSlow times or more.
 const slowPoll = 20 * time.Millisecond << (2 * mostSlow)
 
-// pollPause is about 20 ms, and longer in a crowd, which together asks at most some 500 times a second, and for a
-// server that is too slow to open connections: up to 1.3 s. That is also for a crowd, whose pauses would else be
-// minutes: nothing ends them when the server has recovered, or the lock is free.
+// pollPause is about 20 ms. It is longer in a crowd, which together asks at most some 500 times a second. It is also
+// longer for a server that is too slow to open connections, up to 1.3 s. That bound holds for a crowd too, whose pauses
+// would be minutes otherwise: nothing ends them when the server has recovered or the lock is free.
 func pollPause(crowd, slow int) time.Duration {
 	mean := max(20*time.Millisecond, time.Duration(crowd)*2*time.Millisecond)
 	mean = max(mean, min(mean<<(2*slow), slowPoll))
 	return mean/2 + rand.N(mean)
 }
 
-// look asks who is in the way, so that the caller is told before he waits. It returns false if the wait is stopped.
+// look asks who is in the way, so that the caller is told before it waits. It returns false if the wait is stopped.
 func (e *Entry) look() bool {
 	word := make(chan struct{})
 	e.d.OnShared(Job{
@@ -64,7 +67,7 @@ func (e *Entry) look() bool {
 	}
 }
 
-// pollOnce tries once over a shared connection, unless the lock is this driver's or being asked for by it.
+// pollOnce tries once over a shared connection, unless the lock is this core's or being asked for by it.
 func (e *Entry) pollOnce() (done bool) {
 	d := e.d
 	d.mu.Lock()
@@ -81,9 +84,10 @@ func (e *Entry) pollOnce() (done bool) {
 		Run:  func(c *Conn) { word <- e.pollTry(c) },
 		Dead: func(err error) { word <- e.polled(err) },
 	})
-	return <-word // a statement that is not answered ends with its connection
+	return <-word // a statement without an answer ends with its connection
 }
 
+// pollTry is one try, in the connection's goroutine.
 func (e *Entry) pollTry(c *Conn) (done bool) {
 	if !e.begins(c) {
 		return false
@@ -109,9 +113,9 @@ func (e *Entry) pollTry(c *Conn) (done bool) {
 	return e.polled(nil)
 }
 
-// polled ends a turn that brought nothing.
+// polled ends a turn that brought nothing. It reports true if the error ends the request.
 func (e *Entry) polled(err error) (done bool) {
-	if err != nil && !errors.Is(err, ErrLost) { // of a connection that has ended, which was not asked
+	if err != nil && !errors.Is(err, ErrLost) { // ErrLost: the connection had ended and was not asked
 		e.fail(err)
 		return true
 	}

@@ -1,3 +1,5 @@
+// The pool of connections that wait. wait.go takes from it; giveback.go gives back.
+
 package sqlsession
 
 import (
@@ -8,33 +10,33 @@ import (
 )
 
 const (
-	// mostDials bounds how many connections for waits are opened at once: a crowd that dials all at once makes the
-	// server so slow that nobody gets through in time.
+	// mostDials bounds how many connections for waits are opened at once. A crowd that dials all at once makes the
+	// server so slow that none gets through in time.
 	mostDials = 4
 
 	// dialCooldown is how long no connection for waits is opened after one could not be. The waits poll meanwhile, and
 	// their tries find out whether the server is there at all.
 	dialCooldown = time.Second
 
-	// mostSlow bounds what a server is spared that was too slow, again and again, to open a connection: it is asked for
-	// one, and polled, less and less often. Otherwise the polls and attempts of a thousand clients keep it from ever
-	// getting through with any of them.
+	// mostSlow bounds how much a server is spared that was too slow, again and again, to open a connection. It is asked
+	// for one, and polled, less and less often. Otherwise the polls and attempts of a thousand clients could keep it
+	// from ever getting through with any of them.
 	mostSlow = 3
 )
 
-// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but
+// pool has the connections that wait. One that got the lock keeps it until it is released. Core.mu guards it, except
 // for the channels.
 type pool struct {
-	idle      []*Conn       // the one used last at the end
-	count     int           // all, those that are being opened too
-	dialAfter time.Duration // until when none is opened
-	slow      int           // how many in a row could not be opened because the server took too long, up to mostSlow
+	idle      []*Conn       // they hold nothing; the last used one is at the end
+	count     int           // all of the pool, also those that wait, hold, or are being opened
+	dialAfter time.Duration // until when none is opened, since Core.born
+	slow      int           // how many in a row the server took too long to open, up to mostSlow
 	failed    time.Duration // when the last of those had taken too long
-	freed     chan struct{} // has one place; there may be room
-	dials     chan struct{} // has a place for each connection that is being opened
+	freed     chan struct{} // buffer of one: there may be room
+	dials     chan struct{} // holds an element for each connection that is being opened
 }
 
-// signal tells one of those who poll that there may be room.
+// signal tells one of those that poll that there may be room.
 func (p *pool) signal() {
 	select {
 	case p.freed <- struct{}{}:
@@ -49,6 +51,7 @@ func (e *Entry) fromPool() (*Conn, error) {
 	d.mu.Lock()
 	p := &d.pool
 	for len(p.idle) > 0 {
+		// The last used one first: a connection that a crowd has left can then end.
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
 		if c.isOpen() {
@@ -60,6 +63,7 @@ func (e *Entry) fromPool() (*Conn, error) {
 		d.mu.Unlock()
 		return nil, nil //nolint:nilnil // the caller polls instead
 	}
+	// Counted before it is opened, without the mutex, so that Waits is kept.
 	p.count++
 	d.mu.Unlock()
 	c, err := e.dial()
@@ -82,6 +86,7 @@ func (e *Entry) dial() (*Conn, error) {
 	case <-e.stop:
 		return nil, nil //nolint:nilnil // the caller finds out
 	}
+	// Another could not open one while e waited for its turn.
 	if d.poolRests() { // another could not open one while e waited for its turn
 		return nil, nil //nolint:nilnil // the caller polls instead
 	}
@@ -122,17 +127,19 @@ func (d *Core) poolRests() bool {
 	return d.pool.dialAfter > d.Clock()
 }
 
-// fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One
-// that took as long as a mute one has more to do than it can.
+// fails records that a connection could not be opened. A server that is full says so at once, and is polled as ever.
+// One that took as long as a mute server has more to do than it can. The caller holds Core.mu.
 func (p *pool) fails(begun, now time.Duration) {
 	if now-begun < suspicion {
 		p.slow, p.dialAfter = 0, now+dialCooldown
 		return
 	}
 	if begun < p.failed {
+		// Side by side with the last that failed: that is one failure, and not the second in a row.
 		return // side by side with the last that failed: that is one failure, and no second in a row
 	}
 	p.failed = now
+	// At random, so that not all clients come back at once.
 	p.dialAfter = now + dialCooldown<<p.slow + rand.N(dialCooldown<<p.slow) // not all clients at once
 	p.slow = min(p.slow+1, mostSlow)
 }
@@ -162,7 +169,7 @@ func (d *Core) leave(c *Conn) {
 	d.pool.signal()
 }
 
-// retire takes a connection that is about to end out of those that are shared. The caller holds Core.mu.
+// retire takes a connection that is about to end out of the shared ones. The caller holds Core.mu.
 func (d *Core) retire(c *Conn) {
 	d.shared = slices.DeleteFunc(d.shared, func(other *Conn) bool { return other == c })
 }

@@ -1,9 +1,11 @@
+// Ask, for what an engine asks beside locks: lists, checks, breaks.
+
 package sqlsession
 
 import "context"
 
-// Ask runs f on a shared connection, in the goroutine of that, and returns its answer. If ctx ends first it returns
-// ctx.Err(), and f may run all the same. If the connection has ended before, f does not run, and the error matches
+// Ask runs f on a shared connection, in its goroutine, and returns its answer. It blocks until then. If ctx ends first
+// it returns ctx.Err(), and f may still run. If the connection has ended before, f does not run, and the error matches
 // [ErrLost]; after Close it is driver.ErrClosed.
 func Ask[T any](ctx context.Context, d *Core, f func(c *Conn) (T, error)) (found T, err error) {
 	type answer struct {
@@ -13,7 +15,7 @@ func Ask[T any](ctx context.Context, d *Core, f func(c *Conn) (T, error)) (found
 	if err := ctx.Err(); err != nil {
 		return found, err
 	}
-	word := make(chan answer, 1)
+	word := make(chan answer, 1) // buffered, so that f's goroutine is not kept when ctx has ended
 	d.OnShared(Job{
 		Run: func(c *Conn) {
 			found, err := f(c)

@@ -2,8 +2,8 @@
 
 package sqlsession
 
-// readable returns what tells whether there is something to be read from a socket: the second call comes when there is.
-// What came before the first is found by the next sign of life.
+// readable returns a function that tells whether a socket can be read: the second call comes when it can. What came
+// before the first call is found by the next sign of life.
 func readable() func(fd uintptr) bool {
 	asked := false
 	return func(uintptr) bool {

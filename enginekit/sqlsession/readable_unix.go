@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// readable returns what tells whether there is something to be read from a socket, the end of the connection included.
-// It looks and takes nothing, also before the first wait: what came before that wakes nobody.
+// readable returns a function that tells whether there is something to read from a socket, including the end of the
+// connection. It looks and takes nothing (MSG_PEEK). It also looks before the first wait: what came before that wakes
+// nobody.
 func readable() func(fd uintptr) bool {
 	var one [1]byte
 	return func(fd uintptr) bool {

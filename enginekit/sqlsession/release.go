@@ -1,3 +1,6 @@
+// Release, and what happens when a connection ends. giveback.go talks to the server; bury.go follows when the
+// connection is gone.
+
 package sqlsession
 
 import (
@@ -7,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If
-// that breaks meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is
-// known the outcome is unknown.
+// Release implements [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it, and
+// blocks until the server has it or ctx ends. If the connection breaks meanwhile, the core makes sure that the server
+// ends the session; until that is known, the outcome is unknown. An error that matches driver.ErrLost says that the
+// hold was over before.
 func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if err := ctx.Err(); err != nil && !r.Undo {
 		return err
@@ -17,11 +21,13 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	d.mu.Lock()
 	e := d.entries[r.ID]
 	switch {
+	// A plain release of something that is not there says how it ended.
 	case e != nil && e.Request.Key != r.Key, e == nil && !r.Undo:
 		defer d.mu.Unlock()
 		return d.endOf(r)
 	case e == nil:
 		defer d.mu.Unlock()
+		// Nothing of it has come yet, but a late copy may: it is refused.
 		d.remember(r.ID, epitaph{undone: true, until: time.Now().Add(r.Horizon)})
 		return nil
 	}
@@ -47,7 +53,7 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	return d.awaitOver(ctx, e, r.Undo)
 }
 
-// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server
+// cancel ends a request that is not granted yet, as far as the caller is concerned. What is under way in the server
 // ends soon after. The caller holds Core.mu.
 func (d *Core) cancel(e *Entry, err error) {
 	if e.ending || e.phase != asking && e.phase != waiting {
@@ -57,19 +63,21 @@ func (d *Core) cancel(e *Entry, err error) {
 	e.settle(err)
 	close(e.stop)
 	if p := d.lockState(e.lock); e.phase == asking && p.asker != e && e.c == nil {
+		// It has not been asked for. One that was passed by has been, and its answer may still come.
 		d.drop(e) // it has not been asked for; one that was passed by has been
 	}
 	d.tidy(e.lock)
 }
 
-// awaitOver waits until nothing is left of e.
+// awaitOver blocks until nothing is left of e, or until it is certain that this is not known.
 func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
 	c, unsure, ended := e.c, e.phase == releasing, e.phase == over
 	d.mu.Unlock()
-	if ended { // as it nearly always is if it was given back here; see Acquire
+	if ended { // it nearly always is, if it was given back in this goroutine
 		return d.outcome(ctx, e, undo)
 	}
+	// A release learns at once that it has become uncertain.
 	var torn <-chan struct{} // who waits for a release learns at once that it has become uncertain
 	if unsure && c != nil {
 		torn = c.done
@@ -79,6 +87,7 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 		if !d.hasLost(e) {
 			break
 		}
+		// It was lost before, so the only open question is when the server knows.
 		select { // it was over before, so there is nothing to be unsure of but when the server knows
 		case <-e.over:
 		case <-ctx.Done():
@@ -99,7 +108,7 @@ func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
 	case e.phase == over && undo:
 		return nil
 	case e.phase == over && !e.credited && e.epitaph.reason == "":
-		e.credited = true // of several at once one has ended it
+		e.credited = true // of several at once, one has ended it
 		return nil
 	case e.phase == over:
 		return d.endOf(&driver.Release{Key: e.Request.Key, ID: e.Request.ID})
@@ -111,14 +120,14 @@ func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
 	return d.Unavailable("release", e.Request.Name, ErrLost)
 }
 
-// hasLost reports whether a hold was lost, by release or not.
+// hasLost reports whether a hold was lost, and so not ended by a release.
 func (d *Core) hasLost(e *Entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return e.epitaph.reason != ""
 }
 
-// lostError says how a hold of this driver ended.
+// lostError says how a hold of this core ended. The caller holds Core.mu.
 func (e *Entry) lostError() error {
 	if e.epitaph.reason == "" {
 		return gone(e.Request.Key)
@@ -129,7 +138,8 @@ func (e *Entry) lostError() error {
 	}
 }
 
-// died takes in that a connection has ended. Its goroutine calls it.
+// died records that a connection has ended. Its goroutine calls it, once. Each request of the connection is in doubt
+// from then on: the server may still have what it held, until bury has made sure.
 func (d *Core) died(c *Conn) {
 	var next []func()
 	d.mu.Lock()
@@ -145,6 +155,8 @@ func (d *Core) died(c *Conn) {
 				next = append(next, func() { lost(driver.LostSession, c.broken) })
 			}
 		case releasing:
+			// Nobody knows whether the release ended it. If the session was beyond its timeout, it counts as lost
+			// before.
 			e.credited = true // nobody knows whether it was by the release
 			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
 				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}

@@ -1,3 +1,6 @@
+// The shared connections: which one a job gets, and when another is opened. ask.go, query.go and the heartbeat use
+// them.
+
 package sqlsession
 
 import (
@@ -7,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// OnShared runs j on the shared connection that has the least to do, and opens another if all have something to do and
-// there is room. It does not wait for it. After Close, j.Dead is called with driver.ErrClosed, and if no connection can
-// be opened with the reason; that may be before OnShared returns, so no mutex must be held that j.Dead takes.
+// OnShared runs j on the shared connection that has the least to do. It opens another connection if all are busy and
+// there is room. It does not wait for j. After Close it calls j.Dead with driver.ErrClosed, and if no connection can be
+// opened with the reason; both may happen before OnShared returns. So the caller must not hold a mutex that j.Dead
+// takes.
 func (d *Core) OnShared(j Job) {
 	j.any = true
 	d.mu.Lock()
@@ -30,8 +34,8 @@ func (d *Core) OnShared(j Job) {
 	}
 }
 
-// onSharedBeside is OnShared for the asker of a lock that others may share with it: on a connection that has no part in
-// it.
+// onSharedBeside is OnShared for the asker of a lock that others may share with it: it chooses a connection that has no
+// part in it.
 func (d *Core) onSharedBeside(e *Entry, j Job) {
 	d.mu.Lock()
 	p := d.lockState(e.lock)
@@ -44,6 +48,7 @@ func (d *Core) onSharedBeside(e *Entry, j Job) {
 	best, least, sound := d.leastLoaded(p)
 	room := d.grow(best == nil || least > 0, sound)
 	if best == nil && room {
+		// A connection that could not be opened is no answer yet: one of the pool may ask.
 		d.wanting = append(d.wanting, Job{Run: j.Run, Dead: func(error) { e.askElsewhere(j) }})
 	}
 	d.mu.Unlock()
@@ -55,7 +60,7 @@ func (d *Core) onSharedBeside(e *Entry, j Job) {
 	}
 }
 
-// askElsewhere is for a lock in which each shared connection has a part: another that waits can ask.
+// askElsewhere is for a lock in which each shared connection has a part: a connection of the pool can ask.
 func (e *Entry) askElsewhere(j Job) {
 	d := e.d
 	d.mu.Lock()
@@ -71,6 +76,7 @@ func (e *Entry) askElsewhere(j Job) {
 	}
 }
 
+// tryFromPool tries over a connection of the pool, for a try that no shared connection can make.
 func (e *Entry) tryFromPool(j Job) {
 	c, err := e.fromPool()
 	switch {
@@ -88,15 +94,15 @@ func (e *Entry) tryFromPool(j Job) {
 	}
 }
 
-// wasGranted reports whether e has had the lock, or has it.
+// wasGranted reports whether e has the lock, or had it.
 func (e *Entry) wasGranted() bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	return e.token != 0
 }
 
-// grow opens another shared connection if one is wanted, and reports whether there may be more, or will be. The caller
-// holds Core.mu.
+// grow opens another shared connection if one is wanted. It reports whether one is being opened. The caller holds
+// Core.mu.
 func (d *Core) grow(wanted bool, sound int) (room bool) {
 	if wanted && !d.dialing && sound < d.config.Shared {
 		d.dialing = true
@@ -105,18 +111,19 @@ func (d *Core) grow(wanted bool, sound int) (room bool) {
 	return d.dialing
 }
 
-// suspicion is after how long without an answer a shared connection is not asked further things, and may have a
-// successor: its packets may be lost, which only the timeout ends, and others get through.
+// suspicion is the time without an answer after which a shared connection gets no further jobs, and may have a
+// successor. Its packets may be lost, which only the timeout ends, while others get through.
 const suspicion = 2 * time.Second
 
+// isSuspect reports whether the server has owed c an answer for that long.
 func (c *Conn) isSuspect(now time.Duration) bool {
 	since := time.Duration(c.busy.Load())
 	return since != 0 && now-since > suspicion
 }
 
-// passBy has others do what a suspect connection was to do and has not begun, and ends the turn of those whose answer
-// it owes: what they hold back may be asked for in another session. It returns what is to be done without the mutex.
-// The caller holds Core.mu.
+// passBy gives the jobs that a suspect connection has not begun to others, and ends the turn of requests whose answer
+// it owes: what they hold back may be asked for in another session. It returns what must be done without the mutex. The
+// caller holds Core.mu.
 func (d *Core) passBy(c *Conn) (next []func()) {
 	for _, j := range c.strays() {
 		next = append(next, func() { d.OnShared(j) })
@@ -129,12 +136,12 @@ func (d *Core) passBy(c *Conn) (next []func()) {
 	return next
 }
 
-// leastLoaded returns the shared connection with the least to do of those that have no part in p, and how much that is,
-// or nil, and how many are sound. The caller holds Core.mu.
+// leastLoaded returns the shared connection with the least to do among those that have no part in p, and how much that
+// is. It returns nil if there is none. sound is how many shared connections answer. The caller holds Core.mu.
 func (d *Core) leastLoaded(p *lockState) (best *Conn, least, sound int) {
 	now := d.Clock()
 	for _, c := range d.shared {
-		if c.isSuspect(now) || !c.isOpen() { // one that is to end is in the list for another moment
+		if c.isSuspect(now) || !c.isOpen() { // one that must end is in the list for another moment
 			continue
 		}
 		sound++
@@ -148,8 +155,8 @@ func (d *Core) leastLoaded(p *lockState) (best *Conn, least, sound int) {
 	return best, least, sound
 }
 
-// growShared opens a shared connection for those who want one. When it cannot be opened, that is the answer to those
-// alone who asked before the attempt began: what stood in its way may have been gone before the others came.
+// growShared opens a shared connection for the jobs that want one. If that fails, the error is the answer to jobs that
+// came before the attempt began, and to no others: what stood in its way may have gone before those came.
 func (d *Core) growShared() {
 	for {
 		asked := d.takeWanting()
@@ -175,6 +182,7 @@ func (d *Core) growShared() {
 	}
 }
 
+// takeWanting takes the jobs that wait for a connection.
 func (d *Core) takeWanting() []Job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,9 +191,9 @@ func (d *Core) takeWanting() []Job {
 	return wanting
 }
 
-// dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it,
-// and those who wait for it would have to be told that the outcome is not known. A server that lets people wait is not
-// asked twice.
+// dialShared opens a connection. One that is cut off while it is being opened is opened again, once: nothing was asked
+// of it, and those that wait for it would otherwise be told that the outcome is unknown. A server that lets us wait is
+// not asked twice.
 func (d *Core) dialShared() (*Conn, error) {
 	begun := d.Clock()
 	c, err := d.dialect.Dial(d.base, false)

@@ -1,3 +1,5 @@
+// How requests end, and for how long that is remembered. release.go writes it, entry.go refuses by it.
+
 package sqlsession
 
 import (
@@ -8,19 +10,20 @@ import (
 
 // epitaph says how a request has ended. The zero value says that it has not.
 type epitaph struct {
-	released bool
-	undone   bool
-	until    time.Time // of an undone one: how long its copies are refused
+	released bool      // by a Release
+	undone   bool      // by an undo
+	until    time.Time // of an undone one: how long copies of it are refused
 
-	reason driver.LostReason // of a hold that was lost
+	reason driver.LostReason // of a hold that was lost; empty otherwise
 	cause  error
 	token  uint64
 }
 
+// is reports whether there is an end at all.
 func (p epitaph) is() bool { return p.released || p.undone || p.reason != "" }
 
-// remember notes how a request has ended. Between its caller and this table there is no network, so no copy of one that
-// was released or lost is under way for long. The caller holds Core.mu.
+// remember records how a request has ended. There is no network between its caller and this table, so no copy of a
+// released or lost request is under way for long. The caller holds Core.mu.
 func (d *Core) remember(id string, p epitaph) {
 	if p.undone {
 		d.gone.BuryUntil(id, p.until)
@@ -29,7 +32,7 @@ func (d *Core) remember(id string, p epitaph) {
 	d.gone.Bury(id, p)
 }
 
-// endOf is what a release of something that is not there says. The caller holds Core.mu.
+// endOf is the answer to a release of something that is not there. The caller holds Core.mu.
 func (d *Core) endOf(r *driver.Release) error {
 	p, ended := d.gone.Epitaph(r.ID)
 	if !ended || p.reason == "" {

@@ -1,3 +1,6 @@
+// Waits in the server, each in a goroutine of its own on a connection of the pool. lock_state.go sends requests here;
+// poll.go serves those without a connection.
+
 package sqlsession
 
 import (
@@ -28,7 +31,8 @@ func (d *Core) toWait(e *Entry) (next func()) {
 	}
 }
 
-// wait waits in the server until the lock is granted, the wait is stopped, or its connection ends.
+// wait waits in the server until the lock is granted, the wait is stopped, or its connection ends. It is the goroutine
+// of the wait.
 func (e *Entry) wait() {
 	for {
 		c, err := e.fromPool()
@@ -55,6 +59,7 @@ func (e *Entry) wait() {
 		switch v {
 		case settled:
 			return
+		// On the shared connections it finds another number.
 		case foreign: // on the shared connections it finds another number
 			e.d.toPool(c)
 			e.moveOn()
@@ -63,7 +68,7 @@ func (e *Entry) wait() {
 			e.d.toPool(c)
 			e.end(driver.ErrClosed)
 			return
-		case again, unused: // the latter: with another connection
+		case again, unused: // unused: with another connection
 		}
 	}
 }
@@ -71,15 +76,17 @@ func (e *Entry) wait() {
 // lookLater is the pause after a look for which there was no connection.
 const lookLater = time.Second
 
-// waitOn waits for one slice on c, which holds nothing.
+// waitOn waits for one slice on c, which holds nothing. Meanwhile it looks who is in the way, over a shared connection,
+// because c is busy with the wait.
 func (e *Entry) waitOn(c *Conn) verdict {
-	var look <-chan time.Time // nil, which is never
+	var look <-chan time.Time // nil is never
 	pause := e.d.dialect.LookAfter(e)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	if pause > 0 {
 		look = timer.C
 	}
+	// looked brings when to look again; 0 means never. Both are buffered, so that a job never waits for this goroutine.
 	answer, looked := make(chan verdict, 1), make(chan time.Duration, 1) // the latter: when to look again, 0 is never
 	c.Submit(Job{
 		Run:  func(c *Conn) { answer <- e.slice(c) },
@@ -138,7 +145,7 @@ func (e *Entry) slice(c *Conn) verdict {
 	case a.Granted && !e.Stopped():
 		return e.win(c, a)
 	}
-	// What was to interrupt the wait may be on its way still: the statement that gives the lock back takes the blow.
+	// What was to interrupt the wait may still be on its way. The statement that gives the lock back takes the blow.
 	v := e.leave(c, again)
 	switch {
 	case v == settled:
@@ -152,10 +159,10 @@ func (e *Entry) slice(c *Conn) verdict {
 	return v
 }
 
-// freshness is the part of the timeout for which a grant may be trusted from when its statement was sent.
+// freshness is the fraction of the timeout for which a grant may be trusted from when its statement was sent.
 const freshness = 4
 
-// win takes in that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to
+// win records that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to
 // a client that stood still, and the server may have ended the session since. A sign of life finds out.
 func (e *Entry) win(c *Conn, a Answer) verdict {
 	if e.d.Clock()-c.lastSign() > e.d.config.Timeout/freshness {

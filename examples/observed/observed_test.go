@@ -115,13 +115,13 @@ func checkStory(t *testing.T, text string) {
 		}
 		rest = after
 	}
-	page, err := os.ReadFile("../../docs/observability.md")
+	page, err := os.ReadFile("../../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	books := regexp.MustCompile(`See docs/observability\.md#(\w+)`).FindAllStringSubmatch(text, -1)
+	books := regexp.MustCompile(`See docs/alerts\.md#(\w+)`).FindAllStringSubmatch(text, -1)
 	for _, book := range books {
-		if !strings.Contains(strings.ToLower(string(page)), "\n### "+book[1]+"\n") {
+		if !strings.Contains(strings.ToLower(string(page)), "\n## "+book[1]+"\n") {
 			t.Errorf("the runbook has no heading for %s", book[1])
 		}
 	}

@@ -22,7 +22,7 @@ type checks struct {
 }
 
 // pageStart is what a constant of a page begins with.
-const pageStart = "docs/operations.md#"
+const pageStart = "docs/doctor.md#"
 
 // makers are the functions whose first argument is the name of a check.
 var makers = map[string]bool{"Fine": true, "Warn": true, "Fail": true, "merge": true}
@@ -67,10 +67,11 @@ func checkFindings(docs map[string]*doc, files *tree) (found []problem) {
 				found = append(found, problem{all[name], lines[name], text})
 			}
 		}
+		file, _, _ := strings.Cut(p.page, "#")
 		for _, name := range rows[p.page] {
 			if all[name] == "" {
 				text := fmt.Sprintf("%s: there is no check %q", p.page, name)
-				found = append(found, problem{"docs/operations.md", 1, text})
+				found = append(found, problem{file, 1, text})
 			}
 		}
 	}

@@ -25,8 +25,10 @@ func other() {
 }
 `
 
-const goodREADME = "# One\n\n## Two\n\n<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n" +
-	"\tprintln(a)\n}\n```\n" +
+const twinLinks = "[English](README.md) [中文](README.zh-CN.md)\n"
+
+const goodREADME = "# One\n" + twinLinks + "## Two\n\n" +
+	"<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n\tprintln(a)\n}\n```\n" +
 	"\n| a | b |\n|---|---|\n\n[two](#two) [doc](docs/a.md#the-end)\n"
 
 // check runs docscheck on files and returns its exit code and what it printed.
@@ -56,7 +58,21 @@ func good(changes map[string]string) map[string]string {
 		}
 		files[name] = text
 	}
+	if _, given := changes[index]; !given {
+		files[index] = indexOf(files)
+	}
 	return files
+}
+
+// indexOf links to each page of docs.
+func indexOf(files map[string]string) string {
+	text := "# Index\n"
+	for name := range files {
+		if page, is := strings.CutPrefix(name, "docs/"); is && strings.HasSuffix(page, ".md") {
+			text += "\n[" + page + "](" + page + ")\n"
+		}
+	}
+	return text
 }
 
 func TestRun_OnAGoodTree_FindsNothing(t *testing.T) {
@@ -91,6 +107,16 @@ func TestRun_NamesEachFault(t *testing.T) {
 		},
 		{"another level", map[string]string{"README.zh-CN.md": replaced("## Two", "### Two")}, "heading 2 has level 3"},
 		{
+			"no link to the twin",
+			map[string]string{"README.zh-CN.md": replaced("[English](README.md)", "English")},
+			"README.zh-CN.md:1: no link to README.md in the first 10 lines",
+		},
+		{
+			"a link to the twin at the end",
+			map[string]string{"README.md": replaced(twinLinks, "\n") + twinLinks},
+			"README.md:1: no link to README.zh-CN.md in the first 10 lines",
+		},
+		{
 			"a table row more",
 			map[string]string{"README.zh-CN.md": goodREADME + "| c | d |\n"},
 			"3 table rows, but README.md has 2",
@@ -120,6 +146,11 @@ func TestRun_NamesEachFault(t *testing.T) {
 			"a region that is not there",
 			map[string]string{"docs/b.md": "<!-- code: x_test.go #gone -->\n```go\nb := 2\n```\n"},
 			"no lines between",
+		},
+		{
+			"lines that are not there",
+			map[string]string{"docs/b.md": "<!-- code: x_test.go 17-99 -->\n```go\n}\n```\n"},
+			"of 17 lines there are no lines 17-99",
 		},
 		{
 			"a link to nothing",
@@ -160,6 +191,7 @@ func TestCut_ReturnsTheNamedLines(t *testing.T) {
 		"x_test.go ExampleOpen": "a := 1\n\nif a == 1 {\n\tprintln(a)\n}\n",
 		"x_test.go #part":       "b := 2\n",
 		"list.txt":              "one\ntwo\n",
+		"list.txt 2-2":          "two\n",
 	} {
 		if got, err := cut(source, files); err != nil || got != want {
 			t.Errorf("cut(%q) = %q, %v, want %q", source, got, err, want)
@@ -185,7 +217,7 @@ const engine = `package e
 
 import "github.com/interlock-go/interlock/driver"
 
-const checksPage = "docs/operations.md#findings-on-e"
+const checksPage = "docs/doctor.md#findings-on-e"
 
 var one = driver.Finding{Check: "one"}
 var two = enginekit.Warn("two", "", "")
@@ -193,31 +225,31 @@ func merge(check string, x int) driver.Finding { return enginekit.Fine(check, "%
 var three = merge("three", 3)
 `
 
-const operations = "# Operations\n\n### Findings on E\n\n| finding | means |\n|---|---|\n" +
+const doctor = "# Doctor\n\n### Findings on E\n\n| finding | means |\n|---|---|\n" +
 	"| `one` | `1` |\n| `two`, `three` | x |\n\n### Next\n\n| `four` | x |\n"
 
 func TestRun_WantsEachCheckExplained(t *testing.T) {
-	for name, tt := range map[string]struct{ engine, operations, want string }{
-		"all are": {engine, operations, ""},
+	for name, tt := range map[string]struct{ engine, doctor, want string }{
+		"all are": {engine, doctor, ""},
 		"a check more": {
-			strings.Replace(engine, `"two"`, `"five"`, 1), operations,
-			`e/e.go:8: check "five": the table at docs/operations.md#findings-on-e has no row`,
+			strings.Replace(engine, `"two"`, `"five"`, 1), doctor,
+			`e/e.go:8: check "five": the table at docs/doctor.md#findings-on-e has no row`,
 		},
-		"a merged one": {strings.Replace(engine, `"three"`, `"six"`, 1), operations, `check "six"`},
-		"a row more":   {strings.Replace(engine, `"one"`, `"two"`, 1), operations, `there is no check "one"`},
-		"no heading":   {engine, strings.Replace(operations, "on E", "on F", 1), "has no heading with this anchor"},
+		"a merged one": {strings.Replace(engine, `"three"`, `"six"`, 1), doctor, `check "six"`},
+		"a row more":   {strings.Replace(engine, `"one"`, `"two"`, 1), doctor, `there is no check "one"`},
+		"no heading":   {engine, strings.Replace(doctor, "on E", "on F", 1), "has no heading with this anchor"},
 		"no page": {
-			strings.Replace(engine, "docs/", "", 1), operations,
+			strings.Replace(engine, "docs/", "", 1), doctor,
 			`check "one": no constant of its package names a page`,
 		},
 		"no literal": {
-			strings.Replace(engine, `Check: "one"`, `Check: name()`, 1), operations,
+			strings.Replace(engine, `Check: "one"`, `Check: name()`, 1), doctor,
 			"write the name of a check as a literal",
 		},
-		"another table": {strings.Replace(engine, `"one"`, `"four"`, 1), operations, `check "four"`},
+		"another table": {strings.Replace(engine, `"one"`, `"four"`, 1), doctor, `check "four"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rc, out := check(good(map[string]string{"e/e.go": tt.engine, "docs/operations.md": tt.operations}))
+			rc, out := check(good(map[string]string{"e/e.go": tt.engine, "docs/doctor.md": tt.doctor}))
 			if (rc != 0) != (tt.want != "") || !strings.Contains(out, tt.want) {
 				t.Errorf("exit %d, want %q in:\n%s", rc, tt.want, out)
 			}
@@ -230,11 +262,11 @@ func TestRun_WantsSharedChecksExplainedByEachThatImportsThem(t *testing.T) {
 	shared := "package kit\n\nimport \"github.com/interlock-go/interlock/driver\"\n\n" +
 		"var x = driver.Finding{Check: \"shared\"}\n"
 	with := strings.Replace(engine, "import ", "import _ \"example.com/kit\"\nimport ", 1)
-	files := good(map[string]string{"kit/kit.go": shared, "e/e.go": with, "docs/operations.md": operations})
+	files := good(map[string]string{"kit/kit.go": shared, "e/e.go": with, "docs/doctor.md": doctor})
 	if rc, out := check(files); rc != 1 || !strings.Contains(out, `kit/kit.go:5: check "shared": the table at`) {
 		t.Errorf("exit %d:\n%s", rc, out)
 	}
-	files["docs/operations.md"] = strings.Replace(operations, "`one`", "`one`, `shared`", 1)
+	files["docs/doctor.md"] = strings.Replace(doctor, "`one`", "`one`, `shared`", 1)
 	if rc, out := check(files); rc != 0 {
 		t.Errorf("exit %d:\n%s", rc, out)
 	}

@@ -41,10 +41,7 @@ func brokenLink(d *doc, target string, docs map[string]*doc, files *tree) string
 	if strings.HasPrefix(file, "/") {
 		return "link " + target + " is absolute; write it relative to this file"
 	}
-	name := d.path
-	if file != "" {
-		name = path.Join(path.Dir(d.path), file)
-	}
+	name, _ := d.place(target)
 	if !files.exists(name) {
 		return "link " + target + ": there is no " + name
 	}
@@ -56,4 +53,17 @@ func brokenLink(d *doc, target string, docs map[string]*doc, files *tree) string
 		return "link " + target + ": " + name + " has no heading with this anchor"
 	}
 	return ""
+}
+
+// place returns the file and the anchor that a link of d leads to, or nothing for others' pages.
+func (d *doc) place(target string) (name, anchor string) {
+	plain, err := url.PathUnescape(target)
+	if err != nil || scheme.MatchString(target) {
+		return "", ""
+	}
+	file, anchor, _ := strings.Cut(plain, "#")
+	if file == "" {
+		return d.path, anchor
+	}
+	return path.Join(path.Dir(d.path), file), anchor
 }

@@ -1,7 +1,8 @@
 // Command docscheck checks the repository's documents: that relative links resolve, that the Go code in them
-// is the code of the examples that it was cut from, that README.md and docs/lab.md say the same in Chinese,
-// that docs/operations.md explains each finding of interlock doctor, and that no file names a machine's
-// folders or unfinished work.
+// is the code of the examples that it was cut from, that a page and its Chinese twin have the same structure, that
+// docs/command.zh-CN.md names all that the command's help does, that docs/doctor.md explains each finding of
+// interlock doctor, that no page is too long to be read, that docs/README.md leads to each page and to the answers of
+// a fresh reader's questions, and that no file names a machine's folders or unfinished work.
 //
 // usage: docscheck [folder]
 package main
@@ -42,9 +43,12 @@ func run(tree fs.FS, out io.Writer) int {
 	var found []problem
 	found = append(found, checkLinks(docs, files)...)
 	found = append(found, checkSnippets(docs, files)...)
-	found = append(found, checkTwins(docs, "README.md", "README.zh-CN.md")...)
-	found = append(found, checkTwins(docs, "docs/lab.md", "docs/lab.zh-CN.md")...)
+	found = append(found, checkAllTwins(docs)...)
+	found = append(found, checkCommandPage(files)...)
 	found = append(found, checkFindings(docs, files)...)
+	found = append(found, checkLengths(docs, files)...)
+	found = append(found, checkIndex(docs)...)
+	found = append(found, checkQuestions(docs)...)
 	found = append(found, checkWords(files)...)
 	for _, p := range found {
 		fmt.Fprintln(out, p)

@@ -7,6 +7,8 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,6 +18,7 @@ import (
 //	<!-- code: example_test.go ExampleClient_Do -->    the body of a function, without its "Output:" comment
 //	<!-- code: example_test.go #open -->               the lines between "// docs: open" and "// docs: end"
 //	<!-- code: modules.txt -->                         the whole file
+//	<!-- code: testdata/D4.en.golden 9-17 -->          these lines of it
 //
 // Every Go block of the two READMEs must have one: code that nobody compiles is wrong sooner or later.
 func checkSnippets(docs map[string]*doc, files *tree) []problem {
@@ -64,8 +67,24 @@ func cut(source string, files *tree) (string, error) {
 		return text, nil
 	case strings.HasPrefix(part, "#"):
 		return region(text, part[1:])
+	case lineSpan.MatchString(part):
+		return span(text, part)
 	}
 	return body(name, text, part)
+}
+
+var lineSpan = regexp.MustCompile(`^(\d+)-(\d+)$`)
+
+// span returns the lines from the first number of part to the second, as in 9-17.
+func span(text, part string) (string, error) {
+	m := lineSpan.FindStringSubmatch(part)
+	first, _ := strconv.Atoi(m[1])
+	last, _ := strconv.Atoi(m[2])
+	all := slices.Collect(strings.Lines(text))
+	if first < 1 || last < first || last > len(all) {
+		return "", fmt.Errorf("of %d lines there are no lines %s", len(all), part)
+	}
+	return strings.Join(all[first-1:last], ""), nil
 }
 
 // region returns the lines between two comments.

@@ -3,7 +3,6 @@ package main
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/yuin/goldmark/ast"
 )
@@ -17,10 +16,7 @@ type group struct {
 // many is how long a group may be and still be open on every page: longer ones would hide those below.
 const many = 25
 
-type item struct {
-	Label string
-	Out   string
-}
+type item struct{ Title, Out, Lang string }
 
 // Open reports whether the group is open on a page.
 func (g group) Open(out string) bool {
@@ -33,7 +29,7 @@ func (s *site) menu(lang string) []group {
 	m := &menu{site: s, lang: lang, seen: map[string]bool{"README.md": true}}
 	if docs := s.pages["docs/README.md"]; docs != nil {
 		docs = s.in(docs, lang)
-		m.add("", docs, "")
+		m.add("", docs)
 		m.list(docs)
 	}
 	m.rest()
@@ -47,24 +43,19 @@ type menu struct {
 	groups []group
 }
 
-// add adds a page to the last group of a title, once.
-func (m *menu) add(title string, p *page, label string) {
+// add adds a page, or its translation, to the last group of a title, once.
+func (m *menu) add(title string, p *page) {
 	key := nameIn(p.name, english)
 	if m.seen[key] {
 		return
 	}
 	m.seen[key] = true
-	if q := m.site.in(p, m.lang); q != p {
-		p, label = q, ""
-	}
-	if label == "" || strings.HasSuffix(label, ".md") {
-		label = p.title
-	}
+	p = m.site.in(p, m.lang)
 	if n := len(m.groups); n == 0 || m.groups[n-1].Title != title {
 		m.groups = append(m.groups, group{Title: title})
 	}
 	last := &m.groups[len(m.groups)-1]
-	last.Items = append(last.Items, item{label, p.out})
+	last.Items = append(last.Items, item{p.title, p.out, p.lang})
 }
 
 // list adds the pages that an index links to, under the heading that they stand below.
@@ -76,7 +67,7 @@ func (m *menu) list(index *page) {
 			continue
 		}
 		each(n, func(l *ast.Link) {
-			name, anchor, err := index.meant(string(l.Destination))
+			name, _, err := index.meant(string(l.Destination))
 			if err != nil || scheme.Match(l.Destination) {
 				return
 			}
@@ -84,12 +75,8 @@ func (m *menu) list(index *page) {
 			if p == nil {
 				p = m.site.pages[path.Join(name, "README.md")]
 			}
-			switch {
-			case p == nil:
-			case anchor != "": // the text of the link is of a part
-				m.add(title, p, "")
-			default:
-				m.add(title, p, plain(l, index.source))
+			if p != nil {
+				m.add(title, p)
 			}
 		})
 	}
@@ -110,12 +97,12 @@ func (m *menu) rest() {
 			continue
 		}
 		for _, p := range pages {
-			m.add(m.titleOf(dir), p, "")
+			m.add(m.titleOf(dir), p)
 		}
 	}
 	for _, dir := range m.site.dirs() {
 		if p := single[dir]; p != nil {
-			m.add(labels[m.lang].More, p, "")
+			m.add(labels[m.lang].More, p)
 		}
 	}
 }

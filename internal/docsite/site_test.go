@@ -138,7 +138,7 @@ func TestRun_WritesNothingWithADeadLink(t *testing.T) {
 func TestMenu_HasWhatTheIndexListsAndThenTheRest(t *testing.T) {
 	s := buildSmall(t, small())
 	for lang, want := range map[string]string{
-		english: " [Documents docs/index.html]; Read first [locks docs/locks.html]; Limits [Limits " +
+		english: " [Documents docs/index.html]; Read first [Locks docs/locks.html]; Limits [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; More [The format wire/wire.html]",
 		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; Limits [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; 更多 [The format wire/wire.html]",
@@ -166,7 +166,7 @@ func told(groups []group) string {
 	for _, g := range groups {
 		var items []string
 		for _, i := range g.Items {
-			items = append(items, i.Label+" "+i.Out)
+			items = append(items, i.Title+" "+i.Out)
 		}
 		parts = append(parts, g.Title+" ["+strings.Join(items, ", ")+"]")
 	}

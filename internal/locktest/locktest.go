@@ -92,3 +92,11 @@ func Receive[T any](t testing.TB, what string, signal <-chan T) T {
 		panic("not reached")
 	}
 }
+
+// Alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured
+// against it.
+func Alarm(d time.Duration) <-chan time.Time {
+	over := make(chan time.Time, 1)
+	time.AfterFunc(d, func() { over <- time.Now() })
+	return over
+}

@@ -1,6 +1,6 @@
-// Command matrix renders what the conformance suite found out about each engine as docs/engines.md.
+// Command matrix renders what the conformance suite found out about each engine as docs/evidence/engines.md.
 //
-//	matrix FOLDER >docs/engines.md
+//	matrix FOLDER >docs/evidence/engines.md
 //
 // FOLDER has the JSON files that package drivertest writes into INTERLOCK_RESULTS.
 package main

@@ -47,12 +47,12 @@ func (p *Proxy) join(from *listener, client *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ctx, cut := context.WithCancel(context.Background())
-	l := &link{proxy: p, cut: cut, conns: []*net.TCPConn{client}}
+	l := &link{proxy: p, cut: cut, conns: []*net.TCPConn{client}, tap: p.tap}
 	if p.listener != from || p.most > 0 && len(p.links) >= p.most { // closed since it accepted, or one too many
 		l.reset()
 		return
 	}
-	p.accepted.Add(1)
+	l.number = p.accepted.Add(1)
 	p.links[l] = true
 	p.all.Add(1)
 	go l.run(ctx) // ends when both ends of the connection have, or at a reset

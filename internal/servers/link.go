@@ -21,8 +21,10 @@ const (
 
 // link is one connection through a Proxy.
 type link struct {
-	proxy *Proxy
-	cut   context.CancelFunc // ends what works for the connection
+	proxy  *Proxy
+	number int64              // counted from 1
+	tap    Tap                // nil if nobody listens
+	cut    context.CancelFunc // ends what works for the connection
 
 	// bytes of the server since the proxy was told to count them; of who forwards these, or of who has the proxy's mu
 	said int
@@ -90,6 +92,9 @@ func (l *link) forward(ctx context.Context, way int, from, to *net.TCPConn) {
 		for {
 			b := make([]byte, chunkSize)
 			n, err := from.Read(b)
+			if l.tap != nil && n > 0 {
+				l.tap(l.number, ways[way], b[:n:n])
+			}
 			select {
 			case chunks <- chunk{time.Now(), b[:n:n], err}:
 			case <-done:

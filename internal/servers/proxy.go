@@ -48,6 +48,7 @@ type Proxy struct {
 	ended    bool          // with the test
 	links    map[*link]bool
 	most     int // connections at once; 0 is any number
+	tap      Tap // of the connections to come; nil if nobody listens
 
 	accepted atomic.Int64
 	passed   [len(ways)]atomic.Int64 // bytes

@@ -14,7 +14,7 @@ const (
 	// oneWay is how long a message is under way, at least, and jitter how much longer at most.
 	oneWay, jitter = 50 * time.Microsecond, 10 * time.Microsecond
 	// service is what a message costs the server, which serves one after the other. A Redis needs 20 to 55 µs for each,
-	// see the table of growth in bench/README.md.
+	// see the table of growth in docs/evidence/bench/redis-growth.md.
 	service = 30 * time.Microsecond
 	// claimLife is for how long a pushed grant lasts until it is claimed.
 	claimLife = 2 * time.Second

@@ -42,7 +42,7 @@
 //
 // crowd_test.go is about growth and not about faults: up to 10,000 clients want one lock, over a network that loses
 // nothing, of a server that serves one message after the other. It says what a grant costs in time and messages, and
-// draws docs/simulated-growth.svg; bench/README.md explains it.
+// draws docs/simulated-growth.svg; docs/evidence/bench/redis-growth.md explains it.
 //
 // # What is checked
 //

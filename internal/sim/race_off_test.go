@@ -2,8 +2,10 @@
 
 package sim
 
-// defaultSeeds is how many runs fit into some ten seconds on two busy cores.
-const defaultSeeds = 120
+// allSeeds is how many runs fit into some ten seconds on two busy cores, and enough that everything happens.
+const allSeeds = 120
+
+const defaultSeeds, quietSeeds = allSeeds, uint64(10)
 
 // crowdsInFull lets a long run simulate crowds of 10,000 clients.
 const crowdsInFull = true

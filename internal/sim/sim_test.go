@@ -85,7 +85,7 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs, %v simulated; what happened:%v", runs, time.Duration(lasted.Load()).Round(time.Second), &all)
-	if runs < defaultSeeds || *lossy {
+	if runs < allSeeds || *lossy {
 		return // too few to expect everything
 	}
 	for _, what := range happens {
@@ -110,7 +110,7 @@ func TestSimulation_WithLossesOfSingleMessages_LosesNoLock(t *testing.T) {
 func quiet(t *testing.T, conf config, happened ...string) {
 	t.Helper()
 	var all tally
-	for seed := range uint64(10) {
+	for seed := range quietSeeds {
 		r := simulate(t, seed+1, conf)
 		all.take(r.counts)
 		if len(r.violations) > 0 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -92,6 +93,7 @@ func pack(t *testing.T, version string) string {
 }
 
 func TestDeb_IsTheSameEveryTime(t *testing.T) {
+	longrun.Only(t)
 	t.Parallel()
 	sh(t, `cmp "$1"/*.deb "$2"/*.deb && cmp "$1"/interlock.1 "$2"/interlock.1`, pack(t, "v1.2.3"), pack(t, "1.2.3"))
 }

@@ -50,3 +50,6 @@ func OK(reply any, err error) (bool, error) {
 	s, _, err := Text(reply, err)
 	return s == "OK", err
 }
+
+// Subscribe subscribes to a channel of a Redis. Each call of next returns with the next message.
+type Subscribe func(ctx context.Context, channel string) (next func(ctx context.Context) error, err error)

@@ -1,3 +1,6 @@
+// Batches: many calls at once, in pipelines, each with its own retries. retry.go decides about each call; the
+// transports (rueidisconn, goredislock) say how a call is routed and sent.
+
 package conn
 
 import (
@@ -6,33 +9,36 @@ import (
 	"sync"
 )
 
-// mostPipelined is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
-// others wait meanwhile.
+// mostPipelined is how many calls go in one pipeline. A server sends no answer before it has run them all, and serves
+// nobody else meanwhile.
 const mostPipelined = 512
 
-// Job is a call of a batch that has not ended yet.
+// Job is a call of a batch that has not ended yet. The goroutine of its route owns it.
 type Job struct {
 	Call *Call
-	Try  Try // what has become of it so far
-	i    int // its place in the batch
+	Try  Try // what has become of it so far; RunPart keeps it up to date
+	i    int // its index in the batch
 }
 
-// Outcome is how one try of a job has ended: with a Reply, or with the wish to be tried again.
+// Outcome is how one try of a job has ended: with a Reply, or with Again.
 type Outcome struct {
-	Reply Reply // how it has ended, unless Again
+	Reply Reply // how it has ended; not used with Again
 	Again bool  // it is to be tried again
-	Wait  bool  // after a pause
+	Wait  bool  // with Again: after a pause
 }
 
-// Batcher is a transport that runs batches. A route is what the jobs of one pipeline have in common.
+// Batcher is a transport that runs batches. A Route is what the jobs of one pipeline have in common, such as the node.
 type Batcher[Route comparable] interface {
-	// RouteOf is how a job is to be sent now. With an error the job ends.
+	// RouteOf says how a job is to be sent now. With an error the job ends, and the error is its reply. It is asked
+	// again for each try, because the slot may have moved meanwhile.
 	RouteOf(ctx context.Context, j *Job) (Route, error)
-	// RunPart sends jobs of one route as one pipeline, and says of each how that ended.
+	// RunPart sends jobs of one route as one pipeline, and returns how each ended, in their order. It blocks for the
+	// answers.
 	RunPart(ctx context.Context, r Route, jobs []*Job) []Outcome
 }
 
-// RunBatch does what [Conn.Batch] promises: all routes at once, and again, in a new round, what is to be tried again.
+// RunBatch does what [Conn.Batch] promises. It sends to all routes at once. What must be tried again is routed anew in
+// a new round.
 func RunBatch[Route comparable](ctx context.Context, b Batcher[Route], calls []Call, done func(i int, r Reply)) {
 	all := make([]Job, len(calls))
 	jobs := make([]*Job, len(calls))
@@ -43,7 +49,7 @@ func RunBatch[Route comparable](ctx context.Context, b Batcher[Route], calls []C
 	runRound(ctx, b, jobs, done)
 }
 
-// runRound runs the jobs. It returns when all have ended, those included that were sent elsewhere.
+// runRound runs the jobs. It returns when all have ended, also those that were redirected.
 func runRound[Route comparable](ctx context.Context, b Batcher[Route], jobs []*Job, done func(i int, r Reply)) {
 	routes := make(map[Route][]*Job)
 	for _, j := range jobs {
@@ -56,6 +62,7 @@ func runRound[Route comparable](ctx context.Context, b Batcher[Route], jobs []*J
 	}
 	var others sync.WaitGroup
 	for r, jobs := range routes {
+		// The usual case needs no goroutine: one server, or keys that share a slot.
 		if len(routes) == 1 {
 			runRoute(ctx, b, r, jobs, done)
 		} else {
@@ -65,7 +72,8 @@ func runRound[Route comparable](ctx context.Context, b Batcher[Route], jobs []*J
 	others.Wait()
 }
 
-// runRoute runs jobs that go the same way, and then in a new round those of them that want to be tried again.
+// runRoute runs the jobs of one route, and then in a new round those that must be tried again. Only these wait for the
+// pause, and jobs of other routes go on.
 func runRoute[Route comparable](
 	ctx context.Context, b Batcher[Route], r Route, jobs []*Job, done func(i int, r Reply),
 ) {
@@ -84,6 +92,7 @@ func runRoute[Route comparable](
 	if len(again) == 0 {
 		return
 	}
+	// One pause serves all: each job counts its own time (Try), not the pauses.
 	if wait {
 		if err := Pause(ctx); err != nil {
 			for _, j := range again {
@@ -95,9 +104,9 @@ func runRoute[Route comparable](
 	runRound(ctx, b, again, done)
 }
 
-// InSource reports of each job of a pipeline whether its script is to be sent by its source. Where a server did not
-// know it that is done once: what follows in the same pipeline can name it. Where that has failed before it is done for
-// each.
+// InSource says for each job of a pipeline whether its script must be sent by its source. If the server did not know a
+// script, one job sends the source, and the jobs behind it in the pipeline can name it. If that has failed before, each
+// job sends the source.
 func InSource(jobs []*Job) []bool {
 	sources := make([]bool, len(jobs))
 	var sent []*Script

@@ -1,19 +1,22 @@
+// Bundles: several calls in one run of a script (ADR 0039). redislock says which calls may share a run, package resp
+// gathers them.
+
 package conn
 
-// Bundle says how several calls become one run of one script, because to begin a run costs a server more than many a
-// call. A client that sends calls of several goroutines together may make use of it.
+// Bundle says how several calls become one run of one script, because beginning a run costs a server more than many a
+// call does. A client that sends calls of several goroutines together may use it.
 //
-// Its script gets the keys of all calls, one call after the other. Its first argument has a letter for each, and after
-// it come the arguments of all. It answers with a list that has the answer to each call, which may be an error: the
-// others have run all the same. It must be fit for calls whose keys are in several slots, and for no calls
-// at all: it is run so when the server is to know it.
+// The bundle's script gets the keys of all calls, one call after the other. Its first argument has a letter for each
+// call, and the arguments of all calls follow. It answers with a list of the answers to each call. An answer may be an
+// error: the other calls have run all the same. The script must also accept keys of several slots, and no calls at all:
+// it is run so to make the server know it.
 type Bundle struct {
 	Script  *Script  // that runs the calls
 	Members []Member // the kinds of calls that it can run
 }
 
-// Member is a kind of calls that can be in a bundle: those of Script, by its name, with exactly so many keys and
-// arguments.
+// Member is a kind of call that can be in a bundle: a call of exactly this Script, with so many keys and arguments. The
+// bundle's script splits the keys and arguments of all calls by these numbers, so a call with others cannot be in it.
 type Member struct {
 	Letter byte    // how the bundle's script knows them
 	Script *Script // what they run when they are sent by themselves
@@ -21,7 +24,7 @@ type Member struct {
 	Args   int     // how many each has
 }
 
-// Letter returns the letter of a call, or 0 if it cannot be in the bundle. Nothing can be in a nil Bundle.
+// Letter returns the letter of a call, or 0 if it cannot be in the bundle. A nil Bundle accepts no call.
 func (b *Bundle) Letter(c *Call) byte {
 	if b == nil {
 		return 0

@@ -1,3 +1,5 @@
+// Errors that a Conn finds out by itself, and RefusedError. judge.go recognizes them.
+
 package conn
 
 import (
@@ -5,23 +7,23 @@ import (
 	"strings"
 )
 
-// What a Conn may find out about its servers, beside what they answer. Errors match these.
+// What a Conn may find out about its servers beside their answers. Errors match these by errors.Is.
 var (
-	// ErrReplica says that the server must not be asked for locks: it is a replica or a sentinel.
+	// ErrReplica says that the server must not be asked for locks: it is a replica or a Sentinel.
 	ErrReplica = errors.New("the server is a replica or a sentinel")
-	// ErrClusterNode is for a client that is none for a Cluster.
+	// ErrClusterNode says that the server is a node of a Cluster, but the client is none for a Cluster.
 	ErrClusterNode = errors.New(
 		"the server is a node of a Cluster, and the client takes it for a server that stands alone")
-	// ErrNoOwner says that a slot of a Cluster is served by nobody.
+	// ErrNoOwner says that no node serves the slot of a Cluster.
 	ErrNoOwner = errors.New("no node of the Cluster owns the slot")
-	// ErrStranger is for the address of a node that the client has not heard of yet.
+	// ErrStranger says that an address is of a node which no node of the Cluster has named to the client.
 	ErrStranger = errors.New("no node of the Cluster has named it")
-	// ErrUnsent says that nothing of a command has left this process.
+	// ErrUnsent says that no byte of a command has left this process, so it cannot run.
 	ErrUnsent = errors.New("the connection broke before the command was sent")
 )
 
 // RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission,
-// not a primary, a Cluster that is down.
+// not a primary, a Cluster that is down. It wraps the server's own error.
 type RefusedError struct {
 	Err error // the server's message
 }
@@ -32,8 +34,8 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// InScript says of a server's answer that it is a command in a script that has failed. Since Redis 7 such an error
-// keeps its code. The commands before it have run.
+// InScript reports whether a server's answer is the error of a command inside a script. Since Redis 7 such an error
+// keeps its code, so the code alone does not tell. The commands before it in the script have run.
 func InScript(answer string) bool {
 	return strings.Contains(answer, " script: ") && strings.Contains(answer, "@user_script")
 }

@@ -1,3 +1,6 @@
+// When a call is tried again, and after which pause: the retry machine of all transports (ADR 0044). judge.go has said
+// what the error means.
+
 package conn
 
 import (
@@ -11,44 +14,45 @@ import (
 
 const (
 	// patience is how long a call is tried again that a server refuses for a reason that passes: it loads its data, a
-	// failover is under way, a slot is on its way to another node.
+	// failover is under way, or a slot is moving to another node.
 	patience = 2 * time.Second
 
-	// mostRedirects is how often a call follows MOVED and ASK at least, however long that takes. Nodes that point at
+	// mostRedirects is how many MOVED and ASK a call follows at least, however long that takes. Nodes that point at
 	// each other agree within moments.
 	mostRedirects = 16
 
-	// fewRedirects is how often it does so without a pause.
+	// fewRedirects is how many it follows without a pause.
 	fewRedirects = 2
 
-	// mostEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a
-	// pipeline a SCRIPT FLUSH may come between.
+	// mostEvals is how often a call may be told that its script is not known. Once is usual; in a pipeline a SCRIPT
+	// FLUSH may come in between.
 	mostEvals = 3
 )
 
-// Try is what a call has been told so far by servers that did not run it, and how it is to be sent next. The zero value
-// is a new call's. A transport judges what became of a try ([Library.Judge]), takes in by itself what the judgement
-// says of its servers, and asks Next whether to go on.
+// Try is what a call has been told so far by servers that did not run it, and how it must be sent next. The zero value
+// is that of a new call. A transport judges the error of a try ([Library.Judge]), uses for itself what the judgement
+// says about its servers, and asks Next whether to go on. A Try belongs to one call and needs no lock.
 type Try struct {
-	Asking     string // the node to ask this time only, after ASK
-	Redirected bool   // for transports that let their library follow redirects: it is to do so from now on
-	Alone      bool   // a bundle the call was in was not run
-	Evals      int    // how often a server did not know the script: it is sent by its source if that is positive
+	Asking     string // the address of the node to ask this time only, after ASK
+	Redirected bool   // for transports whose library follows redirects: it must do so from now on
+	Alone      bool   // the bundle that the call was in was not run
+	Evals      int    // how often a server did not know the script; if positive, the source is sent
 
-	redirects int       // MOVED and ASK
+	redirects int       // how many MOVED and ASK there were
 	replaced  int       // how often a server was not the primary any more
-	since     time.Time // of the first answer that asks for patience
+	since     time.Time // when Impatient was asked first
 }
 
-// Next takes the error of one try, and what it means. It returns an error if that was the last try, and otherwise
-// whether to pause before the next. The error is a [RefusedError] unless it is unknown whether the call has run.
-// failsOver says that another server may soon answer in the place of one that cannot be reached.
+// Next takes the error of one try, and the judgement of it. It returns a final error if that was the last try, and
+// otherwise whether to pause before the next. The final error is a [RefusedError] unless it is unknown whether the call
+// has run. failsOver says that another server may soon take the place of one that cannot be reached.
 func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final error) {
-	t.Asking = ""
+	t.Asking = "" // ASK is valid for one try
 	switch j.Verdict {
 	case Unknown:
 		return false, err
 	case Unsent:
+		// At once: only this connection broke, and the next try makes a new one.
 		return false, nil
 	case ByItself:
 		t.Alone = true
@@ -61,9 +65,10 @@ func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final err
 			t.Asking = j.Addr
 		}
 		t.redirects++
+		// Asked before the comparison, so that the time counts from the first redirect.
 		late := t.Impatient()
 		return t.redirects > fewRedirects, refusedIf(late && t.redirects > mostRedirects, err)
-	case Elsewhere: // whoever is the primary now is found at once, or soon
+	case Elsewhere: // the new primary is found at once, or soon
 		t.replaced++
 		return t.replaced > 1, refusedIf(t.Impatient(), err)
 	case Unreached:
@@ -75,7 +80,8 @@ func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final err
 	return false, refusedIf(true, err)
 }
 
-// NextSubscribe is Next for a subscription. To subscribe twice does no harm, so a connection that broke is no end.
+// NextSubscribe is Next for a subscription. Subscribing twice does no harm, so after a broken connection it is tried
+// again.
 func (t *Try) NextSubscribe(j Judgement, err error, failsOver bool) (wait bool, final error) {
 	wait, final = t.Next(j, err, failsOver)
 	if final != nil && j.Verdict == Unknown && !j.Answered && !t.Impatient() {
@@ -84,8 +90,7 @@ func (t *Try) NextSubscribe(j Judgement, err error, failsOver bool) (wait bool, 
 	return wait, final
 }
 
-// Impatient reports whether the call has been tried again for long enough, which is 2 seconds since this was asked
-// first.
+// Impatient reports whether the call has been tried again for long enough: 2 seconds since this was first asked.
 func (t *Try) Impatient() bool {
 	if t.since.IsZero() {
 		t.since = time.Now()
@@ -93,7 +98,7 @@ func (t *Try) Impatient() bool {
 	return time.Since(t.since) > patience
 }
 
-// AsRefused returns an error of a call that has not run as a [RefusedError].
+// AsRefused returns the error of a call that has not run as a [RefusedError].
 func AsRefused(err error) error {
 	var refusal *RefusedError
 	if errors.As(err, &refusal) {
@@ -102,7 +107,7 @@ func AsRefused(err error) error {
 	return &RefusedError{err}
 }
 
-// refusedIf returns err as a refusal if it is the end, and else nil.
+// refusedIf returns err as a refusal if that is the end, and else nil.
 func refusedIf(end bool, err error) error {
 	if !end {
 		return nil
@@ -110,8 +115,8 @@ func refusedIf(end bool, err error) error {
 	return AsRefused(err)
 }
 
-// Pause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused
-// together do not come back together. It returns a [RefusedError] if ctx ended.
+// Pause waits before a call is tried again: 20 ms, give or take a half, so that calls that were refused together do not
+// come back together. It returns a [RefusedError] if ctx ended.
 func Pause(ctx context.Context) error {
 	if !enginekit.Pause(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond)) {
 		return &RefusedError{ctx.Err()}

@@ -1,3 +1,6 @@
+// What a server says about itself when a connection begins. The transports ask, and refuse servers that are not fit for
+// locks.
+
 package conn
 
 import (
@@ -5,15 +8,16 @@ import (
 	"strings"
 )
 
-// Greeting is what a server says of itself when it is greeted (HELLO).
+// Greeting is what a server says of itself in its answer to HELLO.
 type Greeting struct {
 	RESP3   bool // it speaks RESP3 on this connection
 	Replica bool // it is a replica or a sentinel
 	Cluster bool // it is a node of a Cluster
-	Major   int  // of its version; 0 if unknown
+	Major   int  // of its version; 0 if not known
 }
 
-// ReadGreeting reads the answer to HELLO as [Node.Do] returns it: keys and values. It reports false for what is none.
+// ReadGreeting reads the answer to HELLO as [Node.Do] returns it, a list of keys and values. It reports false if it is
+// none.
 func ReadGreeting(hello any) (g Greeting, is bool) {
 	list, is := hello.([]any)
 	for i := 0; i+1 < len(list); i += 2 {
@@ -34,11 +38,11 @@ func ReadGreeting(hello any) (g Greeting, is bool) {
 	return g, is
 }
 
-// Suits says what is wrong with a server for locks, to a client that is one for a Cluster or not. The error matches
+// Suits says what makes a server unfit for locks, for a client that is one for a Cluster or not. The error matches
 // [ErrReplica] or [ErrClusterNode]. All ways to a driver come through here.
 func (g Greeting) Suits(cluster bool) error {
 	switch {
-	case cluster: // a replica in a Cluster sends its callers on
+	case cluster: // a replica in a Cluster redirects its callers
 		return nil
 	case g.Cluster: // it would refuse the locks of other nodes' slots
 		return &RefusedError{ErrClusterNode}
@@ -48,9 +52,9 @@ func (g Greeting) Suits(cluster bool) error {
 	return nil
 }
 
-// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a
-// client that is none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. redislock.New and URLs check
-// every server by this rule when they connect, and so must a [Conn] of another library.
+// CheckServer says what makes a server unfit for locks: it is a replica, a Sentinel, or a node of a Cluster to a client
+// that is none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. redislock.New and URLs check every
+// server by this rule when they connect, and a [Conn] of another library must do so too.
 func CheckServer(hello any, cluster bool) error {
 	g, is := ReadGreeting(hello)
 	if !is {

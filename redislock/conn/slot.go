@@ -1,3 +1,6 @@
+// The slots of a Cluster, and the tags by which our own keys get into a slot. redislock/keys.go builds keys with them;
+// wire.md has the rules and examples.
+
 package conn
 
 import (
@@ -5,11 +8,12 @@ import (
 	"sync"
 )
 
-// Slots is how many a Redis Cluster has.
+// Slots is the number of slots of a Redis Cluster. Outside of a Cluster the tags are used all the same, so that the
+// keys of a deployment do not depend on its topology.
 const Slots = 16384
 
-// SlotOf returns the slot of a key: that of what is between the first opening brace and the next closing one, if that
-// is not empty, and else of the whole key. See the Redis Cluster specification.
+// SlotOf returns the slot of a key: that of the text between the first opening brace and the next closing one, or of
+// the whole key if there is no such text or it is empty. See the Redis Cluster specification.
 func SlotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -45,11 +49,11 @@ var crcTable = sync.OnceValue(func() *[256]uint16 {
 	return &table
 })
 
-// Tag returns a short tag for a slot: a key with it in braces is in the slot. It is the first of a, b, ... that falls
-// into it. Whoever counts in the same way, in whatever language, finds the same tags.
+// Tag returns a short tag for a slot: a key with it in braces is in that slot. It is the first of a, b, ... whose own
+// slot it is, so every program, in whatever language, finds the same tags.
 func Tag(slot uint16) string { return tags()[slot] }
 
-// tags has the tag of each slot.
+// tags has the tag of each slot. It is computed when it is first needed: some milliseconds, once in a process.
 var tags = sync.OnceValue(func() *[Slots]string {
 	var found [Slots]string
 	for left, n := Slots, 0; left > 0; n++ {
@@ -62,7 +66,7 @@ var tags = sync.OnceValue(func() *[Slots]string {
 	return &found
 })
 
-// tagNumber writes n with the digits a to z, the last digit first.
+// tagNumber writes n with the digits a to z, the lowest digit first.
 func tagNumber(n int) string {
 	var digits []byte
 	for {

@@ -30,7 +30,7 @@ func conforms(t *testing.T, f foreign.Format) {
 			s.Stop()
 			return s.Cont
 		},
-		Unlisted: true, // docs/engines.md has redislock, which this is for a while
+		Unlisted: true, // docs/evidence/engines.md has redislock, which this is for a while
 	})
 }
 

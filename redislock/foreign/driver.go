@@ -1,3 +1,6 @@
+// The driver around a redislock.Driver. format.go has the other library's scripts. The order of the two locks is the
+// rule here: ours first when taking, the other's first when giving back.
+
 package foreign
 
 import (
@@ -24,8 +27,9 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-// How often the other library's key is looked at while it is held: between half of these and all of them, longer each
-// time. What its own waiters do is of the same order (redsync 50 to 250 ms, bsm/redislock what it is told).
+// The pause between two looks at the other library's key while it is held: random, from half of a value that grows from
+// firstPause to mostPause. What that library's own waiters do is of the same order (redsync 50 to 250 ms, bsm/redislock
+// what it is told).
 const (
 	firstPause = 20 * time.Millisecond
 	mostPause  = 250 * time.Millisecond
@@ -37,12 +41,12 @@ type Driver struct {
 	ours   *redislock.Driver
 	theirs Format
 
-	mu     sync.Mutex
-	giving enginekit.Tombstones[string, *int] // how many releases have begun, by the ID of the hold
+	mu     sync.Mutex                         // guards giving
+	giving enginekit.Tombstones[string, *int] // by the ID of the hold: how many releases have begun
 }
 
-// New returns a driver over ours, which it closes when it is closed itself. Every program that takes the locks with
-// interlock needs the same format for as long as a program of the other library runs.
+// New returns a driver over ours, and closes ours when it is closed itself. Every program that takes the locks with
+// interlock needs the same format for as long as a program of the other library runs. A nil driver panics.
 func New(ours *redislock.Driver, theirs Format) *Driver {
 	if ours == nil {
 		panic("foreign: New needs a driver: see redislock.New")
@@ -50,7 +54,7 @@ func New(ours *redislock.Driver, theirs Format) *Driver {
 	return &Driver{ours: ours, theirs: theirs}
 }
 
-// alone is why much is missing.
+// alone is why most abilities are missing.
 const alone = "the other library's lock has one holder and nothing else"
 
 func unsupported(what, why string) error {
@@ -76,8 +80,8 @@ func (d *Driver) Traits() driver.Traits {
 	return t
 }
 
-// Acquire takes our lock first, so that of all our programs only the first in the queue looks at the other key, and
-// takes that when it is free.
+// Acquire takes our lock first, so that of all our programs only the first in the queue looks at the other key. Then it
+// takes that key when it is free. It blocks until both are held, ctx ends, or a refusal.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case !d.Traits().Supports(r.Kind):
@@ -98,8 +102,8 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return w.grant, nil
 }
 
-// without gives our lock back because the other was not to be had. An error that is definite must mean that nothing
-// is taken: if that is not certain, it is said to be open, and the portable layer undoes the request.
+// without gives our lock back because the other could not be had. A definite error must mean that nothing is taken. If
+// that is not certain, the error says that it is open, and the portable layer undoes the request.
 func (d *Driver) without(ctx context.Context, r *driver.Request, why error) error {
 	if !driver.IsDefinite(why) {
 		return why
@@ -110,7 +114,7 @@ func (d *Driver) without(ctx context.Context, r *driver.Request, why error) erro
 	return why
 }
 
-// waiter is a request that has our lock and wants the other.
+// waiter is a request that has our lock and wants the other. Only its goroutine uses it.
 type waiter struct {
 	d       *Driver
 	r       *driver.Request
@@ -118,7 +122,8 @@ type waiter struct {
 	renewed time.Time // when our lock was renewed last
 }
 
-// wait takes the other library's key, or looks at it again and again. Meanwhile it renews our lock.
+// wait takes the other library's key, or looks at it again and again. Meanwhile it renews our lock, which would end
+// otherwise.
 func (w *waiter) wait(ctx context.Context) error {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		held, err := w.take(ctx)
@@ -144,7 +149,7 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// take tries to take the key once. It returns who holds it, beside an error.
+// take tries to take the key once. It returns who holds it, and that also as the error.
 func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
 	answer, err := w.d.ask(ctx, "acquire", w.r.Key, w.d.call(
 		w.d.theirs.scripts().take, w.r.Key, w.r.ID, w.r.Lease.Milliseconds(), w.grant.Token))
@@ -154,7 +159,7 @@ func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
 	word, rest, _ := strings.Cut(answer, " ")
 	switch word {
 	case "taken":
-		return nil, nil //nolint:nilnil // nobody is in the way
+		return nil, nil //nolint:nilnil // nothing is in the way
 	case "held":
 		held := &driver.HeldError{Kind: w.r.Kind, Name: w.r.Name, Client: "another library", Owner: rest}
 		return held, held
@@ -166,8 +171,8 @@ func (w *waiter) take(ctx context.Context) (*driver.HeldError, error) {
 	}
 }
 
-// renew renews our lock when a third of its lease has passed; a grant that was pushed lasts for less than that at
-// first.
+// renew renews our lock when a third of its lease has passed. A grant that was pushed is renewed at once, because it
+// lasts for less.
 func (w *waiter) renew(ctx context.Context) error {
 	sent := time.Now()
 	if w.grant.Lease >= w.r.Lease && sent.Sub(w.renewed) < w.r.Lease/3 {
@@ -183,11 +188,11 @@ func (w *waiter) renew(ctx context.Context) error {
 	if errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
 		return err
 	}
-	return nil // the server does not answer: our lock lasts for a while yet, and is asked for again with the next look
+	return nil // no answer: our lock lasts for a while yet, and the next look asks again
 }
 
-// Renew has both last longer, ours first: what ours says has ended must not have the other library's key go on. A
-// hold is renewed only if both are.
+// Renew renews both locks, ours first: if ours has ended, the other library's key must not be extended. A hold is
+// renewed only if both are. It costs two round trips for the batch.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var mu sync.Mutex // answers come from any goroutine
 	var rest []int
@@ -220,8 +225,8 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 // errGone is the cause of a loss.
 var errGone = errors.New("the other library's key is gone or has another value")
 
-// Release gives the other library's key back first: who is next of ours gets our lock by a message, and would find
-// the key held.
+// Release gives the other library's key back first. The next of our waiters gets our lock by a message and would find
+// the key held otherwise.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	releases := d.beginGiving(r.ID)
 	answer, err := d.ask(ctx, "release", r.Key, d.call(
@@ -229,13 +234,14 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if err != nil && driver.Refusal(err) == nil {
 		return err // and asked again
 	}
+	// It will not succeed later either: the key is left to its time to live.
 	if err != nil { // nor will it be done later: the key is left to its time to live
 		if ours := d.ours.Release(ctx, r); ours != nil || r.Undo { // the acquire has told of the refusal
 			return ours
 		}
 		return err
 	}
-	// A release that began before this answer may be what gave the key back.
+	// An earlier release that had begun before this answer may have given the key back: then nothing is lost.
 	lost := answer == "gone" && releases() == 1 && !r.Undo
 	if err := d.ours.Release(ctx, r); err != nil || !lost {
 		return err
@@ -243,7 +249,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostTaken, Cause: errGone}
 }
 
-// beginGiving notes that a release of a hold begins. It returns what tells how many have begun by then.
+// beginGiving records that a release of a hold begins. The function that it returns tells how many have begun by then.
 func (d *Driver) beginGiving(id string) (begun func() int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -257,7 +263,7 @@ func (d *Driver) beginGiving(id string) (begun func() int) {
 	}
 }
 
-// ask makes a call. An error never says that nothing has happened: our lock is part of each operation.
+// ask makes a call. Its errors never say that nothing has happened, because our lock is part of each operation.
 func (d *Driver) ask(ctx context.Context, op string, key driver.Key, call *conn.Call) (string, error) {
 	reply := d.ours.Conn().Call(ctx, call)
 	if reply.Err != nil {

@@ -1,3 +1,5 @@
+// The formats of other libraries, and the scripts that read and write them. driver.go calls them.
+
 package foreign
 
 import (
@@ -53,20 +55,20 @@ func redissonChannel(key string) string {
 	return "redisson_lock__channel:{" + key + "}"
 }
 
-// form is how a lock is written. Each of its scripts has the other library's key, and as arguments the ID of the
-// hold, milliseconds, the channel of those who wait, the key of our lock, and the hold's token. It returns words, and
-// may be run again: it then finds what it has done.
+// form is how a lock is written. Each of its scripts has the other library's key, and these arguments: the ID of the
+// hold, milliseconds, the channel of that library's waiters, the key of our lock, and the hold's token. It returns
+// words, and may be run again: it then finds what it has done.
 //
-// What we write in the place of the other library's random value is "KEY:TOKEN:ID", with the key of our lock. Who
-// takes the other key has our lock, so a smaller token of the same lock is that of a hold that has ended, whatever
-// became of its client, and is replaced. A larger one says that the request itself is late. Another lock is that of a
-// program with another prefix, which is a stranger like the other library.
+// Where the other library has its random value, we write "KEY:TOKEN:ID", with the key of our lock. Whoever takes the
+// other key has our lock. So a smaller token of the same lock belongs to a hold that has ended, whatever became of its
+// client, and is replaced. A larger one says that this request is late. Another lock belongs to a program with another
+// prefix, which is a stranger like the other library.
 type form struct {
-	// take answers "taken", "held" and who holds it, or "wrong" and what the key is instead.
+	// take answers "taken"; "held" and who holds it; or "wrong" and what the key is instead.
 	take *conn.Script
-	// keep has the lock last for so long from now, or for as long as it does if that is longer: "kept", or "gone".
+	// keep extends the lock to that time from now, unless it lasts longer already: "kept", or "gone".
 	keep *conn.Script
-	// give gives it back, or with a positive number has it last for so long from now: "given", or "gone".
+	// give gives the lock back, or with a positive number makes it last for that long from now: "given", or "gone".
 	give *conn.Script
 }
 
@@ -78,8 +80,8 @@ var (
 		`redis.call('PUBLISH', ARGV[3], '0')`)
 )
 
-// newForm makes the scripts for a type of key, from how its holder is read, how one is written, and what tells those
-// who wait.
+// newForm makes the scripts for a type of key, from how its holder is read, how one is written, and what tells the
+// waiters.
 func newForm(kind, read, write, tell string) *form {
 	begin := `
 local type = redis.call('TYPE', KEYS[1]).ok
@@ -127,7 +129,8 @@ func (f Format) keyOf(name string) string {
 	return f.key(name)
 }
 
-// call makes the call of a script for a hold. Tokens have as many digits as the largest, so that they compare as texts.
+// call makes the call of a script for a hold. Tokens have as many digits as the largest one, so that they compare as
+// texts.
 func (d *Driver) call(script *conn.Script, lock driver.Key, id string, millis int64, token uint64) *conn.Call {
 	key, channel := d.theirs.keyOf(lock.Name), ""
 	if d.theirs.channel != nil {
@@ -139,7 +142,7 @@ func (d *Driver) call(script *conn.Script, lock driver.Key, id string, millis in
 	}
 }
 
-// scripts are those of the format's form.
+// scripts returns those of the format's form.
 func (f Format) scripts() *form {
 	if f.form == nil {
 		return stringForm

@@ -1,3 +1,5 @@
+// Calls that wait for replicas (WAIT). batch.go comes here; call.go through callAcked.
+
 package goredislock
 
 import (
@@ -11,23 +13,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ackedGrace is how long the answer to WAIT may be on its way, beyond the time that WAIT may take.
+// ackedGrace is how long the answer to WAIT may be on its way, beyond the time that WAIT itself may take.
 const ackedGrace = time.Second
 
+// errStranger is for ASK to a node that the cluster client has not heard of. It passes when the client has asked for
+// the slots.
 var errStranger = fmt.Errorf("the cluster client does not know the node to which the slot is on its way: %w",
 	conn.ErrStranger)
 
-// callAcked is Call with Replicas.
+// callAcked is Call with Replicas: a batch of one.
 func (c *transport) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
 	var reply conn.Reply
 	c.Batch(ctx, []conn.Call{*call}, func(_ int, r conn.Reply) { reply = r })
 	return reply
 }
 
-// runAcked runs commands and then WAIT, for the most replicas and the longest time that any of the jobs asks for. It is
-// one pipeline, so it has a connection for itself: WAIT speaks of what came over the same one.
+// runAcked runs commands and then WAIT, for the most replicas and the longest time that any of the jobs asks for.
+// go-redis sends a pipeline over one connection, which nothing else uses meanwhile: WAIT speaks of what was written on
+// the same one.
 func (c *transport) runAcked(ctx context.Context, r route, cmds []once, jobs []*conn.Job) ([]conn.Reply, error) {
-	replicas, limit := 0, time.Millisecond // 0 would be for ever
+	replicas, limit := 0, time.Millisecond // 0 would mean for ever
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.Call.Replicas), max(limit, j.Call.ReplicaTimeout)
 	}
@@ -39,6 +44,7 @@ func (c *transport) runAcked(ctx context.Context, r route, cmds []once, jobs []*
 		}
 		exec(ctx, patient(node, limit).Pipeline(), withAsking(ctx, r, cmds, wait))
 		replies := repliesOf(cmds)
+		// Without an answer to WAIT no replica has acknowledged anything, as far as is known.
 		acked, _ := wait.Int() // without an answer nobody has acknowledged anything, as far as we know
 		for i := range replies {
 			replies[i].Acked = acked
@@ -47,7 +53,7 @@ func (c *transport) runAcked(ctx context.Context, r route, cmds []once, jobs []*
 	})
 }
 
-// withAsking puts a pipeline together. ASKING holds for one command.
+// withAsking puts a pipeline together. ASKING holds for one command, so it is sent before each.
 func withAsking(ctx context.Context, r route, cmds []once, last once) []once {
 	all := make([]once, 0, 2*len(cmds)+1)
 	for _, cmd := range cmds {
@@ -59,7 +65,8 @@ func withAsking(ctx context.Context, r route, cmds []once, last once) []once {
 	return append(all, last)
 }
 
-// ackedNode returns the client of the server that a route leads to.
+// ackedNode returns the client of the server that a route leads to. After ASK the node has no slot of ours yet, so it
+// is looked for by its address among all primaries.
 func (c *transport) ackedNode(ctx context.Context, r route) (*redis.Client, error) {
 	if r.asking == "" {
 		return r.node, nil
@@ -80,10 +87,11 @@ func (c *transport) ackedNode(ctx context.Context, r route) (*redis.Client, erro
 	return found, nil
 }
 
-// patient returns client with time enough to read the answer to a WAIT that takes as long as limit.
+// patient returns client, or a copy of it that reads long enough for a WAIT of that time. The user's ReadTimeout may be
+// shorter.
 func patient(client *redis.Client, limit time.Duration) *redis.Client {
 	if set := client.Options().ReadTimeout; set <= 0 || set >= limit+ackedGrace {
-		return client // 0 and less are for ever
+		return client // 0 and less mean for ever
 	}
 	return client.WithTimeout(limit + ackedGrace)
 }

@@ -1,3 +1,5 @@
+// Batches: many calls, in one pipeline for each node. conn/batch.go has the rounds and the retries.
+
 package goredislock
 
 import (
@@ -10,21 +12,21 @@ import (
 
 // route is what the jobs of one pipeline have in common.
 type route struct {
-	node       *redis.Client // nil if redirected, and if asking
+	node       *redis.Client // nil if redirected or asking
 	redirected bool          // the cluster client finds the way
-	asking     string
-	acked      bool
+	asking     string        // the node to ask this time only, after ASK
+	acked      bool          // WAIT follows
 }
 
-// Batch runs the calls.
+// Batch implements [conn.Conn].
 func (c *transport) Batch(ctx context.Context, calls []conn.Call, done func(i int, r conn.Reply)) {
 	conn.RunBatch(ctx, batcher{c}, calls, done)
 }
 
-// batcher is the transport as one that runs batches.
+// batcher is the transport as a [conn.Batcher].
 type batcher struct{ *transport }
 
-// RouteOf is how a job is to be sent now.
+// RouteOf says how a job is sent now. Its error is a refusal: the client knows no owner of the slot.
 func (b batcher) RouteOf(ctx context.Context, j *conn.Job) (route, error) {
 	r := route{redirected: j.Try.Redirected, asking: j.Try.Asking, acked: j.Call.Replicas > 0}
 	if r.redirected || r.asking != "" {
@@ -35,7 +37,7 @@ func (b batcher) RouteOf(ctx context.Context, j *conn.Job) (route, error) {
 	return r, err
 }
 
-// RunPart runs one pipeline.
+// RunPart runs one pipeline, and asks of each failed job whether to go on.
 func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.Outcome {
 	ends := make([]conn.Outcome, len(jobs))
 	for i, reply := range b.replies(ctx, r, jobs) {
@@ -48,7 +50,7 @@ func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.
 	return ends
 }
 
-// replies runs one pipeline and returns a reply for each job.
+// replies runs one pipeline and returns a reply for each job. An error of the whole pipeline is the reply to all.
 func (b batcher) replies(ctx context.Context, r route, jobs []*conn.Job) []conn.Reply {
 	cmds := commands(ctx, r, jobs)
 	var replies []conn.Reply
@@ -71,8 +73,8 @@ func (b batcher) replies(ctx context.Context, r route, jobs []*conn.Job) []conn.
 	return replies
 }
 
-// commands builds the commands of jobs. What the cluster client redirects may go to a node of its own each, so the
-// source goes along each time.
+// commands builds the commands of jobs. The cluster client may redirect each to another node, so the source goes along
+// with each once a server did not know it: no other command of the pipeline is sure to reach the same node.
 func commands(ctx context.Context, r route, jobs []*conn.Job) []once {
 	cmds := make([]once, len(jobs))
 	for i, source := range conn.InSource(jobs) {
@@ -82,7 +84,7 @@ func commands(ctx context.Context, r route, jobs []*conn.Job) []once {
 	return cmds
 }
 
-// exec runs commands as one pipeline. Each command has its own error afterwards.
+// exec runs commands as one pipeline. Afterwards each command has its own error.
 func exec(ctx context.Context, pipe redis.Pipeliner, cmds []once) {
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, cmd) // only queues it
@@ -90,6 +92,7 @@ func exec(ctx context.Context, pipe redis.Pipeliner, cmds []once) {
 	_, _ = pipe.Exec(ctx) // the first of the commands' errors
 }
 
+// repliesOf returns what has become of commands that were sent.
 func repliesOf(cmds []once) []conn.Reply {
 	replies := make([]conn.Reply, len(cmds))
 	for i, cmd := range cmds {

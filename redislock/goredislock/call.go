@@ -1,3 +1,6 @@
+// Single calls, over a connection of the client's pool. conn/retry.go decides whether to go on after an error,
+// transport.go finds the server.
+
 package goredislock
 
 import (
@@ -7,21 +10,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once is a command that go-redis does not send again after an error that leaves its outcome unknown. Redirects of a
-// Cluster are followed all the same: they come from a server that has not run it.
+// once is a command that go-redis does not send again after an error that leaves its outcome unknown: only the portable
+// layer knows when a repetition is safe. Redirects of a Cluster are still followed, as they come from a server that has
+// not run the command.
 type once struct{ *redis.Cmd }
 
-// NoRetry says so.
+// NoRetry is what go-redis asks a command.
 func (once) NoRetry() bool { return true }
 
+// newOnce returns a command of these words.
 func newOnce(ctx context.Context, args ...any) once {
 	cmd := once{redis.NewCmd(ctx, args...)}
-	// A cluster client would ask the server for it by COMMAND, which the user may not be allowed to run.
+	// Without the count a cluster client would ask the server for it by COMMAND, which the user may have no right to
+	// run.
 	cmd.SetStepCount(1)
 	return cmd
 }
 
-// command is the command that runs a script, by its source or by its name.
+// command builds the command that runs a script, by its source or by its name.
 func command(ctx context.Context, call *conn.Call, source bool) once {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
 	if source {
@@ -37,13 +43,14 @@ func command(ctx context.Context, call *conn.Call, source bool) once {
 		args = append(args, arg)
 	}
 	cmd := newOnce(ctx, args...)
+	// The cluster client takes the slot from the word at this position.
 	if len(call.Keys) > 0 {
 		cmd.SetFirstKeyPos(3)
 	}
 	return cmd
 }
 
-// keyOf returns a key of the call.
+// keyOf returns a key of the call, which stands for its slot; it is empty for a call without keys.
 func keyOf(call *conn.Call) string {
 	if len(call.Keys) == 0 {
 		return ""
@@ -51,7 +58,7 @@ func keyOf(call *conn.Call) string {
 	return call.Keys[0]
 }
 
-// Call runs a script over a connection of the pool.
+// Call runs a script over a connection of the pool. The reply has no Link: pushes come over another connection.
 func (c *transport) Call(ctx context.Context, call *conn.Call) conn.Reply {
 	if call.Replicas > 0 {
 		return c.callAcked(ctx, call)
@@ -72,9 +79,8 @@ func (c *transport) Call(ctx context.Context, call *conn.Call) conn.Reply {
 	}
 }
 
-// send sends a call to the server that has its key, and says which that was. In a Cluster that is done without the
-// cluster client, unless it has to follow a redirect, and chooses the server itself: it would try again by rules of its
-// own.
+// send sends a call to the server that has its key, and says which that was. It chooses the server itself: the cluster
+// client would try again by rules of its own. Only a redirect is left to the cluster client, and then node is nil.
 func (c *transport) send(
 	ctx context.Context, t *conn.Try, call *conn.Call,
 ) (text string, node *redis.Client, err error) {
@@ -103,18 +109,19 @@ func (c *transport) again(t *conn.Try, call *conn.Call, node *redis.Client, err 
 	wait, final = t.Next(j, err, c.failsOver())
 	switch {
 	case j.Verdict != conn.Moved && j.Verdict != conn.Asked:
-	case call.Replicas == 0: // the cluster client is to find the way
+	case call.Replicas == 0: // the cluster client finds the way from here
 		t.Redirected, t.Asking = true, ""
 	case j.Verdict == conn.Moved:
-		wait = true // until the cluster client has looked anew
+		wait = true // until the cluster client has looked anew: WAIT needs the node itself
 	}
 	return wait, final
 }
 
-// judged judges an error, and takes in what it says of the servers.
+// judged judges an error, and acts on what it says about the servers.
 func (c *transport) judged(node *redis.Client, err error) conn.Judgement {
 	j := c.judge(node, err)
 	if j.Verdict != conn.Refused && j.Verdict != conn.NoScript {
+		// The table of slots may be outdated. go-redis itself looks only every ten seconds, or after a redirect.
 		c.outdated() // perhaps; go-redis itself looks anew only every ten seconds, or after a redirect
 	}
 	return j

@@ -283,16 +283,16 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 	channel := p.tag + "push"
 	mustListen(t, c, channel)
 	publishShard(t, cluster, p, channel)
-	h.want(t, told{0, channel, "news"})
+	h.Want(t, pushed(0, channel, "news"))
 	call := replicated(lockCall(t, p.tag))
 	mustCall(t, c, call)
 	cluster.KillOwner(p.slot)
-	h.want(t, told{})
+	h.Want(t, told{})
 	call.Replicas = 0
 	eventually(t, "a call to succeed", func() bool { return c.Call(t.Context(), &call).Err == nil })
 	eventually(t, "a subscription", func() bool { return c.Listen(t.Context(), 0, channel) == nil })
 	publishShard(t, cluster, p, channel)
-	h.wantAfterDrops(t, told{0, channel, "news"})
+	h.WantAfterDrops(t, pushed(0, channel, "news"))
 	for _, other := range places(t, cluster) {
 		mustCall(t, c, lockCall(t, other.tag))
 	}
@@ -316,7 +316,7 @@ func callsWhenThePrimaryHangs(t *testing.T, cluster *servers.ClusterRedis) {
 	followsHung(t, c, call)
 	mustListen(t, c, channel)
 	publishShard(t, cluster, p, channel)
-	h.wantAfterDrops(t, told{0, channel, "news"})
+	h.WantAfterDrops(t, pushed(0, channel, "news"))
 }
 
 // followsHung waits until calls succeed although the server that they went to before hangs.

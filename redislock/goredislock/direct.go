@@ -1,3 +1,6 @@
+// How to connect as a go-redis client does, so that a driver can have connections of its own (ADR 0015). driver.go asks
+// here first.
+
 package goredislock
 
 import (
@@ -10,13 +13,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// credentialsTime bounds the question for user and password, which has no context of a caller.
+// credentialsTime bounds the question for user and password, which comes without a caller's context.
 const credentialsTime = 10 * time.Second
 
-// direct returns how to connect to the server of client as it does itself, for a driver with connections of its own.
-// It reports false for a client of several servers, and for one that does more for a connection or a command than
-// such a driver can: OnConnect, a Limiter, credentials that are renewed on a living connection, RESP2, and TLS, which
-// is inside of the dialer.
+// direct returns how to connect to the server of client as the client does itself, for a driver with connections of its
+// own. It reports false for a client of several servers. It also does for a client that does more for a connection or a
+// command than such a driver can: OnConnect, a Limiter, credentials that are renewed on a living connection, RESP2, and
+// TLS, which is inside the dialer.
 func direct(client *redis.Client) (rueidis.ClientOption, bool) {
 	o := client.Options()
 	special := o.OnConnect != nil || o.Limiter != nil || o.StreamingCredentialsProvider != nil || o.Protocol == 2 ||
@@ -26,6 +29,7 @@ func direct(client *redis.Client) (rueidis.ClientOption, bool) {
 	}
 	return rueidis.ClientOption{
 		InitAddress: []string{o.Addr}, ForceSingleClient: true,
+		// The client's own dialer, so that proxies and tunnels of the user work as before.
 		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return o.Dialer(ctx, o.Network, addr)
 		},
@@ -34,7 +38,8 @@ func direct(client *redis.Client) (rueidis.ClientOption, bool) {
 	}, true
 }
 
-// credentials returns what gives user and password for each connection, or nil if they do not change.
+// credentials returns a function that gives user and password for each connection, or nil if they do not change. The
+// order is that of go-redis: the provider with a context comes first.
 func credentials(o *redis.Options) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	switch {
 	case o.CredentialsProviderContext != nil:

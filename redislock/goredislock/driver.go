@@ -1,3 +1,6 @@
+// The constructors. A plain client is read by direct.go and served by package redislock itself; all others get a
+// transport.
+
 package goredislock
 
 import (
@@ -9,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Clients that are refused at once.
 var (
 	errNoClient = errors.New("redis: the client is nil")
 	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does " +
@@ -16,10 +20,12 @@ var (
 )
 
 // New returns a driver for the server or servers of client: a *redis.Client, of one server or of Sentinels, or a
-// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks. A client of one server
-// tells how it connects, and the driver makes two connections of its own in the same way, because pushes and answers
-// must come over one for a lock to be fast. Commands go over the client itself (see [NewPooled]) if it has Sentinels or
-// a Cluster, and if these options are set: TLSConfig, OnConnect, Limiter, StreamingCredentialsProvider, Protocol 2.
+// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks.
+//
+// A client of one server tells how it connects, and the driver makes two connections of its own in the same way: a lock
+// is fast only if pushes and answers come over one connection. Commands go over the client itself (see [NewPooled]) if
+// it has Sentinels or a Cluster, or if one of these options is set: TLSConfig, OnConnect, Limiter,
+// StreamingCredentialsProvider, Protocol 2.
 //
 // New subscribes to a channel of the driver's own, which may take 5 seconds, and checks the server's set-up as opts
 // say. The driver's Close leaves the client open. A nil opts means the defaults.
@@ -39,9 +45,9 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 	return redislock.NewConn(c, opts)
 }
 
-// NewPooled is New for whom each command is to go through the client: its hooks and limits see them, and no
-// connection is made but one for pushes, and more in a Cluster. It costs two to three times as much; see Costs in the
-// package's documentation.
+// NewPooled is New for programs in which each command must go through the client: its hooks and limits then see them,
+// and no connection is made except one for pushes, and more in a Cluster. It costs two to three times as much; see
+// Costs in the package documentation.
 func NewPooled(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
 	c, err := newConn(client)
 	if err != nil {
@@ -50,7 +56,7 @@ func NewPooled(client redis.UniversalClient, opts *redislock.Options) (*redisloc
 	return redislock.NewConn(c, opts)
 }
 
-// newConn returns a Conn over client, or says why there is none.
+// newConn returns a transport over client, or says why there is none.
 func newConn(client redis.UniversalClient) (*transport, error) {
 	c := &transport{feeds: make(map[*redis.Client]*feed)}
 	switch client := client.(type) {
@@ -66,6 +72,7 @@ func newConn(client redis.UniversalClient) (*transport, error) {
 		return nil, fmt.Errorf(
 			"redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
 	}
+	// A typed nil pointer in the interface is no client either.
 	if c.single == nil && c.cluster == nil {
 		return nil, errNoClient
 	}

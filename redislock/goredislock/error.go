@@ -1,3 +1,5 @@
+// Errors of go-redis, as package conn wants them.
+
 package goredislock
 
 import (
@@ -7,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// library knows the errors of go-redis.
+// library knows the errors of go-redis. A pool without a free connection, or a closed client, has sent nothing.
 var library = conn.Library{
 	Answer: func(err error) (string, bool) {
 		answer, is := asAnswer(err)
@@ -25,10 +27,11 @@ var library = conn.Library{
 	},
 }
 
-// someNode is the address of a node of a Cluster of which only that is known.
+// someNode stands for the address of a node of a Cluster when only that much is known: a redirect without a host cannot
+// be resolved then, but is one.
 const someNode = ":0"
 
-// judge says what an error of a call that was sent once to node means, which is nil if the cluster client chose it.
+// judge says what an error of a call that was sent once to node means. node is nil if the cluster client chose it.
 func (c *transport) judge(node *redis.Client, err error) conn.Judgement {
 	switch {
 	case c.cluster == nil:
@@ -39,7 +42,7 @@ func (c *transport) judge(node *redis.Client, err error) conn.Judgement {
 	return library.Judge(err, node.Options().Addr)
 }
 
-// verdict is what an error means that is not one of a Cluster's redirects.
+// verdict is what an error means that is not a redirect of a Cluster.
 func verdict(err error) conn.Verdict { return library.Judge(err, "").Verdict }
 
 // asAnswer returns the error that a server has answered with, if err is one.

@@ -91,7 +91,7 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 	c := begin(t, redis.NewClient(&redis.Options{Addr: s.Addr(), DialerRetries: 1}), h)
 	mustCall(t, c, lockCall(t, "a"))
 	s.Kill()
-	h.want(t, told{})
+	h.Want(t, told{})
 	eventually(t, "a refusal", func() bool { // connections that broke unnoticed leave the outcome open
 		call := lockCall(t, "a")
 		return isRefused(c.Call(t.Context(), &call).Err)
@@ -107,7 +107,7 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 		}
 	}
 	s.Restart()
-	h.want(t, told{})
+	h.Want(t, told{})
 	eventually(t, "a call to succeed", func() bool {
 		call := lockCall(t, "a")
 		return c.Call(t.Context(), &call).Err == nil

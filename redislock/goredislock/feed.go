@@ -1,3 +1,6 @@
+// Feeds: connections for pushes. listen.go makes and replaces them; feed_read.go reads them; here is what they send and
+// how they end.
+
 package goredislock
 
 import (
@@ -12,14 +15,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// lookTime is how often a feed is looked at. If nothing was heard in between, the server is pinged.
 const (
 	// lookTime is how often a feed is looked at. If nothing was heard in between, the server is pinged.
 	lookTime = 2 * time.Second
 
-	// mostSilence is how many times in a row nothing may be heard. Then the server hangs, or the machine is gone.
+	// mostSilence is how many looks in a row may find that nothing was heard. Then the server hangs, or the machine is
+	// gone.
 	mostSilence = 3
 )
 
+// Why a feed has ended.
 var (
 	errSilent   = errors.New("the server does not answer")
 	errReplaced = errors.New("the client has replaced the connection")
@@ -27,35 +33,37 @@ var (
 )
 
 // feed is one connection over which pushes come, and the channels that it is subscribed to. It ends when the connection
-// breaks, and is not used again: go-redis would make a new connection and subscribe again, but says nothing of what was
-// missed, and in a Cluster does it wrongly (channels of several slots in one command, in some versions at any node).
+// breaks and is not used again. go-redis would make a new connection and subscribe again, but does not say what was
+// missed. In a Cluster it also does that wrongly: channels of several slots in one command, in some versions at any
+// node.
 type feed struct {
 	conn    *transport
 	pubsub  *redis.PubSub
-	sharded bool            // the channels are for SPUBLISH
+	sharded bool            // its channels are for SPUBLISH
 	ctx     context.Context //nolint:containedctx // ended by stop: the goroutines of the feed end with it
 	stop    context.CancelFunc
-	begun   time.Time
+	begun   time.Time // when it was made, for the pauses of listen.go
 
-	work  chan struct{} // has one place: something is to be sent
+	work  chan struct{} // buffer of one: something is in todo
 	ended chan struct{} // closed by run at the end, when err is set
-	heard atomic.Bool   // since it was looked at last
+	heard atomic.Bool   // something came since the last look
 
 	mu       sync.Mutex         // guards what follows; nothing is waited for under it
-	channels map[string]*demand // subscribed to, or about to be; nil at the end
+	channels map[string]*demand // subscribed to or about to be; nil at the end
 	todo     []*demand          // not sent yet
-	sent     []*demand          // without an answer yet. Answers come in the same order
-	err      error              // why it ended
+	sent     []*demand          // sent and not answered; answers come in this order
+	err      error              // why it ended; the first reason counts
 }
 
-// demand is what a feed sends and wants an answer to.
+// demand is something that a feed sends and that the server answers.
 type demand struct {
 	kind    demandKind
 	channel string
-	known   chan struct{} // closed when there is an answer, or there will be none
-	err     error         // set before that
+	known   chan struct{} // closed when there is an answer, or there will be none; nil if nobody asks
+	err     error         // set before known is closed
 }
 
+// demandKind is what a demand sends.
 type demandKind int
 
 const (
@@ -64,7 +72,7 @@ const (
 	ping
 )
 
-// newFeed makes a feed from a server. Its run must be called, which connects.
+// newFeed makes a feed from a server. Nothing is connected until run sends the first demand.
 func (c *transport) newFeed(node *redis.Client, sharded bool) *feed {
 	f := &feed{
 		conn: c, pubsub: node.Subscribe(c.base), sharded: sharded, begun: time.Now(),
@@ -75,8 +83,10 @@ func (c *transport) newFeed(node *redis.Client, sharded bool) *feed {
 	return f
 }
 
-// run sends what is to be sent, and looks after the connection until it ends.
+// run sends what is to be sent, and watches the connection until it ends. It is the feed's own goroutine, and the only
+// one that writes.
 func (f *feed) run() {
+	// The reader may hang in the connection, so run ends only after it has closed that.
 	read := make(chan struct{})
 	go func() { // ends when run closes the connection
 		defer close(read)
@@ -89,32 +99,33 @@ func (f *feed) run() {
 		case <-f.work:
 			f.send()
 		case <-look.C:
+			// Counted up first: whatever was heard resets it.
 			silence++
 			if f.heard.Swap(false) {
 				silence = 0
 			}
 			if silence >= mostSilence {
 				f.fail(errSilent)
-			} else if silence > 0 {
+			} else if silence > 0 { // only an answer can tell silence from death
 				f.demand(&demand{kind: ping})
 			}
 		case <-f.ctx.Done():
 		}
 	}
 	f.finish()
-	// The last, because it waits for a connection that is being made.
+	// Close comes last, because it waits for a connection that is being made.
 	_ = f.pubsub.Close() // fails only if it is broken already
 	<-read
 }
 
-// fail ends the feed.
+// fail ends the feed. The first error is the one that counts.
 func (f *feed) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.end(err)
 }
 
-// end is fail under the mutex.
+// end is fail for a caller that holds the mutex.
 func (f *feed) end(err error) {
 	if f.err == nil {
 		f.err = err
@@ -122,7 +133,8 @@ func (f *feed) end(err error) {
 	f.stop()
 }
 
-// finish tells everybody that the feed has ended.
+// finish tells everybody that the feed has ended, and takes it out of the transport first: the next Listen must get a
+// new one.
 func (f *feed) finish() {
 	f.fail(driver.ErrClosed) // if nothing else was the reason
 	f.conn.forget(f)
@@ -137,14 +149,14 @@ func (f *feed) finish() {
 	f.dropped()
 }
 
-// dropped tells the handler that messages may have been lost.
+// dropped tells the handler that messages may have been lost. After Close nobody wants to know.
 func (f *feed) dropped() {
 	if f.conn.base.Err() == nil {
 		f.conn.handler.Dropped(0)
 	}
 }
 
-// listen returns when the server has confirmed that channel is subscribed to.
+// listen blocks until the server has confirmed that channel is subscribed to, or ctx ends.
 func (f *feed) listen(ctx context.Context, channel string) error {
 	d := f.subscription(channel)
 	if d == nil {
@@ -158,7 +170,7 @@ func (f *feed) listen(ctx context.Context, channel string) error {
 	select {
 	case <-d.known:
 		return d.err
-	case <-ctx.Done(): // the subscription goes on: who comes next finds it
+	case <-ctx.Done(): // the subscription goes on: the next Listen finds it
 		return ctx.Err()
 	}
 }
@@ -179,7 +191,7 @@ func (f *feed) subscription(channel string) *demand {
 	return d
 }
 
-// unlisten ends a subscription, if there is one. It does not wait.
+// unlisten ends a subscription, if there is one. It does not wait for the server.
 func (f *feed) unlisten(channel string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,14 +201,14 @@ func (f *feed) unlisten(channel string) {
 	}
 }
 
-// demand has something sent.
+// demand enqueues something to be sent.
 func (f *feed) demand(d *demand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.enqueue(d)
 }
 
-// enqueue is demand under the mutex.
+// enqueue is demand for a caller that holds the mutex.
 func (f *feed) enqueue(d *demand) {
 	f.todo = append(f.todo, d)
 	select {
@@ -205,11 +217,12 @@ func (f *feed) enqueue(d *demand) {
 	}
 }
 
-// send sends what is to be sent. Only run calls it, so the order in which answers come is that of sent.
+// send sends what is to be sent. Only run calls it, so answers come in the order of sent.
 func (f *feed) send() {
 	f.mu.Lock()
 	todo := f.todo
 	f.todo = nil
+	// Before they are written, because an answer may come before write returns.
 	f.sent = append(f.sent, todo...)
 	f.mu.Unlock()
 	for _, d := range todo {
@@ -220,7 +233,7 @@ func (f *feed) send() {
 	}
 }
 
-// write sends one demand. The first one connects.
+// write sends one demand. The first one connects, which may take DialTimeout.
 func (f *feed) write(d *demand) error {
 	switch {
 	case d.kind == ping:

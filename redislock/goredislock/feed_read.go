@@ -1,3 +1,6 @@
+// What comes over a feed: messages for redislock's notices.go, and answers to demands, in their order. feed.go sends
+// these.
+
 package goredislock
 
 import (
@@ -5,8 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle
-// of a message would leave half of it to be read as the next one.
+// read handles what comes over the connection, until it breaks. It is a goroutine that run starts. It has no time
+// limit: if one struck in the middle of a message, the rest of it would be read as the next message. Silence is noticed
+// by run.
 func (f *feed) read() {
 	for {
 		m, err := f.pubsub.Receive(f.ctx)
@@ -25,7 +29,7 @@ func (f *feed) read() {
 	}
 }
 
-// take takes a message.
+// take handles one message.
 func (f *feed) take(message any) {
 	switch m := message.(type) {
 	case *redis.Message:
@@ -41,14 +45,14 @@ func (f *feed) take(message any) {
 				f.fail(errReplaced) // go-redis subscribes by itself over a new connection
 			}
 		case "unsubscribe", "sunsubscribe":
-			if !f.answered(unsubscribe, m.Channel) && f.forget(m.Channel) {
+			if !f.answered(unsubscribe, m.Channel) && f.forget(m.Channel) { // nobody asked for it: the slot has moved
 				f.dropped() // nobody asked for it: its slot has moved
 			}
 		}
 	}
 }
 
-// answered settles the demand whose turn it is. It reports false, and does nothing, if that is another one.
+// answered settles the demand whose turn it is. It reports false, and does nothing, if the turn is another demand's.
 func (f *feed) answered(kind demandKind, channel string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +70,7 @@ func (f *feed) refused(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sent) == 0 {
-		// else it is about the connection: no permission, not now
+		// With nothing asked, the error is about the connection itself: no permission, or not now.
 		if v := verdict(err); v != conn.Refused && v != conn.Later {
 			err = errReplaced // go-redis has subscribed by itself over a new connection
 		}
@@ -81,7 +85,7 @@ func (f *feed) refused(err error) {
 	f.settle(d, err)
 }
 
-// settle tells who waits for a demand. It is called once for each.
+// settle tells the goroutines that wait for a demand. It is called once for each demand.
 func (*feed) settle(d *demand, err error) {
 	if d.known != nil {
 		d.err = err
@@ -101,7 +105,7 @@ func (f *feed) forget(channel string) bool {
 	case <-d.known:
 		delete(f.channels, channel)
 		return true
-	default: // it is one that begins: what has ended is the one before
+	default: // this one begins; the one that has ended came before it
 		return false
 	}
 }

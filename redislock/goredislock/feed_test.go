@@ -23,9 +23,9 @@ func TestPushes_ArriveInOrder(t *testing.T) {
 			publish(t, addr, fmt.Sprint(i))
 		}
 		for i := range 1000 {
-			h.want(t, told{0, testChannel, fmt.Sprint(i)})
+			h.Want(t, pushed(0, testChannel, fmt.Sprint(i)))
 		}
-		h.none(t)
+		h.None(t)
 	}
 }
 
@@ -36,12 +36,12 @@ func TestFeed_ThatIsKilled_IsMadeAnewUnasked(t *testing.T) {
 		begin(t, redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol}), h)
 		for range 3 {
 			admin(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
-			h.want(t, told{}) // it broke
-			h.want(t, told{}) // there is a new one
+			h.Want(t, told{}) // it broke
+			h.Want(t, told{}) // there is a new one
 			publish(t, addr, "news")
-			h.want(t, told{0, testChannel, "news"})
+			h.Want(t, pushed(0, testChannel, "news"))
 		}
-		h.none(t)
+		h.None(t)
 	}
 }
 
@@ -56,14 +56,14 @@ func TestFeed_ThatFallsSilent_IsMadeAnew(t *testing.T) {
 	c := begin(t, solo(proxy.Addr()), h)
 	mustCall(t, c, lockCall(t, "a"))
 	proxy.BlackHole(servers.BothWays)
-	h.want(t, told{})
+	h.Want(t, told{})
 	proxy.Pass()
-	h.want(t, told{})
+	h.Want(t, told{})
 	eventually(t, "the old subscription to end", func() bool {
 		return fmt.Sprint(admin(t, addr, "PUBSUB", "NUMSUB", testChannel)) == "["+testChannel+" 1]"
 	})
 	publish(t, addr, "news")
-	h.want(t, told{0, testChannel, "news"})
+	h.Want(t, pushed(0, testChannel, "news"))
 }
 
 // A feed on which nothing happens is asked whether it is there, and goes on.
@@ -77,8 +77,8 @@ func TestFeed_WithoutMessages_Goes_On(t *testing.T) {
 	pings := ran(t, addr, "ping")
 	eventually(t, "two pings", func() bool { return ran(t, addr, "ping") >= pings+2 })
 	publish(t, addr, "news")
-	h.want(t, told{0, testChannel, "news"})
-	h.none(t)
+	h.Want(t, pushed(0, testChannel, "news"))
+	h.None(t)
 }
 
 // Answers that nobody waits for come when go-redis has made a new connection behind our back: what was missed in
@@ -95,9 +95,9 @@ func TestFeed_ThatIsConfirmedTwice_Ends(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-f.ended
-	h.want(t, told{})
+	h.Want(t, told{})
 	if err := f.listen(t.Context(), testChannel); err == nil {
 		t.Error("a feed that has ended subscribes")
 	}
-	h.none(t)
+	h.None(t)
 }

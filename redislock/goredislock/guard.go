@@ -1,3 +1,5 @@
+// The fence for data in Redis, over a go-redis client. redislock's guard_call.go builds the calls; here they are sent.
+
 package goredislock
 
 import (
@@ -9,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Guard is a fence for data in Redis, over a go-redis client. It does what [redislock.Guard] does, which says what is
-// promised, what is not, and which rights a user needs. Guards over both libraries on one server are one fence. A Guard
-// keeps nothing itself and is safe for concurrent use.
+// Guard is a fence for data in Redis, over a go-redis client. It does what [redislock.Guard] does; its documentation
+// says what is promised, what is not, and which rights a user needs. Guards over both libraries on one server are one
+// fence. A Guard keeps nothing itself and is safe for concurrent use.
 //
 // Every method costs one round trip, and one more when the server does not know the script. An error that is no
 // *fence.StaleError is the server's or the network's; after the latter it is unknown whether the script ran. It is not
@@ -29,8 +31,8 @@ func NewGuard(client redis.UniversalClient) *Guard {
 	return &Guard{client: client}
 }
 
-// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of what is not read by
-// this guard.
+// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of a resource that this
+// guard does not read itself.
 func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error {
 	call, err := redislock.GuardCheck(resource, s)
 	if err != nil {
@@ -41,7 +43,8 @@ func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error
 }
 
 // Get returns the string at key, and whether there is one, if s may touch it. The resource is the key. Use it for the
-// first touch, too: reading without it is what a fence cannot make good.
+// first read too: a read outside of the fence does not register the stamp, so an overtaken holder may still write after
+// it.
 func (g *Guard) Get(ctx context.Context, key string, s fence.Stamp) (value string, found bool, err error) {
 	call, err := redislock.GuardGet(key, s)
 	if err != nil {
@@ -62,8 +65,8 @@ func (g *Guard) Set(ctx context.Context, key, value string, s fence.Stamp) error
 	return err
 }
 
-// Eval runs a Lua script on keys if s may touch resource, and returns what the script does, as [redis.Cmd] has it, or
-// nil. [redislock.Guard.Eval] says what scripts have to keep to.
+// Eval runs a Lua script on keys if s may touch resource, and returns what the script returns, in the types of
+// [redis.Cmd], or nil. [redislock.Guard.Eval] says what a script must keep to.
 func (g *Guard) Eval(
 	ctx context.Context, script, resource string, s fence.Stamp, keys, args []string,
 ) (any, error) {
@@ -74,12 +77,14 @@ func (g *Guard) Eval(
 	return g.run(ctx, call)
 }
 
-// Forget removes what is known of a resource that is gone for good. Were it used again, an old holder could pass.
+// Forget removes the marks of a resource that is gone for good. If the resource were used again, an old holder could
+// pass.
 func (g *Guard) Forget(ctx context.Context, resource string) error {
 	return g.client.Del(ctx, redislock.GuardKey(resource)).Err()
 }
 
-// run sends a call by the script's name, and by its source when the server does not know it.
+// run sends a call by the script's name, and by its source if the server does not know it. NOSCRIPT says that nothing
+// has run, so this one repetition is safe.
 func (g *Guard) run(ctx context.Context, call *redislock.GuardCall) (any, error) {
 	if _, sharded := g.client.(*redis.ClusterClient); sharded {
 		if err := call.InOneSlot(); err != nil {
@@ -93,6 +98,7 @@ func (g *Guard) run(ctx context.Context, call *redislock.GuardCall) (any, error)
 	if errors.Is(err, redis.Nil) {
 		return nil, nil //nolint:nilnil // which is what the script has answered
 	}
+	// Without what hooks of the client wrap around it: Explain reads the text.
 	if answer, is := asAnswer(err); is { // without what hooks of the client wrap around it
 		err = answer
 	}

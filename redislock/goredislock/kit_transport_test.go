@@ -15,85 +15,32 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/conntest"
 	"github.com/redis/go-redis/v9"
 )
 
 const testChannel = "push:test"
 
-// told is what a handler was told: a push, or without a channel a drop.
-type told struct {
-	link             conn.Link
-	channel, message string
-}
+// What the tests of every Conn have in common.
+type (
+	told   = conntest.Told
+	teller = conntest.Teller
+)
 
-// teller is a Handler that keeps what it is told.
-type teller struct {
-	all chan told // larger than any test needs
-}
+var (
+	pushed     = conntest.Push
+	newTeller  = conntest.NewTeller
+	nodesOf    = conntest.NodesOf
+	isRefused  = conntest.IsRefused
+	eventually = conntest.Eventually
+)
 
-func newTeller() *teller { return &teller{make(chan told, 100_000)} }
-
-func (h *teller) Pushed(l conn.Link, channel, message string) {
-	h.all <- told{l, channel, message}
-}
-func (h *teller) Dropped(l conn.Link) { h.all <- told{link: l} }
-
-// want waits for the next thing that is told and compares it.
-func (h *teller) want(t *testing.T, want told) {
-	t.Helper()
-	select {
-	case got := <-h.all:
-		if got != want {
-			t.Fatalf("the handler was told %+v, want %+v", got, want)
-		}
-	case <-time.After(15 * time.Second):
-		t.Fatalf("the handler was not told %+v within 15 s", want)
-	}
-}
-
-// wantAfterDrops waits for a push, before which there may be drops.
-func (h *teller) wantAfterDrops(t *testing.T, want told) (drops int) {
-	t.Helper()
-	for {
-		select {
-		case got := <-h.all:
-			if got == want {
-				return drops
-			}
-			if got != (told{}) {
-				t.Fatalf("the handler was told %+v, want %+v", got, want)
-			}
-			drops++
-		case <-time.After(15 * time.Second):
-			t.Fatalf("the handler was not told %+v within 15 s", want)
-		}
-	}
-}
-
-// wantDrop waits for a drop, before which there may be pushes that nobody has waited for.
-func (h *teller) wantDrop(t *testing.T) {
-	t.Helper()
-	for {
-		select {
-		case got := <-h.all:
-			if got == (told{}) {
-				return
-			}
-		case <-time.After(15 * time.Second):
-			t.Fatal("the handler was not told of a drop within 15 s")
-		}
-	}
-}
-
-// none fails if there is something that was told.
-func (h *teller) none(t *testing.T) {
-	t.Helper()
-	select {
-	case got := <-h.all:
-		t.Fatalf("the handler was told %+v, want nothing", got)
-	default:
-	}
-}
+// leaks watches the goroutines of go-redis and of this package.
+var leaks = conntest.Leaks{Ours: func(stack string) bool {
+	// go-redis keeps the time in a goroutine that never ends, one for the program.
+	return (strings.Contains(stack, "goredislock.") || strings.Contains(stack, "redis/go-redis")) &&
+		!strings.Contains(stack, "pool.init.")
+}}
 
 // begin opens a conn and starts it. Both it and the client are closed with the test.
 func begin(t testing.TB, client redis.UniversalClient, h conn.Handler) *transport {
@@ -108,7 +55,7 @@ func begin(t testing.TB, client redis.UniversalClient, h conn.Handler) *transpor
 // opened is begin without Start.
 func opened(t testing.TB, client redis.UniversalClient) *transport {
 	t.Helper()
-	noLeaks(t)
+	leaks.Opened(t)
 	c, err := newConn(client)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +68,7 @@ func opened(t testing.TB, client redis.UniversalClient) *transport {
 		if err := client.Close(); err != nil {
 			t.Errorf("closing the client: %v", err)
 		}
-		watched.open--
+		leaks.Closed()
 	})
 	return c
 }
@@ -138,55 +85,6 @@ func awaitCommands() {
 		}
 		time.Sleep(5 * time.Millisecond) // real: the commands' own time limits end them
 	}
-}
-
-// watched says what ran before the first conn that is open was opened. Tests that use it do not run in parallel.
-var watched struct {
-	open   int
-	before map[string]string
-}
-
-// noLeaks fails t if goroutines are left when the last conn and its client have been closed.
-func noLeaks(t testing.TB) {
-	t.Helper()
-	if watched.open == 0 {
-		watched.before = clientStacks()
-	}
-	watched.open++
-	t.Cleanup(func() {
-		if watched.open > 0 {
-			return // goroutines of one conn cannot be told from those of another
-		}
-		var left []string
-		for range 3000 { // 15 s and more: go-redis dials several times, 5 s each
-			left = nil
-			for id, stack := range clientStacks() {
-				if watched.before[id] == "" {
-					left = append(left, stack)
-				}
-			}
-			if len(left) == 0 {
-				return
-			}
-			<-time.After(5 * time.Millisecond)
-		}
-		t.Errorf("goroutines are left after Close:\n%s", strings.Join(left, "\n\n"))
-	})
-}
-
-// clientStacks returns the stacks of the goroutines of go-redis and of this package, by "goroutine N".
-func clientStacks() map[string]string {
-	buf := make([]byte, 8<<20)
-	all := map[string]string{}
-	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		ours := strings.Contains(stack, "goredislock.") || strings.Contains(stack, "redis/go-redis")
-		// go-redis keeps the time in a goroutine that never ends, one for the program.
-		ours = ours && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.")
-		if id, _, ok := strings.Cut(stack, " ["); ok && ours {
-			all[id] = stack
-		}
-	}
-	return all
 }
 
 // paper is a Conn that writes down the first call and refuses it.
@@ -315,37 +213,6 @@ func ran(t testing.TB, addr, command string) int {
 	n := 0
 	_, _ = fmt.Sscanf(stats, "%d", &n) // not there: never
 	return n
-}
-
-// nodesOf returns the n primaries. Those count that answer within a second, in which a machine
-// under load may not run all.
-func nodesOf(t *testing.T, c *transport, n int) (nodes []conn.Node) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
-		var err error
-		nodes, err = c.Nodes(t.Context())
-		if len(nodes) > n {
-			t.Fatalf("%d nodes, want %d", len(nodes), n)
-		}
-		return err == nil && len(nodes) == n
-	})
-	return nodes
-}
-
-func isRefused(err error) bool {
-	var refusal *conn.RefusedError
-	return errors.As(err, &refusal)
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("not after 15 s: %s", what)
 }
 
 // endsInTime runs f with a context of 200 ms, once that ends by its deadline and once by being cancelled, which go

@@ -1,3 +1,6 @@
+// Who listens where: the feed of the driver's own channel, and in a Cluster feeds for the channels of slots. feed.go is
+// one connection; transport.go starts this.
+
 package goredislock
 
 import (
@@ -12,7 +15,8 @@ import (
 )
 
 const (
-	// Between two tries to subscribe to the driver's own channel pass firstPause, doubled each time up to longestPause.
+	// firstPause is the first pause between two attempts to subscribe to the driver's own channel. It doubles up to
+	// longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, time.Second
 
 	// settled is how long a feed must have lived for the pauses to begin anew. A server that accepts connections and
@@ -20,7 +24,8 @@ const (
 	settled = time.Second
 )
 
-// subscribe makes a feed of the driver's own channel. In a Cluster it is from any node, because a PUBLISH reaches all.
+// subscribe makes a feed of the driver's own channel and blocks until the server has confirmed it. In a Cluster any
+// node will do, because a PUBLISH reaches all of them.
 func (c *transport) subscribe(ctx context.Context) (*feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -39,11 +44,11 @@ func (c *transport) subscribe(ctx context.Context) (*feed, error) {
 	return f, nil
 }
 
-// keep sees to it that there is a feed of the driver's own channel, until c.base ends.
+// keep makes sure that there is a feed of the driver's own channel, until c.base ends. It is a goroutine of its own.
 func (c *transport) keep(f *feed) {
 	for failures := 0; ; {
 		select {
-		case <-f.ended: // it has told the handler
+		case <-f.ended: // its finish has told the handler
 		case <-c.base.Done():
 			return
 		}
@@ -53,11 +58,12 @@ func (c *transport) keep(f *feed) {
 		if f = c.resubscribe(&failures); f == nil {
 			return
 		}
+		// Once more, after the new subscription: what was missed before it must be asked for.
 		c.handler.Dropped(0) // ask once more, for what was missed before the server had us again
 	}
 }
 
-// resubscribe tries until there is a feed. It returns nil if c.base ended.
+// resubscribe tries until there is a feed. It returns nil if c.base has ended.
 func (c *transport) resubscribe(failures *int) *feed {
 	for {
 		if *failures > 0 {
@@ -74,12 +80,12 @@ func (c *transport) resubscribe(failures *int) *feed {
 			return nil
 		}
 		*failures++
-		c.outdated()
+		c.outdated() // the node may have lost its place in the Cluster
 	}
 }
 
-// Listen subscribes at the owner of a slot. After an error nothing is known of the subscription: it may still come, and
-// the next Listen finds it then.
+// Listen subscribes at the owner of a slot, and blocks until the server has confirmed that. After an error nothing is
+// known of the subscription: it may still come, and the next Listen then finds it.
 func (c *transport) Listen(ctx context.Context, _ uint16, channel string) error {
 	var t conn.Try
 	for ctx.Err() == nil {
@@ -101,12 +107,13 @@ func (c *transport) Listen(ctx context.Context, _ uint16, channel string) error 
 		if final != nil {
 			return final
 		}
+		// After MOVED too: the cluster client looks anew in the background.
 		_ = conn.Pause(ctx) // also after MOVED, until the cluster client has looked anew
 	}
 	return ctx.Err()
 }
 
-// Unlisten ends a subscription wherever it is.
+// Unlisten ends a subscription wherever it is: the slot may have moved since.
 func (c *transport) Unlisten(_ uint16, channel string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +122,7 @@ func (c *transport) Unlisten(_ uint16, channel string) {
 	}
 }
 
-// feedOf returns the feed from a node.
+// feedOf returns the feed for the channels of a node's slots, and makes it if there is none.
 func (c *transport) feedOf(node *redis.Client) (*feed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +137,7 @@ func (c *transport) feedOf(node *redis.Client) (*feed, error) {
 	return f, nil
 }
 
-// forget removes a feed that has ended.
+// forget removes a feed that has ended. The feed of the driver's own channel is not in the map.
 func (c *transport) forget(f *feed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

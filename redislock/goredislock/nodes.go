@@ -1,3 +1,5 @@
+// The servers as operators see them. Diagnose and Locks of redislock ask here; calls of locks do not.
+
 package goredislock
 
 import (
@@ -15,21 +17,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// nodeTime is how long Nodes waits for a server before the server counts as unreachable.
 const (
 	// nodeTime is how long Nodes waits for a server before it counts as not reachable.
 	nodeTime = time.Second
 
-	// samples is how many slots are asked for their owners when the Cluster cannot be asked for all.
+	// samples is how many keys are looked up when the Cluster cannot be asked for all its nodes. With 4,096 random
+	// slots, a node with a usual share of them is found.
 	samples = 4096
 )
 
-// server is a Node.
+// server is a [conn.Node].
 type server struct {
 	conn   *transport
 	client *redis.Client
 }
 
-// Nodes asks the servers that the client knows who they are.
+// Nodes asks the servers that the client knows who they are, at the same time. It blocks for 2 seconds at most: one to
+// find them and one to ask them.
 func (c *transport) Nodes(ctx context.Context) ([]conn.Node, error) {
 	bounded, cancel := context.WithTimeout(ctx, 2*nodeTime)
 	defer cancel()
@@ -39,7 +44,7 @@ func (c *transport) Nodes(ctx context.Context) ([]conn.Node, error) {
 	for _, client := range c.clients(bounded) {
 		all.Go(func() {
 			s := &server{c, client}
-			if s.isPrimary(bounded) { // one that cannot be asked is not reachable
+			if s.isPrimary(bounded) { // a server that cannot be asked is not reachable
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, s)
@@ -72,6 +77,7 @@ func (c *transport) clients(ctx context.Context) []*redis.Client {
 		})
 		return found, err
 	})
+	// ForEachMaster asks one node for the slots, and that one may hang. Take what the client knew before.
 	if err != nil { // a node that hangs was asked who has which slot: take what was known before
 		found = c.sample(ctx)
 	}
@@ -82,7 +88,7 @@ func (c *transport) clients(ctx context.Context) []*redis.Client {
 	return list
 }
 
-// sample returns the owners of many slots, as the cluster client knows them.
+// sample returns the owners of many slots, as the cluster client knows them. It asks no server.
 func (c *transport) sample(ctx context.Context) map[*redis.Client]bool {
 	found := make(map[*redis.Client]bool)
 	for i := range samples {
@@ -93,8 +99,8 @@ func (c *transport) sample(ctx context.Context) map[*redis.Client]bool {
 	return found
 }
 
-// isPrimary asks the server who it is, by HELLO, which every user may run. One that does not know it is taken for an
-// old primary.
+// isPrimary asks the server who it is, by HELLO, which every user may run. A server that does not know HELLO is taken
+// for an old primary.
 func (s *server) isPrimary(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()
@@ -106,7 +112,7 @@ func (s *server) isPrimary(ctx context.Context) bool {
 	return err == nil && !g.Replica
 }
 
-// Addr is the address. A client that asks Sentinels for it does not tell.
+// Addr returns the address. A client that asks Sentinels for it does not tell.
 func (s *server) Addr() string {
 	if addr := s.client.Options().Addr; addr != ofSentinels {
 		return addr
@@ -114,7 +120,7 @@ func (s *server) Addr() string {
 	return "the primary"
 }
 
-// Do runs a command over a connection of the pool, so it is not for commands that change their connection.
+// Do runs a command over a connection of the pool. So it is not for commands that change their connection.
 func (s *server) Do(ctx context.Context, args ...string) (any, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, errors.New("no command")
@@ -167,7 +173,7 @@ func plain(value any) any {
 	return fmt.Sprint(value) // large numbers
 }
 
-// plainMap returns a map as a list of keys and values, by key: go-redis does not keep the server's order.
+// plainMap returns a map as a list of keys and values, sorted by key: go-redis does not keep the server's order.
 func plainMap(m map[any]any) any {
 	values := make(map[string]any, len(m))
 	keys := make([]string, 0, len(m))

@@ -38,8 +38,8 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 			old.Stop()
 			now := s.AwaitFailover(old)
 			followsHung(t, c, call)
-			h.wantDrop(t) // hears may have published more than once
-			h.wantDrop(t)
+			h.WantDrop(t) // hears may have published more than once
+			h.WantDrop(t)
 			old.Cont()
 			return now
 		}},
@@ -99,8 +99,8 @@ func hears(t *testing.T, h *teller, node *servers.RedisNode, text string) {
 		publish(t, node.Addr(), text)
 		for {
 			select {
-			case got := <-h.all:
-				if got == (told{0, testChannel, text}) {
+			case got := <-h.All:
+				if got == pushed(0, testChannel, text) {
 					return true
 				}
 			case <-time.After(50 * time.Millisecond):

@@ -28,7 +28,7 @@ func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 				}
 				callers.Wait()
 				publishShard(t, cluster, p, channel)
-				h.want(t, told{0, channel, "news"})
+				h.Want(t, pushed(0, channel, "news"))
 				owner := cluster.Owner(p.slot).Addr()
 				before := ran(t, owner, "ssubscribe")
 				mustListen(t, c, channel)
@@ -42,7 +42,7 @@ func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 			t.Errorf("%d connections to 3 nodes", len(c.feeds))
 		}
 		c.mu.Unlock()
-		h.none(t)
+		h.None(t)
 	}
 }
 
@@ -62,7 +62,7 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 		mustListen(t, c, channel)
 	}
 	publishShard(t, cluster, p, channel)
-	h.want(t, told{0, channel, "news"})
+	h.Want(t, pushed(0, channel, "news"))
 	c.Unlisten(0, channel)
 	eventually(t, "nobody listens", gone)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,7 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 		c.Unlisten(0, channel)
 	}
 	eventually(t, "nobody listens", gone)
-	h.none(t)
+	h.None(t)
 }
 
 func listenFollowsASlot(t *testing.T, cluster *servers.ClusterRedis) {
@@ -94,11 +94,11 @@ func listenFollowsASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	for range 3 {
 		mustListen(t, c, channel)
 		publishShard(t, cluster, p, channel)
-		h.want(t, told{0, channel, "news"})
+		h.Want(t, pushed(0, channel, "news"))
 		m := cluster.Migrate(p.slot, another(cluster, p.slot))
 		m.MoveKeys()
 		m.Finish()
-		h.want(t, told{}) // the subscription has ended
+		h.Want(t, told{}) // the subscription has ended
 	}
-	h.none(t)
+	h.None(t)
 }

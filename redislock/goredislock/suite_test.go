@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
@@ -30,6 +31,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformance_Sentinel(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}
@@ -40,6 +42,7 @@ func TestConformance_Sentinel(t *testing.T) {
 }
 
 func TestConformance_Cluster(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}
@@ -50,6 +53,7 @@ func TestConformance_Cluster(t *testing.T) {
 }
 
 func TestConformance_WaitingForReplicas(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

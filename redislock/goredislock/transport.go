@@ -1,3 +1,5 @@
+// The transport: a conn.Conn over the client's pool. call.go and batch.go send, listen.go and the feeds bring pushes.
+
 package goredislock
 
 import (
@@ -10,21 +12,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// startTime bounds one attempt to subscribe to the driver's own channel.
 const (
 	// startTime bounds one try to subscribe to the driver's own channel.
 	startTime = 5 * time.Second
 
-	// closeTime is how long Close waits for goroutines. go-redis cannot be told to give up a connection that it makes.
+	// closeTime is how long Close waits for goroutines. go-redis cannot be told to stop making a connection.
 	closeTime = time.Second
 )
 
-// transport is a conn.Conn over a go-redis client. Calls go over the client's pools, pushes over connections beside
-// them.
+// transport is a conn.Conn over a go-redis client. Calls go over the client's pools, and pushes come over connections
+// beside them. So its replies have no Link, and each push is confirmed by a round trip.
 type transport struct {
-	single  *redis.Client        // of one server, or of Sentinels
-	cluster *redis.ClusterClient // otherwise
+	single  *redis.Client        // one server, or the primary of Sentinels; nil for a Cluster
+	cluster *redis.ClusterClient // nil otherwise
 
-	// What Start sets.
+	// What Start sets; constant afterwards.
 	channel string
 	handler conn.Handler
 	base    context.Context //nolint:containedctx // ended by Close: what runs in the background ends with it
@@ -34,7 +37,7 @@ type transport struct {
 
 	mu     sync.Mutex // guards what follows; nothing is waited for under it
 	closed bool
-	feeds  map[*redis.Client]*feed // of a Cluster's nodes, for Listen
+	feeds  map[*redis.Client]*feed // for Listen, by the node of a Cluster
 }
 
 var (
@@ -42,9 +45,11 @@ var (
 	_ conn.Failover = (*transport)(nil)
 )
 
-// Start subscribes. After an error the conn can only be closed.
+// Start checks the server and subscribes. It blocks until then or until ctx ends. After an error the transport can only
+// be closed.
 func (c *transport) Start(ctx context.Context, channel string, h conn.Handler) error {
 	c.channel, c.handler = channel, h
+	// WithoutCancel, because ctx bounds the start alone.
 	c.base, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.check(ctx); err != nil {
 		return err
@@ -59,8 +64,8 @@ func (c *transport) Start(ctx context.Context, channel string, h conn.Handler) e
 	return nil
 }
 
-// check asks the server who it is, and says what is wrong with it. A replica is given some time to become the primary.
-// In a Cluster it sends its callers on.
+// check asks the server who it is, and says what makes it unfit for locks. A replica is given some time to become the
+// primary. In a Cluster nothing is asked: a replica there redirects its callers.
 func (c *transport) check(ctx context.Context) error {
 	if c.cluster != nil {
 		return nil
@@ -84,10 +89,10 @@ func (c *transport) check(ctx context.Context) error {
 	}
 }
 
-// FailsOver is failsOver.
+// FailsOver implements [conn.Failover].
 func (c *transport) FailsOver() bool { return c.failsOver() }
 
-// Addrs are the servers' addresses. A client that asks Sentinels for them does not tell.
+// Addrs returns the servers' addresses. A client that asks Sentinels for them does not tell.
 func (c *transport) Addrs() []string {
 	switch {
 	case c.cluster != nil:
@@ -101,8 +106,8 @@ func (c *transport) Addrs() []string {
 // Sharded reports whether this is a Cluster.
 func (c *transport) Sharded() bool { return c.cluster != nil }
 
-// Close ends the subscriptions and leaves the client open. Calls that are under way return at once; what they left with
-// the client ends with the client's own time limits.
+// Close ends the subscriptions and leaves the client open. Calls under way return at once; what they left with the
+// client ends with the client's own time limits.
 func (c *transport) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -119,20 +124,20 @@ func (c *transport) Close() error {
 	defer limit.Stop()
 	select {
 	case <-ended:
-	case <-limit.C: // a server hangs while a connection to it is made
+	case <-limit.C: // a connection is being made to a server that hangs
 	}
 	return nil
 }
 
-// spawn runs f in a goroutine that Close waits for, so f must end soon after c.base has. It reports false, and does not
-// run it, if c is closed.
+// spawn runs f in a goroutine that Close waits for, so f must end soon after c.base has. If c is closed it returns
+// false and does not run f.
 func (c *transport) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.launch(f)
 }
 
-// launch is spawn under the mutex.
+// launch is spawn for a caller that holds the mutex.
 func (c *transport) launch(f func()) bool {
 	if c.closed {
 		return false
@@ -145,7 +150,7 @@ func (c *transport) launch(f func()) bool {
 	return true
 }
 
-// owner returns the client of the server that has a key. Of a Cluster it is the one that had it when the cluster client
+// owner returns the client of the server that has a key. In a Cluster it is the one that had it when the cluster client
 // looked last. An empty key means any server. It does not block once Start has returned.
 func (c *transport) owner(ctx context.Context, key string) (*redis.Client, error) {
 	if c.cluster == nil {
@@ -158,23 +163,24 @@ func (c *transport) owner(ctx context.Context, key string) (*redis.Client, error
 	return node, nil
 }
 
-// outdated has the cluster client look anew who has which slot. It returns at once.
+// outdated makes the cluster client read anew which node has which slot. It returns at once.
 func (c *transport) outdated() {
 	if c.cluster != nil {
 		c.cluster.ReloadState(c.base)
 	}
 }
 
-// failsOver reports whether another server may soon answer in the place of one that cannot be reached.
+// failsOver reports whether another server may soon take the place of one that cannot be reached.
 func (c *transport) failsOver() bool {
 	return c.cluster != nil || c.single.Options().Addr == ofSentinels
 }
 
-// ofSentinels is what stands in the place of the address in a client that asks Sentinels for it.
+// ofSentinels stands in the place of the address in a client that asks Sentinels for it (redis.NewFailoverClient).
 const ofSentinels = "FailoverClient"
 
-// within runs f, and returns when ctx ends or c is closed although f does not: go-redis looks at the end of a context
-// only before it sends, and at its deadline only with ContextTimeoutEnabled. f must not use what its caller may change.
+// within runs f, and returns when ctx ends or c is closed even if f does not. go-redis looks at the end of a context
+// only before it sends, and at its deadline only with ContextTimeoutEnabled. f must not use anything that its caller
+// may change afterwards.
 func within[T any](ctx context.Context, c *transport, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -187,7 +193,7 @@ func within[T any](ctx context.Context, c *transport, f func() (T, error)) (T, e
 	if c.base.Err() != nil {
 		return none, &conn.RefusedError{Err: driver.ErrClosed}
 	}
-	done := make(chan result, 1) // buffered, so that nobody need wait for it
+	done := make(chan result, 1) // buffered, so that the goroutine ends even if nobody reads
 	go func() {                  // ends with the command, which the client's own time limits end
 		value, err := f()
 		done <- result{value, err}

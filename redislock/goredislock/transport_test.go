@@ -37,8 +37,8 @@ func TestNew_RefusesClientsThatCannotKeepLocks(t *testing.T) {
 }
 
 func TestNew_WithoutAServer_FailsAndLeavesNothing(t *testing.T) {
-	noLeaks(t)
-	defer func() { watched.open-- }()
+	leaks.Opened(t)
+	defer leaks.Closed()
 	client := solo("127.0.0.1:1")
 	defer client.Close()
 	var broken *net.OpError
@@ -170,7 +170,7 @@ func TestConn_WithTheRightsThatAreDocumented_Works(t *testing.T) {
 		defer f.mu.Unlock()
 		return f.err == nil && len(f.todo) == 0 && len(f.sent) == 0
 	})
-	h.none(t)
+	h.None(t)
 }
 
 func TestCall_OfAScriptThatTheServerForgot_SendsItsSource(t *testing.T) {

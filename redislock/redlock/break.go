@@ -1,3 +1,5 @@
+// Break, on all nodes. inspect.go has the survey that it begins with.
+
 package redlock
 
 import (
@@ -9,9 +11,12 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Break takes a lock from the owner one of whose tokens is given: it looks at all nodes, and breaks the hold on each by
-// the token that it has there. It costs two round trips, and succeeds when so many have confirmed that the others are
-// no majority. The holder is told by push, when too few votes are left.
+// Break takes a lock from the owner that has the given token: it looks at all nodes, and breaks the hold on each by the
+// token that it has there, because the nodes minted different ones. It costs two round trips. It succeeds when so many
+// nodes have confirmed that the others are no majority. The holder is told by push, when too few of its votes are left.
+//
+// It returns driver.ErrNotHeld if no hold may have a majority, and a *driver.HeldError if the token is not a current
+// one.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
 	counts := make([][]int, len(d.nodes))
@@ -22,6 +27,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		}
 		return func() { views[i], counts[i] = map[driver.Key]driver.LockInfo{key: info}, tokens }, nil
 	})
+	// Without a majority of answers nothing is known of the holder.
 	if err != nil {
 		return err
 	}
@@ -39,7 +45,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	var other *hold
 	for _, h := range holds {
 		switch {
-		case h.votes+unheard < d.quorum: // it holds nothing yet
+		case h.votes+unheard < d.quorum: // it cannot have a majority, so it holds nothing yet
 		case h.current(d.quorum, unheard).has(token):
 			return d.breakHold(ctx, key, h)
 		default:
@@ -55,8 +61,8 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 }
 
-// current are the tokens of h, as far as that is known: nodes that have not answered may have larger ones, and
-// so raise those that count.
+// current returns the tokens of h, as far as they are known. Nodes that have not answered may have larger ones, and so
+// raise the tokens that count; an operator's token in that range is accepted.
 func (h *hold) current(quorum, unheard int) block {
 	b := common(h.blocks, quorum)
 	blocks := make([]block, 0, len(h.blocks))
@@ -67,13 +73,15 @@ func (h *hold) current(quorum, unheard int) block {
 		}
 		blocks = append(blocks, o)
 	}
+	// If even the unheard nodes cannot tell the upper end, the known one stays.
 	if up := common(blocks, quorum).last; up != ^uint64(0) {
 		b.last = max(b.last, up)
 	}
 	return b
 }
 
-// breakHold ends h on every node.
+// breakHold ends h on every node. It waits for all answers or the node timeout, so the error can name the nodes that
+// failed.
 func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.NodeTimeout)
 	defer cancel()
@@ -91,6 +99,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	for left := len(d.nodes); left > 0; left-- {
 		select {
 		case err := <-said:
+			// Both leave no vote of h on that node.
 			if err == nil || errors.Is(err, driver.ErrNotHeld) {
 				without++
 			} else {
@@ -110,12 +119,12 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	}
 }
 
-// mostBreaks is how often breakAt tries: a vote can come between two looks, and tokens change once, when
-// the votes are confirmed.
+// mostBreaks is how often breakAt tries. A vote can come between two looks, and tokens change once, when the votes are
+// confirmed.
 const mostBreaks = 3
 
-// breakAt ends the hold with that ID on one node, where it had these tokens; none if it had no vote there, or
-// the node had not answered.
+// breakAt ends the hold with that ID on one node, where it had these tokens. A zero block says that it had no vote
+// there, or that the node had not answered: then the node is looked at first.
 func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string, tokens block) error {
 	for range mostBreaks {
 		if tokens != (block{}) {
@@ -123,6 +132,7 @@ func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id strin
 				return err
 			}
 		}
+		// Its tokens have changed, or were not known.
 		now, err := blockAt(ctx, nd, key, id)
 		if err != nil {
 			return err
@@ -135,7 +145,7 @@ func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id strin
 	return errors.New("the tokens of the hold have changed after each look")
 }
 
-// blockAt returns the tokens that a hold has on a node; none if it has no vote there.
+// blockAt returns the tokens that a hold has on a node, or a zero block if it has no vote there.
 func blockAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string) (b block, err error) {
 	info, counts, _, err := nd.LookTokens(ctx, key)
 	for at, h := range info.Holders {

@@ -1,3 +1,6 @@
+// The write-back of a token when not all nodes have voted (ADR 0026). round.go decides that it is needed; confirm.lua
+// on each node refuses it without the vote.
+
 package redlock
 
 import (
@@ -9,11 +12,13 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// confirm tells the nodes that have voted which tokens count, so that their next ones are larger, and returns the votes
-// of those that have taken that in, as soon as they are a majority. A node that has lost the hold meanwhile does not:
-// it may have voted for another one with a smaller token. A confirmed vote lasts for the whole lease.
+// confirm tells the nodes that have voted which tokens count, so that their next ones are larger. It returns the votes
+// of the nodes that have confirmed, as soon as they are a majority. A node that has lost the hold meanwhile does not
+// confirm: it may have voted for another request with a smaller token. A confirmed vote lasts for the whole lease,
+// counted from here.
 func (rd *round) confirm(ctx context.Context, tokens block) ([]driver.Grant, error) {
 	c := rd.c
+	// Bounded by the driver and not by ctx, so that the confirmations under way go on when this returns early.
 	bounded, cancel := context.WithTimeout(c.d.base, c.d.opts.NodeTimeout)
 	said := make(chan *driver.Grant, len(rd.votes))
 	var all sync.WaitGroup
@@ -40,6 +45,7 @@ func (rd *round) confirm(ctx context.Context, tokens block) ([]driver.Grant, err
 		cancel()
 	})
 	var votes []driver.Grant
+	// The slower nodes are not waited for; their confirmations go on.
 	for ; told > 0 && len(votes) < c.d.quorum; told-- {
 		select {
 		case g := <-said:
@@ -53,7 +59,7 @@ func (rd *round) confirm(ctx context.Context, tokens block) ([]driver.Grant, err
 	return votes, nil
 }
 
-// confirmAt is confirm for one node. It returns nil if the vote is not there any more, or nobody knows.
+// confirmAt is confirm for one node. It returns nil if the vote is gone, or if that is not known.
 func (rd *round) confirmAt(ctx context.Context, i int, tokens block) *driver.Grant {
 	c := rd.c
 	sent := time.Now() // before the request, so not later than the server's own instant
@@ -64,6 +70,7 @@ func (rd *round) confirmAt(ctx context.Context, i int, tokens block) *driver.Gra
 	defer c.mu.Unlock()
 	v := &rd.votes[i]
 	if err != nil {
+		// It was granted and is not any more, as far as is known: it must not be counted again.
 		if v.state == granted {
 			v.state, _ = stateOf(err)
 			v.err = err

@@ -1,3 +1,5 @@
+// Diagnose for operators: each node by itself, as redislock judges it, and all of them together.
+
 package redlock
 
 import (
@@ -13,32 +15,34 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
+// diagnosisTime bounds Diagnose: nodes that hang must not make it hang.
 const (
 	// diagnosisTime bounds Diagnose: nodes that hang must not hang it.
 	diagnosisTime = 10 * time.Second
 
-	// farApart is from which difference of two nodes' clocks on Diagnose warns. Leases do not depend on it,
-	// but tokens run ahead of the other clocks by as much, and a node whose clock is set to the others' ends
-	// leases early by as much.
+	// farApart is the difference of two nodes' clocks from which on Diagnose warns. Leases do not depend on it. But
+	// tokens run ahead of the other clocks by as much, and a node whose clock is set to the others' ends its leases
+	// early by as much.
 	farApart = 500 * time.Millisecond
 )
 
-// checksPage explains the checks that redislock has not.
-const checksPage = "docs/operations.md#findings-on-redlock"
+// checksPage explains the checks that are not redislock's.
+const checksPage = "docs/doctor.md#findings-on-redlock"
 
-// facts are what a node has said of itself.
+// facts are what a node has said of itself. After an error only name and err are set.
 type facts struct {
 	name     string
-	run      string        // its run id
+	run      string        // the run ID of its server
 	ahead    time.Duration // its clock beyond ours
-	trip     time.Duration // in which that was asked
+	trip     time.Duration // the round trip in which that was asked
 	findings []driver.Finding
 	err      error
 }
 
-// Diagnose judges every node as redislock does, and what only all of them together show: whether there are
-// enough, and an odd number, whether two are one server, whether each keeps its data, and how far their clocks
-// are apart. What fails comes first.
+// Diagnose judges every node as redislock does, and what only all of them together show: whether there are enough, and
+// an odd number, whether two are one server, whether each keeps its data, and how far their clocks are apart. What
+// fails comes first. It blocks for 10 seconds at most and changes nothing, except that a node which has rested long
+// enough may get its mark.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
@@ -51,6 +55,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	findings := slices.Concat(d.judgeNumber(found), judgeNames(found), judgeClocks(found))
 	for _, f := range found {
 		for _, one := range f.findings {
+			// redislock's advice about persistence is for one server; here a node without data rests.
 			if one.Check == "persistence" && one.Level == driver.LevelWarn {
 				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted "+
 					"without an append-only file does not vote for %v, but if a majority forget at once nothing "+
@@ -64,7 +69,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, findings)
 }
 
-// runScript asks for what names a run of a server, and for its clock.
+// runScript asks for the run ID of a server, and for its clock, in one round trip.
 var runScript = redislock.NewScript(`
 local t = redis.call('TIME')
 return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') .. ' ' .. t[1] * 1000000 + t[2]
@@ -80,6 +85,7 @@ func (n *node) ask(ctx context.Context) facts {
 	}
 	f.findings = d.Diagnose(ctx)
 	sent := time.Now()
+	// It names the mark's key, for which the user certainly has rights.
 	key := n.opts.Prefix + mark
 	r := n.guard.Conn.Call(ctx, &redislock.Call{Script: runScript, Slot: redislock.SlotOf(key), Keys: []string{key}})
 	f.trip = time.Since(sent)
@@ -91,6 +97,7 @@ func (n *node) ask(ctx context.Context) facts {
 		f.err = fmt.Errorf("the answer %q cannot be read: %w", r.Text, err)
 		return f
 	}
+	// The server read its clock somewhere within the trip.
 	f.ahead = time.UnixMicro(micros).Sub(sent.Add(f.trip / 2))
 	if err := n.guard.look(ctx, false); err != nil {
 		f.findings = append(f.findings, driver.Finding{
@@ -127,7 +134,7 @@ func (d *Driver) judgeNumber(found []facts) []driver.Finding {
 	return []driver.Finding{nodes, reach}
 }
 
-// judgeNames finds servers that are two nodes.
+// judgeNames finds two nodes that are one server: that server would have two votes.
 func judgeNames(found []facts) []driver.Finding {
 	same := driver.Finding{Check: "same server", Level: driver.LevelOK, Detail: "the nodes are different servers"}
 	for i, f := range found {
@@ -142,7 +149,7 @@ func judgeNames(found []facts) []driver.Finding {
 	return []driver.Finding{same}
 }
 
-// judgeClocks compares the nodes' clocks.
+// judgeClocks compares the nodes' clocks with each other; ours is only the measure.
 func judgeClocks(found []facts) []driver.Finding {
 	var first, last *facts
 	for i := range found {
@@ -163,6 +170,7 @@ func judgeClocks(found []facts) []driver.Finding {
 	apart := last.ahead - first.ahead
 	finding := driver.Finding{Check: "node clocks", Level: driver.LevelOK, Detail: fmt.Sprintf(
 		"the clocks of the nodes are within %v", max(apart, first.trip, last.trip).Round(time.Millisecond))}
+	// Half of each round trip is unknown, and counts in the nodes' favour.
 	if apart-first.trip/2-last.trip/2 > farApart {
 		finding.Level = driver.LevelWarn
 		finding.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s",

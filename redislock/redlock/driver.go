@@ -1,3 +1,6 @@
+// The Driver: construction, traits and Close. node.go connects to the servers, opening.go gives new ones their marks,
+// acquire.go begins the walk of a request.
+
 package redlock
 
 import (
@@ -24,6 +27,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
+// traits are constant; Traits returns a copy. The reasons stand in docs/evidence/engines.md.
 var traits = driver.Traits{
 	Engine: "redlock", Lifetime: driver.Leases,
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
@@ -66,29 +70,29 @@ var traits = driver.Traits{
 	},
 }
 
-// fewest is how few nodes make sense: two have the same majority as one more would, and each is needed.
+// fewest is the least number of nodes: two have the same majority as three, so each of them would be needed.
 const fewest = 3
 
 // Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent
-// use and must not be copied.
+// use and must not be copied. [New] and URLs make one.
 type Driver struct {
 	opts   Options
-	nodes  []*node
-	quorum int
+	nodes  []*node // constant; the index names a node everywhere
+	quorum int     // how many nodes are a majority
 
 	base    context.Context //nolint:containedctx // ended by Close: what runs in the background ends with it
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup // what spawn runs
-	trip    atomic.Int64   // how long a majority takes to answer, in nanoseconds; smoothed
-	mu      sync.Mutex     // guards what follows; nothing is waited for under it
+	trip    atomic.Int64   // how long a majority takes to answer, in nanoseconds; a moving average
+	mu      sync.Mutex     // guards what follows; nothing blocks under it; it may be taken under claim.mu
 	closed  bool
-	current map[requestKey]*claim // acquisitions under way, holds, and what is being released
+	current map[requestKey]*claim // acquisitions under way, holds, and releases that are not complete
 }
 
-// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There
-// must be at least three, and there should be an odd number, of which a warning to the logger says why. It returns when
-// all nodes have answered, or a majority has and the others are late; the others are connected to as they come. Close
-// leaves the clients open. A nil opts means the defaults.
+// New returns a driver over clients of independent servers: none is a replica of another, and none is named twice.
+// There must be at least three, and there should be an odd number; the logger gets a warning otherwise. It blocks until
+// all nodes have answered, or until a majority has and the others are late. The others are connected to in the
+// background as they come. Close leaves the clients open. A nil opts means the defaults.
 func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 	dials := make([]dialer, len(nodes))
 	for i, client := range nodes {
@@ -106,7 +110,8 @@ func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 	return open(context.Background(), dials, opts) //nolint:forbidigo // as sql.OpenDB, it takes none
 }
 
-// open connects to the nodes and returns a driver over them.
+// open connects to the nodes and returns a driver over them. Each node has a goroutine that connects; if the start
+// fails, Close ends them.
 func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 	o, err := opts.withDefaults()
 	if err == nil {
@@ -119,6 +124,7 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 		o.Logger.Warn("redlock: nodes: "+evenAdvice(len(dials)), "check", "nodes")
 	}
 	d := &Driver{opts: o, quorum: len(dials)/2 + 1, current: make(map[requestKey]*claim)}
+	// WithoutCancel, because ctx bounds the start alone.
 	d.base, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, dial := range dials {
 		n := newNode(dial, &d.opts)
@@ -136,7 +142,7 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 	return d, nil
 }
 
-// checkNodes refuses what cannot be meant.
+// checkNodes refuses lists that cannot be meant.
 func checkNodes(dials []dialer) error {
 	if len(dials) < fewest {
 		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, "+
@@ -150,15 +156,18 @@ func checkNodes(dials []dialer) error {
 	return nil
 }
 
+// evenAdvice is the warning about an even number of nodes.
 func evenAdvice(n int) string {
 	return fmt.Sprintf(
 		"%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
 }
 
-// late is for how long open waits for further nodes when it has a majority.
+// late is how long open waits for further nodes when it has a majority.
 const late = 250 * time.Millisecond
 
-// awaitNodes returns when all nodes have been tried, or a majority is there and the others are late.
+// awaitNodes returns when all nodes have been tried, or when a majority is there and the others are late. Waiting for
+// all is worth a moment: with all votes an acquisition costs one round trip, and only all nodes together can be found
+// new.
 func (d *Driver) awaitNodes(ctx context.Context) error {
 	all := make(chan struct{})
 	d.spawn(func() { // ends with the nodes' first attempts, or with d
@@ -181,7 +190,7 @@ func (d *Driver) awaitNodes(ctx context.Context) error {
 			if d.enough() == nil {
 				return nil
 			}
-			wait = late / 10
+			wait = late / 10 // the majority is not there yet: look more often
 		case <-ctx.Done():
 			timer.Stop()
 			return errors.Join(d.enough(), ctx.Err())
@@ -206,14 +215,15 @@ func (d *Driver) enough() error {
 		connected, len(d.nodes), d.quorum, errors.Join(errs...))}
 }
 
-// Traits describes the engine.
+// Traits describes the engine. The caller may change the result.
 func (d *Driver) Traits() driver.Traits {
 	t := traits
 	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
 	return t
 }
 
-// Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.
+// Close ends all waits with driver.ErrClosed and gives the connections back. It blocks until its goroutines have ended.
+// Holds are not released: they end with their leases, on each node.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -233,12 +243,13 @@ func (d *Driver) Close() error {
 		})
 	}
 	all.Wait()
+	// After the nodes: what runs may wait for an answer of theirs.
 	d.tasks.Wait()
 	return errors.Join(errs...)
 }
 
-// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does
-// not run it, if d is closed.
+// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. If d is closed it returns
+// false and does not run f.
 func (d *Driver) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,18 +260,18 @@ func (d *Driver) spawn(f func()) bool {
 	return true
 }
 
-// measured takes in how long a majority has taken to answer.
+// measured records how long a majority has taken to answer. The newest counts an eighth.
 func (d *Driver) measured(t time.Duration) {
 	old := d.trip.Load()
 	if old == 0 {
 		old = int64(t)
 	}
-	d.trip.Store(old + (int64(t)-old)/8) // of two that come at once one is lost, which does no harm
+	d.trip.Store(old + (int64(t)-old)/8) // of two at the same instant one is lost, which does no harm
 }
 
-// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking
-// once more, as is necessary without them, would cost about as much. A node that lets it pass is not waited
-// for until it answers again.
+// grace is how long nodes that are not late as a rule are waited for when a majority has answered: asking once more, as
+// is necessary without them, would cost about as much. A node that lets the grace pass is not waited for until it
+// answers again.
 func (d *Driver) grace() time.Duration {
 	return min(max(2*time.Duration(d.trip.Load()), 500*time.Microsecond), 10*time.Millisecond)
 }

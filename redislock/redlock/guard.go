@@ -1,3 +1,6 @@
+// The mark of a node, and the Conn that keeps the votes of an unmarked node from counting. node.go puts it between
+// redislock and the server; opening.go marks new nodes.
+
 package redlock
 
 import (
@@ -24,12 +27,8 @@ import (
 // The question is asked once for each connection, since a connection does not outlive its server; a grant over a
 // connection for which it was not answered does not count.
 
-// guardScript looks for the mark, and makes it if it may.
-//
-// KEYS  1 the mark
-// ARGV  1 how many seconds the server must have run   2 new, if all nodes are
-// Returns  ok; or for how many seconds it must not vote yet, behind old if it has a mark of an earlier run, and rest if
-// it has none.
+// guardScript looks for the mark, and sets it if the node may have it. It is atomic, so two clients cannot judge
+// differently.
 var guardScript = redislock.NewScript(`
 local mark, server = redis.call('GET', KEYS[1]), redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)')
@@ -51,32 +50,34 @@ return (mark and 'old ' or 'rest ') .. ARGV[1] - ran
 // mark is the key of the mark, behind the prefix.
 const mark = "redlock"
 
-// askAgain bounds for how long a node that rests is not asked: another client may be giving it the mark.
+// askAgain bounds how long a resting node is not asked again: another client may be giving it the mark.
 const askAgain = time.Second
 
 // errRests matches the error of a node that must not vote yet.
 var errRests = errors.New("the node has come back without its data, or with a snapshot of it, " +
 	"and does not vote until the longest lease has passed")
 
-// errNoLink says that a server does not tell over which connection it answers.
+// errNoLink says that a server does not tell over which connection it answers. A restart between a vote and the
+// question about the mark would go unnoticed then.
 var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not " +
 	"be told: redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
 
-// guard is a Conn that lets no grant through that a node has no right to.
+// guard is a Conn that lets no grant through to which its node has no right.
 type guard struct {
 	redislock.Conn
 	opts *Options
 
-	mu        sync.Mutex // guards what follows
-	fit       map[redislock.Link]bool
-	restUntil time.Time // not asked again before
-	restFor   time.Duration
-	old       bool      // it rests with a mark of an earlier run
-	heard     time.Time // when the node has answered last
+	mu        sync.Mutex              // guards what follows
+	fit       map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
+	restUntil time.Time               // the node is not asked again before
+	restFor   time.Duration           // for how long it said that it must rest
+	old       bool                    // it rests with the mark of an earlier run
+	heard     time.Time               // when the node answered last
 }
 
 var _ redislock.Conn = (*guard)(nil)
 
+// newGuard returns a guard over conn, whose methods it inherits.
 func newGuard(conn redislock.Conn, opts *Options) *guard {
 	return &guard{Conn: conn, opts: opts, fit: make(map[redislock.Link]bool)}
 }
@@ -87,12 +88,12 @@ type awaitingGuard struct {
 	awaiter redislock.Awaiter
 }
 
-// Await is the Conn's.
+// Await passes on to the Conn.
 func (g awaitingGuard) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
 	return g.awaiter.Await(ctx, slot, news, until)
 }
 
-// conn returns g as redislock is to see it.
+// conn returns g as redislock must see it: with Await only if the Conn has it, because redislock asks for that method.
 func (g *guard) conn() redislock.Conn {
 	if a, awaits := g.Conn.(redislock.Awaiter); awaits {
 		return awaitingGuard{g, a}
@@ -100,12 +101,13 @@ func (g *guard) conn() redislock.Conn {
 	return g
 }
 
-// Start has the guard hear what is pushed.
+// Start puts the guard in front of the handler, so that it sees pushes first.
 func (g *guard) Start(ctx context.Context, channel string, h redislock.Handler) error {
 	return g.Conn.Start(ctx, channel, &guardedListener{g, h})
 }
 
-// Call runs a script. A grant counts if its connection is known to be to a node that may vote.
+// Call runs a script. A grant counts only if its connection is known to lead to a node that may vote. The question
+// comes after the answer and only for grants, so it costs a round trip once for each connection.
 func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 	r := g.Conn.Call(ctx, c)
 	if r.Err == nil {
@@ -114,6 +116,7 @@ func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 	if r.Err != nil || !grants(r.Text) || g.isFit(r.Link) {
 		return r
 	}
+	// look stores the link of its own answer. If that is another one, the connection broke in between.
 	if err := g.look(ctx, false); err != nil {
 		r.Err = err
 	} else if !g.isFit(r.Link) {
@@ -125,8 +128,11 @@ func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 // grants reports whether a script's answer, or a push, is a grant.
 func grants(text string) bool { return strings.HasPrefix(text, "G ") }
 
-// look asks the node whether it may vote. If all are new, it may.
+// look asks the node whether it may vote. allNew says that all nodes were found without a mark. It returns an error
+// that matches errRests if the node must rest.
 func (g *guard) look(ctx context.Context, allNew bool) error {
+	// The server counts whole seconds, so the lease is rounded up, and one is added for what the server has rounded
+	// down.
 	need := int64((g.opts.LongestLease+time.Second-1)/time.Second) + 1 // the server counts whole seconds
 	args := []string{strconv.FormatInt(need, 10), ""}
 	if allNew {
@@ -159,9 +165,10 @@ func (g *guard) look(ctx context.Context, allNew bool) error {
 	return g.resting()
 }
 
+// resting is the error of a node that rests.
 func (g *guard) resting() error { return fmt.Errorf("%w: for another %v", errRests, g.restFor) }
 
-// rests returns an error if the node was found resting a moment ago.
+// rests returns an error if the node was found resting a moment ago, and spares it the question.
 func (g *guard) rests() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,47 +178,49 @@ func (g *guard) rests() error {
 	return nil
 }
 
-// standing reports whether the node had to rest when it was asked last, and whether it had a mark of an earlier run.
+// standing reports whether the node had to rest when it was asked last, and whether it had the mark of an earlier run.
 func (g *guard) standing() (rested, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.restUntil.IsZero(), g.old
 }
 
+// noteSign records that the node has answered.
 func (g *guard) noteSign() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.heard = time.Now()
 }
 
-// silence is for how long the node has not answered.
+// silence is how long the node has not answered.
 func (g *guard) silence() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Since(g.heard)
 }
 
+// isFit reports whether l is known to lead to a node that may vote.
 func (g *guard) isFit(l redislock.Link) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.fit[l]
 }
 
-// guardedListener keeps grants from a driver that are pushed over a connection which is not known to be to a node that
-// may vote: the waiter's next heartbeat asks.
+// guardedListener keeps pushed grants from a driver if their connection is not known to lead to a node that may vote.
+// The waiter's next heartbeat asks then, and Call finds out.
 type guardedListener struct {
 	g *guard
 	redislock.Handler
 }
 
-// Pushed passes on a message.
+// Pushed passes on a message, unless it is a grant without a right to it. It must not block, so it cannot ask the node.
 func (e *guardedListener) Pushed(l redislock.Link, channel, message string) {
 	if !grants(message) || e.g.isFit(l) {
 		e.Handler.Pushed(l, channel, message)
 	}
 }
 
-// Dropped forgets a connection.
+// Dropped forgets a connection: the next one may lead to a restarted server.
 func (e *guardedListener) Dropped(l redislock.Link) {
 	e.g.mu.Lock()
 	delete(e.g.fit, l)

@@ -1,3 +1,5 @@
+// Listing, and the survey of all nodes that listing, Break and foreign releases begin with.
+
 package redlock
 
 import (
@@ -15,9 +17,9 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Locks lists what a majority of the nodes tells. Each is searched as redislock does that, all at once, and
-// what they have found is kept in memory until the last has answered, or has taken longer than NodeTimeout and
-// a majority has answered.
+// Locks lists what a majority of the nodes tells. All nodes are searched at once, each as redislock does it. What they
+// have found is kept in memory until the last has answered, or until a majority has and NodeTimeout is over. The list
+// is no snapshot.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
@@ -51,8 +53,9 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// survey asks all nodes at once, and returns when all have answered, or a majority has and NodeTimeout is over. What a
-// node has found is taken in by the function that ask returns, which is not called late.
+// survey asks all nodes at once. It returns when all have answered, or when a majority has and NodeTimeout is over. ask
+// returns a function that takes what the node has found. Only survey's own goroutine calls it, and never after survey
+// has returned.
 func (d *Driver) survey(ctx context.Context, op, name string,
 	ask func(ctx context.Context, i int, n *redislock.Driver) (take func(), err error),
 ) error {
@@ -67,6 +70,7 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 		started := d.spawn(func() { // ends with ctx
 			var a answer
 			select {
+			// A new client would otherwise miss a node that is only late, and may know the newest hold.
 			case <-n.tried: // else a look of a new client would lack a node that is only late, and may know the newest
 			case <-ctx.Done():
 			}
@@ -112,8 +116,8 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 	return nil
 }
 
-// roundOf returns under which ID the nodes know a hold: that of its request, unless the request took several rounds.
-// Only the driver that has acquired it knows that by itself; for another one it costs a round trip.
+// roundOf returns the ID under which the nodes know a hold: that of its request, unless the request took several
+// rounds. Only the driver that acquired the hold knows that by itself; another one must look, which costs a round trip.
 func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string {
 	if d.holder(requestKey{key, id}) != nil {
 		return id
@@ -132,22 +136,25 @@ func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string 
 			}
 		}
 		return func() {}, err
+		// Without a majority it is asked for under its own ID, and not found either.
 	}) // without a majority it is asked for under its own ID, and is not found either
 	mu.Lock()
 	defer mu.Unlock()
 	return found
 }
 
-// hold is what the nodes know of one holder, by node; a zero block where they do not know it.
+// hold is what the nodes know of one holder. blocks has an element for each node, zero where the node does not know the
+// holder.
 type hold struct {
-	id     string
+	id     string        // the ID of its round
 	shown  driver.Holder // of the node that has renewed it last
 	blocks []block
-	votes  int
+	votes  int // how many nodes have voted for it
 }
 
-// merge makes one lock of what the nodes tell of it. A nil view is of a node that has not answered. Who holds it is who
-// has, or may have, a majority. Votes for somebody else are those of one who waits.
+// merge makes one lock of what the nodes tell of it. A nil view is that of a node which has not answered. A holder is
+// one that has a majority, or may have it with the votes of unheard nodes. Votes for another request are shown as its
+// wait.
 func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) driver.LockInfo {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	holds, unheard := d.holdsOf(key, views)
@@ -156,7 +163,7 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 		if h.votes+unheard >= d.quorum {
 			h.shown.Token = common(h.blocks, d.quorum).first
 			info.Holders = append(info.Holders, h.shown)
-			waiting[h.id] = &wait{holds: true} // it may also stand in the queue of a node that has no vote for it yet
+			waiting[h.id] = &wait{holds: true} // it may also be in the queue of a node that has no vote for it yet
 			continue
 		}
 		waiting[h.id] = &wait{seen: h.votes, waiter: driver.Waiter{
@@ -179,7 +186,7 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			waiting[id].place += w.Position
 		}
 	}
-	// a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+	// A majority knows each waiter. What fewer know is left over from a wait whose end they were not told.
 	for id, w := range waiting {
 		if w.seen+unheard < d.quorum {
 			delete(waiting, id)
@@ -189,15 +196,16 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 	return info
 }
 
-// wait is what the nodes know of one who waits.
+// wait is what the nodes know of one waiter.
 type wait struct {
 	waiter driver.Waiter
-	seen   int  // by how many nodes
-	place  int  // the sum of the places in their queues; one who has a vote already has none
+	seen   int  // how many nodes know it
+	place  int  // the sum of its places in their queues; where it has a vote already, it has none
 	holds  bool // it holds the lock
 }
 
-// inOrder returns those who wait, by the mean of their places.
+// inOrder returns the waiters by the mean of their places. Ties go by the instant of asking, and then by the owner, so
+// that two looks agree.
 func inOrder(waiting map[string]*wait) []driver.Waiter {
 	var waits []*wait
 	for _, w := range waiting {
@@ -217,7 +225,7 @@ func inOrder(waiting map[string]*wait) []driver.Waiter {
 	return list
 }
 
-// holdsOf collects the holds of a lock, in no promised order, and how many nodes have not answered.
+// holdsOf collects the holds of a lock, in no promised order, and counts the nodes that have not answered.
 func (d *Driver) holdsOf(key driver.Key, views []map[driver.Key]driver.LockInfo) (holds []*hold, unheard int) {
 	for i, view := range views {
 		if view == nil {
@@ -233,6 +241,7 @@ func (d *Driver) holdsOf(key driver.Key, views []map[driver.Key]driver.LockInfo)
 			}
 			o := holds[at]
 			h.Owner = owner
+			// One token is enough for a list; Break looks for the whole block.
 			o.blocks[i] = blockOf(h.Token, 1)
 			if o.votes++; o.votes == 1 || h.Until.After(o.shown.Until) {
 				o.shown = h

@@ -1,3 +1,6 @@
+// How a round ends: the rules about majorities, waits and split votes. round.go asks judge after each change; votes.go
+// has what votes amount to.
+
 package redlock
 
 import (
@@ -8,22 +11,22 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// refusalGrace is for how long a try that is refused waits for nodes that may name the holder too: his token is
-// certain only when all have.
+// refusalGrace is how long a refused try waits for further nodes that may name the holder: its token is certain only
+// when all have.
 const refusalGrace = 100 * time.Millisecond
 
-// errMajority says that the votes are enough.
+// errMajority says that there are enough votes. It never leaves the package.
 var errMajority = errors.New("a majority has voted")
 
 // tally is a round's votes, counted.
 type tally struct {
 	granted, queued, refused, failed, ended, asked int
 
-	pending  int   // of those asked or queued: how many may answer soon
-	expired  bool  // a vote is over that was not used
-	silent   bool  // nodes that have not answered in time count as failed
-	definite error // a node will never grant this
-	gone     error // why, of a node that knows that the request is over; nil if none has said it
+	pending  int   // how many of the asked and queued may answer soon
+	expired  bool  // a vote ran out before it was used
+	silent   bool  // the time for answers is over: those without one count as failed
+	definite error // a node will never grant this request
+	gone     error // why, from a node that knows that the request is over; nil if none said it
 }
 
 // tally counts the votes. The caller holds claim.mu.
@@ -43,7 +46,7 @@ func (rd *round) tally(now time.Time) (t tally) {
 	return t
 }
 
-// add counts a vote that is not overdue. One that is yielded counts for nothing.
+// add counts a vote that is not overdue. A yielded one counts for nothing.
 func (t *tally) add(v *vote, now time.Time) {
 	switch v.state {
 	case asked:
@@ -51,6 +54,7 @@ func (t *tally) add(v *vote, now time.Time) {
 	case queued:
 		t.queued++
 	case granted:
+		// The vote of a node whose lease has run out is no vote any more, whether the node knows that or not.
 		if v.ends().After(now) {
 			t.granted++
 		} else {
@@ -86,11 +90,12 @@ func (rd *round) isOverdue(i int, silent bool) bool {
 	}
 }
 
-// answersSoon reports whether it is worth a moment's wait for a node: one that was late before is not waited for again.
+// answersSoon reports whether a node is worth a moment's wait. A node that was late before is not waited for again.
 func (rd *round) answersSoon(i int) bool {
 	switch rd.votes[i].state {
 	case asked:
 		return !rd.c.d.nodes[i].late.Load()
+	// Until the round waits, the node has only just said that it will take its time.
 	case queued: // before the round waits the node has just said that it will take its time
 		return rd.waits && !rd.c.d.nodes[i].late.Load()
 	default:
@@ -104,12 +109,13 @@ func (rd *round) isSilent(i int) bool {
 	return n.driver() == nil || n.guard.silence() > heartbeatEvery+rd.c.d.opts.NodeTimeout
 }
 
-// judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time
-// is over that it returns. The caller holds claim.mu.
+// judge says how the round ends: with errMajority or another error. It returns nil if the round goes on until a vote
+// changes, or until the returned time is over. The order of the cases matters: what ends the request for good comes
+// before a majority. The caller holds claim.mu.
 func (rd *round) judge(now time.Time) (time.Duration, error) {
 	c := rd.c
 	t := rd.tally(now)
-	spare := len(rd.votes) - c.d.quorum // how many votes a majority can do without
+	spare := len(rd.votes) - c.d.quorum // how many nodes a majority can do without
 	if !rd.timed && t.granted+t.queued+t.refused >= c.d.quorum {
 		rd.timed = true
 		c.d.measured(now.Sub(rd.began))
@@ -120,12 +126,14 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	case t.definite != nil:
 		return 0, t.definite
 	case t.granted >= c.d.quorum:
+		// With all votes the second round trip is spared, so the rest is worth the grace.
 		if wait := rd.patient(&rd.enough, now, t.pending, c.d.grace()); wait > 0 {
 			return wait, nil
 		}
 		return 0, errMajority
 	case t.ended > spare:
 		return 0, c.overruled(&t)
+	// A vote ran out before it was used.
 	case t.expired:
 		return 0, errSlow
 	case t.failed+t.ended > spare && !c.r.Try:
@@ -139,22 +147,24 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	return rd.keep(now, t)
 }
 
-// refuse ends a try that can have no majority any more, after a moment for nodes that may still name the holder.
+// refuse ends a try that cannot get a majority any more, after a moment for nodes that may still name the holder.
 func (rd *round) refuse(now time.Time, t tally) (time.Duration, error) {
 	if wait := rd.patient(&rd.settled, now, t.pending, refusalGrace); wait > 0 {
 		return wait, nil
 	}
+	// Too few have said anything: a missing majority must not look like a held lock.
 	if t.granted+t.refused+t.ended < rd.c.d.quorum {
 		return rd.whenSilent(now, t)
 	}
+	// Several tries have taken votes from each other, and nobody has the lock.
 	if _, named := rd.inTheWay(); named+t.failed < rd.c.d.quorum && rd.c.rounds < mostTries {
 		return 0, errSplit // several who try have taken votes from each other, and nobody has the lock
 	}
 	return 0, rd.refusal()
 }
 
-// whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known
-// whether there is a majority.
+// whenSilent waits for nodes that may still say that another request is in the way. Until then it is not known whether
+// a majority answers at all.
 func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 	if t.asked > 0 {
 		return rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now), nil
@@ -162,8 +172,9 @@ func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 	return 0, rd.unreachable("acquire")
 }
 
-// patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns
-// how much of that is left. Who lets it pass is not waited for again until he answers.
+// patient gives nodes that may answer soon a moment, from the instant when the answers of the others were enough. It
+// returns what is left of that moment. A node that lets it pass is marked late, and not waited for again until it
+// answers.
 func (rd *round) patient(since *time.Time, now time.Time, pending int, grace time.Duration) time.Duration {
 	if pending == 0 {
 		return 0
@@ -182,8 +193,8 @@ func (rd *round) patient(since *time.Time, now time.Time, pending int, grace tim
 	return 0
 }
 
-// announce tells the caller who is in the way, when a majority has answered and no longer can be had at once, and again
-// when that changes.
+// announce tells the caller who is in the way, when a majority has answered and the lock cannot be had at once, and
+// again when that changes.
 func (rd *round) announce(t tally) {
 	c := rd.c
 	answered := t.granted + t.queued + t.ended
@@ -200,18 +211,20 @@ func (rd *round) announce(t tally) {
 	}
 }
 
-// keep says for how long the round goes on as it is. Votes that are no majority are kept only for a while: several
-// rounds may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance
-// decides between those who have the same.
+// keep says how long the round goes on as it is. Votes that are no majority are kept only for a while: several rounds
+// may have some, and none would ever get the rest. The fewer votes, the sooner they are given back; between equals
+// chance decides (doc.go, Waiting).
 func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	wait := heartbeatEvery
 	if t.asked > 0 && !t.silent {
 		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
 	}
+	// The others have not answered yet, so this may become a majority by itself.
 	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum { // the others have not answered yet
 		rd.voted = 0
 		return wait, nil
 	}
+	// The time starts anew with each change of the number of votes.
 	if t.granted != rd.voted {
 		rd.voted = t.granted
 		rd.yieldAt = now.Add(time.Duration((float64(t.granted) + rand.Float64()) * float64(rd.patience)))
@@ -219,6 +232,8 @@ func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	if left := rd.yieldAt.Sub(now); left > 0 {
 		return min(wait, left), nil
 	}
+	// No majority names one holder, so nobody has the lock: the votes are split. Otherwise there is a holder to wait
+	// for.
 	if _, named := rd.inTheWay(); named < rd.c.d.quorum {
 		return 0, errSplit
 	}
@@ -226,8 +241,9 @@ func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	return wait, nil
 }
 
-// yield gives back the votes of a round while somebody else has a majority: he is in the queue for them, and needs them
-// if another node fails. The places in the queues of the other nodes are kept. The caller holds claim.mu.
+// yield gives back the votes of a round while another request has a majority. That request stands in the queues for
+// them, and needs them if one of its nodes fails. Our places in the other nodes' queues are kept. The caller holds
+// claim.mu.
 func (rd *round) yield() {
 	for i := range rd.votes {
 		if rd.votes[i].state == granted {

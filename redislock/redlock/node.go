@@ -1,3 +1,6 @@
+// One server: its connection, its driver and how much it is trusted to answer. driver.go starts it; claim.go and
+// release.go ask through it.
+
 package redlock
 
 import (
@@ -14,7 +17,8 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// reconnect is between two attempts to reach a node for the first time. Once it was reached, redislock sees to it.
+// reconnect is the pause between two attempts to reach a node for the first time. Once it was reached, its Conn
+// reconnects by itself.
 const reconnect = 250 * time.Millisecond
 
 // node is one of the servers.
@@ -22,20 +26,21 @@ type node struct {
 	dialer
 	opts  *Options
 	tried chan struct{} // closed when the first attempt to connect is over
-	late  atomic.Bool   // it let somebody wait in vain, and has not answered since
-	busy  atomic.Int64  // how many requests and releases are under way
+	late  atomic.Bool   // it let somebody wait in vain and has not answered since
+	busy  atomic.Int64  // how many requests and releases are under way at it
 
-	mu    sync.Mutex // guards what follows
-	d     *redislock.Driver
+	mu    sync.Mutex        // guards what follows
+	d     *redislock.Driver // nil until it was connected once; then constant
 	guard *guard
-	err   error // of the latest attempt
+	err   error // why there is no driver: the error of the latest attempt
 }
 
+// newNode returns a node that is not connected. connect does that.
 func newNode(dial dialer, opts *Options) *node {
 	return &node{dialer: dial, opts: opts, tried: make(chan struct{}), err: errors.New("not connected yet")}
 }
 
-// connect tries until it has a driver, or ctx ends.
+// connect tries until the node has a driver, or ctx ends. It is a goroutine of the Driver.
 func (n *node) connect(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(n.tried) })
 	defer first()
@@ -48,6 +53,8 @@ func (n *node) connect(ctx context.Context) {
 	}
 }
 
+// connectOnce tries once. A node that must rest counts as connected: it is needed for releases, and rests only from
+// voting.
 func (n *node) connectOnce(ctx context.Context) bool {
 	conn, err := n.dial(ctx)
 	var d *redislock.Driver
@@ -65,7 +72,7 @@ func (n *node) connectOnce(ctx context.Context) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err == nil && ctx.Err() != nil { // nobody else would close it
+	if err == nil && ctx.Err() != nil { // nothing else would close it
 		_ = d.Close()
 		return false
 	}
@@ -94,6 +101,7 @@ func (n *node) failure() error {
 	return fmt.Errorf("%s: %w: %w", n.name, errAway, n.err)
 }
 
+// close closes the node's driver, if there is one. It returns the error of the connection.
 func (n *node) close() error {
 	if d := n.driver(); d != nil {
 		return d.Close()
@@ -101,7 +109,7 @@ func (n *node) close() error {
 	return nil
 }
 
-// call runs f with the node's driver. An answer, whatever it is, shows that the node lives.
+// call runs f with the node's driver. Any answer shows that the node lives, so it ends being late.
 func (n *node) call(f func(d *redislock.Driver) error) error {
 	d := n.driver()
 	if d == nil {
@@ -110,6 +118,7 @@ func (n *node) call(f func(d *redislock.Driver) error) error {
 	err := f(d)
 	if said := driver.Refusal(err); said != nil {
 		n.late.Store(false)
+		// Not as driver.RefusedError: one node's refusal is not yet the lock's.
 		return &nodeRefusal{node: n.name, text: said.Error(), hint: said.Hint, open: said.Open}
 	}
 	if err == nil || driver.IsDefinite(err) || errors.Is(err, driver.ErrLost) {
@@ -118,7 +127,8 @@ func (n *node) call(f func(d *redislock.Driver) error) error {
 	return err
 }
 
-// nodeRefusal is the refusal of one node. It is no driver.RefusedError, which would be the lock's.
+// nodeRefusal is the refusal of one node. It does not match driver.ErrRefused, which would speak for the lock;
+// unreachable makes that of it when a majority has refused.
 type nodeRefusal struct { //nolint:errname // it is no error of its own, but a node's part of one
 	node, text, hint string
 	open             bool
@@ -129,13 +139,15 @@ func (e *nodeRefusal) Error() string { return e.text }
 // Is matches driver.ErrUnavailable: the node has no vote for us.
 func (e *nodeRefusal) Is(t error) bool { return t == driver.ErrUnavailable }
 
-// mostOwed is how many requests and releases may be under way at a node that does not answer. Each has to be undone.
+// mostOwed is how many requests and releases may be under way at a node that does not answer. Each must be undone
+// later, so a node that hangs must not collect more.
 const mostOwed = 64
 
 // errAway says that a node was not asked.
 var errAway = errors.New("it cannot be used")
 
-// acquire asks for a vote. A node that rests, or owes many answers, is not asked, because that would have to be undone.
+// acquire asks for a vote. A node that rests, or owes many answers, is not asked, because the vote would have to be
+// undone.
 func (n *node) acquire(ctx context.Context, r *driver.Request) (g driver.Grant, err error) {
 	owed := n.busy.Add(1)
 	defer n.busy.Add(-1)
@@ -152,6 +164,7 @@ func (n *node) acquire(ctx context.Context, r *driver.Request) (g driver.Grant, 
 	return g, err
 }
 
+// confirm and release ask the node once. Their callers repeat.
 func (n *node) confirm(ctx context.Context, c *redislock.Confirmation) error {
 	return n.call(func(d *redislock.Driver) error { return d.Confirm(ctx, c) })
 }
@@ -160,7 +173,7 @@ func (n *node) release(ctx context.Context, r *driver.Release) error {
 	return n.call(func(d *redislock.Driver) error { return d.Release(ctx, r) })
 }
 
-// renew renews what is given, and calls done for each.
+// renew renews the batch on this node, and calls done for each.
 func (n *node) renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	d := n.driver()
 	if d == nil {

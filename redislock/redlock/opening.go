@@ -1,3 +1,6 @@
+// The first moments of a driver: nodes that were never used get their marks. driver.go calls begin; guard.go has the
+// rule.
+
 package redlock
 
 import (
@@ -8,15 +11,15 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: that is
-// waited for, but not for long.
+// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: begin waits
+// for that, but no longer than askAgain.
 func (d *Driver) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()
 	for {
 		resting, old := d.resting()
 		switch {
-		case old > 0: // they are not new, so nobody gives the others a mark
+		case old > 0: // the nodes are not new, so the others have lost their marks
 			return nil
 		case resting == len(d.nodes):
 			return d.lookAt(ctx, true)
@@ -32,7 +35,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 }
 
-// resting counts the nodes that rest, and those of them which have a mark of an earlier run.
+// resting counts the nodes that rest, and how many of these have the mark of an earlier run.
 func (d *Driver) resting() (all, old int) {
 	for _, n := range d.nodes {
 		if n.driver() == nil {
@@ -49,7 +52,7 @@ func (d *Driver) resting() (all, old int) {
 	return all, old
 }
 
-// lookAt asks the nodes that rest once more.
+// lookAt asks the resting nodes once more. That a node still rests is no error.
 func (d *Driver) lookAt(ctx context.Context, allNew bool) error {
 	for _, n := range d.nodes {
 		if n.driver() == nil {

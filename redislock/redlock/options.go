@@ -1,6 +1,9 @@
+// The options of a driver. url.go reads them from a URL; each node gets what options.node makes of them.
+
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,27 +14,27 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
-// Options configures a driver. The zero value and nil mean the same.
+// Options configures a driver. The zero value and nil mean the defaults.
 type Options struct {
 	// Prefix begins every key and channel, as in [redislock.Options]. The default is "interlock:".
 	Prefix string
 
-	// LongestLease is the longest lease that may be asked for, and for how long a node that has come back empty does
-	// not vote. All clients of one set of nodes need the same, or one of them may still trust a hold that a node has
+	// LongestLease is the longest lease that may be asked for, and how long a node that has come back empty does not
+	// vote. All clients of one set of nodes need the same value, or one of them may still trust a hold that a node has
 	// forgotten. Too short, and leases are refused; too long, and a node that was restarted without its data is missing
-	// for as long. The default is 1 minute, twice the default lease.
+	// for that time. The default is 1 minute, twice the default lease.
 	LongestLease time.Duration
 
-	// NodeTimeout is for how long a node may say nothing until it counts as not reachable. It is waited for only while
-	// a majority has not answered, so one node that hangs does not cost it. Too short, and a majority that is slow is
-	// taken for dead; too long, and it takes as long to learn that there is none. The default is 1 s.
+	// NodeTimeout is how long a node may be silent until it counts as unreachable. A node is waited for only while a
+	// majority has not answered, so one hanging node does not cost this time. Too short, and a slow majority is taken
+	// for dead; too long, and it takes as long to learn that there is none. The default is 1 s.
 	NodeTimeout time.Duration
 
-	// Check says what to do with what the start-up check of a node finds. With CheckRefuse such a node is not used. The
+	// Check says what to do with the findings of a node's start-up check. With CheckRefuse such a node is not used. The
 	// default is [redislock.CheckWarn].
 	Check redislock.CheckPolicy
 
-	// Logger gets what the start-up checks find, and which nodes cannot be used. The default discards.
+	// Logger gets the findings of the start-up checks, and which nodes cannot be used. The default discards them.
 	Logger *slog.Logger
 
 	_ struct{}
@@ -43,21 +46,15 @@ const (
 	defaultNodeTimeout  = time.Second
 )
 
-// withDefaults returns a checked copy of o.
+// withDefaults returns a checked copy of o, with the defaults filled in. It accepts nil.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.LongestLease == 0 {
-		c.LongestLease = defaultLongestLease
-	}
-	if c.NodeTimeout == 0 {
-		c.NodeTimeout = defaultNodeTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.LongestLease = cmp.Or(c.LongestLease, defaultLongestLease)
+	c.NodeTimeout = cmp.Or(c.NodeTimeout, defaultNodeTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -72,7 +69,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, nil
 }
 
-// node returns the options of one node's driver.
+// node returns the options of one node's driver. Replicas stay 0: a node is one server.
 func (o *Options) node() *redislock.Options {
 	return &redislock.Options{Prefix: o.Prefix, Check: o.Check, Logger: o.Logger}
 }

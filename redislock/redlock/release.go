@@ -1,3 +1,5 @@
+// Release, on every node, until nothing is left. acquire.go and renew.go begin one too, when a hold is lost.
+
 package redlock
 
 import (
@@ -11,37 +13,38 @@ import (
 )
 
 const (
-	// The pauses between two attempts to tell a node that a request is over.
+	// The pauses between two attempts to tell a node that a request is over. They double.
 	shortestRetry = 10 * time.Millisecond
 	longestRetry  = 500 * time.Millisecond
 
-	// shortestHorizon is for how long copies of a request are refused at least.
+	// shortestHorizon is how long copies of a request are refused at least.
 	shortestHorizon = 10 * time.Second
 )
 
-// ending is the release of a claim, on every node: also on those that have refused, or have not answered,
-// since the reply may have been lost. It goes on in the background until each has said that nothing is
-// left, or the lease is over.
+// ending is the release of a claim on every node: also on those that have refused or not answered, since their reply
+// may have been lost. It goes on in the background until each node has said that nothing is left, or the lease is over.
 type ending struct {
 	undo bool
 	news chan struct{} // closed and replaced at each change; guarded by claim.mu
 
-	// Guarded by claim.mu: how many nodes have ended the hold, have said that there was none, and have not
-	// said anything. Those that were asked twice and then found nothing are in none of these numbers: nobody
-	// knows which attempt it was.
+	// Guarded by claim.mu: how many nodes have ended the hold, how many have said that there was none, and how many
+	// have said nothing. A node that was asked twice and then found nothing is in none of these numbers: nobody knows
+	// which attempt ended the hold.
 	freed, without, unknown int
-	slow                    int       // of the unknown: those that are late as a rule
-	lost                    error     // of a node that says how the hold ended
-	known                   time.Time // since when it is known how the release has ended; zero if it is not
-	told                    bool      // somebody was told that his release, or undo, has ended the hold
+	slow                    int       // how many of the unknown are late as a rule
+	lost                    error     // how the hold ended, from a node that says it
+	known                   time.Time // since when the outcome of the release is known; zero if it is not
+	told                    bool      // a caller was told that its release or undo ended the hold
 	errs                    []error
 }
 
-// Release ends a hold on all nodes at once, and returns when a majority has confirmed that. Nodes that have not
-// answered are asked again in the background until they have, or until the lease is over.
+// Release ends a hold on all nodes at once. It blocks until a majority has confirmed that, for twice the NodeTimeout at
+// most. Nodes that have not answered are asked again in the background until they have, or until the lease is over. An
+// error that matches driver.ErrLost says that no majority had the hold; after any other error the outcome is unknown.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	id := r.ID
 	if !r.Undo {
+		// The hold may be another driver's, which the nodes may know by the ID of a later round.
 		id = d.roundOf(ctx, r.Key, r.ID)
 	}
 	c, err := d.claimOf(r, id)
@@ -49,6 +52,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return err
 	}
 	c.mu.Lock()
+	// Once only: a second Release of the same request waits for the first.
 	if c.ending == nil {
 		c.end(r)
 	}
@@ -57,8 +61,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return c.await(ctx, e, r)
 }
 
-// claimOf returns the claim of a request, or one of a request that this driver does not know: another's, or one that
-// was ended before: then id is what the nodes know it by.
+// claimOf returns the claim of a request. If this driver does not know the request (it is another's, or was ended
+// before) it makes one, with id as what the nodes know it by, and with votes as far as anybody can tell.
 func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,21 +86,22 @@ func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	return c, nil
 }
 
-// closed is what has been waited for already.
+// closed stands for a question that has been answered already.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// end begins the release. The caller holds c.mu.
+// end begins the release on all nodes. The caller holds c.mu.
 func (c *claim) end(r *driver.Release) {
 	e := &ending{undo: r.Undo, news: make(chan struct{}), unknown: len(c.d.nodes)}
 	c.ending = e
 	rd := c.rd
-	if rd == nil { // it has been entered, and no round begun
+	if rd == nil { // entered, but no round was begun
 		e.unknown, e.without = 0, len(c.d.nodes)
 		c.d.forget(c)
 		return
 	}
 	rd.stop()
 	rd.changed()
+	// Beyond this no copy of the request can be granted, and what was granted has ended by itself.
 	until := time.Now().Add(max(c.lease, r.Horizon, shortestHorizon))
 	for i := range rd.votes {
 		if rd.votes[i].state == absent {
@@ -127,13 +132,14 @@ func (c *claim) end(r *driver.Release) {
 	}
 }
 
-// errFreed says that a node had not voted, or nobody knew, and that nothing is left there now.
+// errFreed says that a node had not voted, or that this was not known, and that nothing is left there now.
 var errFreed = errors.New("nothing is left")
 
-// errEither says that a node was told twice, and then found nothing.
+// errEither says that a node was told twice and then found nothing: the first attempt may have ended the hold, or
+// nothing was there.
 var errEither = errors.New("nothing was found, but an attempt before had no answer")
 
-// free tells one node that the round is over, until it has understood. It returns nil if a vote was ended by that.
+// free tells one node that the round is over, until it has understood. It returns nil if that ended a vote.
 func (rd *round) free(i int, r *driver.Release, until time.Time) error {
 	c := rd.c
 	c.mu.Lock()
@@ -147,6 +153,8 @@ func (rd *round) free(i int, r *driver.Release, until time.Time) error {
 		return errFreed
 	}
 	give := &driver.Release{Key: c.r.Key, ID: rd.id, Keep: r.Keep, Horizon: max(r.Horizon, c.lease)}
+	// Without a known vote only an undo is right: it also takes a place in the queue, and leaves a tombstone for late
+	// copies.
 	give.Undo = r.Undo || !voted
 	err := c.d.insist(i, give, until)
 	if err == nil && !voted {
@@ -155,7 +163,8 @@ func (rd *round) free(i int, r *driver.Release, until time.Time) error {
 	return err
 }
 
-// insist releases on one node until it is known what came of it, or until then.
+// insist releases on one node until the outcome is known, or until that instant. It pauses between the attempts,
+// doubling each time.
 func (d *Driver) insist(i int, r *driver.Release, until time.Time) error {
 	d.nodes[i].busy.Add(1)
 	defer d.nodes[i].busy.Add(-1)
@@ -167,7 +176,7 @@ func (d *Driver) insist(i int, r *driver.Release, until time.Time) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrUnavailable):
-			if first || r.Undo {
+			if first || r.Undo { // the first answer is certain, and an undo is content with either
 				return err
 			}
 			return errEither
@@ -178,7 +187,7 @@ func (d *Driver) insist(i int, r *driver.Release, until time.Time) error {
 	}
 }
 
-// said takes in how the release has ended on one node. The caller holds claim.mu.
+// said records how the release has ended on one node. The caller holds claim.mu.
 func (e *ending) said(err error, wasLost, slow bool) {
 	e.unknown--
 	if slow {
@@ -192,6 +201,7 @@ func (e *ending) said(err error, wasLost, slow bool) {
 		e.without++
 	case errors.Is(err, driver.ErrLost):
 		e.without++
+		// A node that lost the hold itself knows less about why than one from which it was taken.
 		if e.lost == nil || !wasLost {
 			e.lost = err
 		}
@@ -203,7 +213,8 @@ func (e *ending) said(err error, wasLost, slow bool) {
 	e.news = make(chan struct{})
 }
 
-// await waits until a majority has answered.
+// await blocks until the outcome of the release is known, or for twice the NodeTimeout. The release goes on in any
+// case.
 func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	deadline := time.NewTimer(2 * c.d.opts.NodeTimeout)
 	defer deadline.Stop()
@@ -233,8 +244,9 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	}
 }
 
-// outcome says how the release has ended, if that is known, or for how long to wait for nodes that may answer soon. The
-// caller holds c.mu.
+// outcome says how the release has ended if that is known, or for how long to wait for nodes that may answer soon. An
+// undo is done when a majority has answered anything; a release when a majority has ended the hold, or too many had
+// none. The caller holds c.mu.
 func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (wait time.Duration, known bool, err error) {
 	spare := len(c.d.nodes) - c.d.quorum
 	switch {
@@ -253,17 +265,18 @@ func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (wait time.
 	if e.known.IsZero() {
 		e.known = now
 	}
+	// The other nodes get a little grace, unless they are late as a rule.
 	if wait = e.known.Add(c.d.grace()).Sub(now); wait > 0 && e.unknown > e.slow {
 		return wait, false, nil
 	}
-	if err == nil && !r.Undo && e.told {
+	if err == nil && !r.Undo && e.told { // another caller was told that it ended the hold
 		return 0, true, c.gone()
 	}
 	e.told = e.told || err == nil
 	return 0, true, err
 }
 
-// unconfirmed is the error of a release to which no majority has answered.
+// unconfirmed is the error of a release that too few nodes have answered.
 func (c *claim) unconfirmed(e *ending, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

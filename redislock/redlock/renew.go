@@ -1,3 +1,6 @@
+// Renew, on all nodes at once. The scheduler of the portable layer calls it; a lost hold is released here too, because
+// the votes that are left would keep others out.
+
 package redlock
 
 import (
@@ -9,9 +12,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Renew renews each hold on every node that has voted for it, all nodes at once, each in one pipeline. A hold is
-// renewed when a majority has confirmed, and lost when no majority is left that could. A node that has not voted,
-// because it did not answer then, is asked again for its vote.
+// Renew renews each hold on every node that has voted for it, all nodes at once, in one pipeline each. A hold is
+// renewed when a majority has confirmed, and lost when no majority is left that could. A node that has not voted
+// because it could not be reached is asked again for its vote. Renew blocks until every hold is answered for or ctx
+// ends, and calls done exactly once for each, never after it has returned.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	r := &renewing{
 		d: d, batch: batch, done: done, holds: make([]renewed, len(batch)), left: len(batch), over: make(chan struct{}),
@@ -46,29 +50,30 @@ type renewing struct {
 	batch []driver.Renewal
 	over  chan struct{} // closed when every hold has been answered for
 
-	mu    sync.Mutex // guards what follows; done is called under it, so that it is not called twice or late
+	mu    sync.Mutex // guards what follows; done is called under it, so never twice for a hold, nor late
 	done  func(i int, err error)
-	holds []renewed
-	left  int
+	holds []renewed // by the index in the batch
+	left  int       // how many holds are not answered for
 }
 
-// renewed is what the nodes have said of one hold.
+// renewed is what the nodes have said of one hold. asked is how many were asked; kept, lost and unknown are their
+// answers.
 type renewed struct {
-	claim    *claim // nil if it is not known
-	answered bool
+	claim    *claim // nil if this driver does not know the hold
+	answered bool   // done was called for it
 
 	asked, kept, lost, unknown int
-	err                        error // the latest
-	why                        error // of a node that says how it was lost
+	err                        error // the latest that says nothing of the hold
+	why                        error // how it was lost, from a node that says it
 }
 
-// plan is what one node is asked: holds, and where they are in the batch.
+// plan is what one node is asked: holds, and their indexes in the batch.
 type plan struct {
 	holds []driver.Renewal
 	which []int
 }
 
-// plan says which node is asked for what. Nobody else has r yet.
+// plan says which node is asked for what. Nobody else has r yet, so it takes no lock but finish's.
 func (r *renewing) plan(ctx context.Context) []plan {
 	plans := make([]plan, len(r.d.nodes))
 	for i := range r.batch {
@@ -80,6 +85,7 @@ func (r *renewing) plan(ctx context.Context) []plan {
 					b.Lease, longest, driver.ErrUnsupported))
 			continue
 		}
+		// Another driver's hold, which may have taken several rounds.
 		if h.claim == nil {
 			b.ID = r.d.roundOf(ctx, b.Key, b.ID)
 		}
@@ -89,6 +95,7 @@ func (r *renewing) plan(ctx context.Context) []plan {
 			plans[n].holds, plans[n].which = append(plans[n].holds, b), append(plans[n].which, i)
 			h.asked++
 		}
+		// No majority is left that could confirm.
 		if h.asked < r.d.quorum {
 			r.finish(i, &driver.LostError{Kind: b.Kind, Name: b.Name, Reason: driver.LostExpired})
 		}
@@ -96,8 +103,9 @@ func (r *renewing) plan(ctx context.Context) []plan {
 	return plans
 }
 
-// voters returns the nodes that have voted for the hold, and sets the ID under which they have. A node that has not,
-// because it could not be reached or was in use, is asked for its vote.
+// voters returns the nodes that have voted for the hold, and sets the ID under which they know it. A node that has not
+// voted, because it could not be reached or was in use, is asked for its vote in the background: a hold gains votes
+// while it lasts.
 func (h *renewed) voters(nodes int, b *driver.Renewal) (which []int) {
 	c := h.claim
 	if c == nil { // another driver's, or one that is over: each may know it
@@ -111,12 +119,14 @@ func (h *renewed) voters(nodes int, b *driver.Renewal) (which []int) {
 	if c.ending != nil || !c.held {
 		return nil
 	}
+	// lease is raised before anything is sent: a release must outlast what a node may have been told.
 	c.lease, b.ID = max(c.lease, b.Lease), c.rd.id
 	for n := range nodes {
 		switch c.rd.votes[n].state {
 		case granted:
 			which = append(which, n)
 		case failed, refused, absent:
+			// As a try: a hold needs no place in that node's queue.
 			c.rd.ask(n, true, c.rd.votes[n].done)
 		case asked, queued, ended, yielded:
 		}
@@ -142,11 +152,12 @@ func (r *renewing) start(n int, p *plan) {
 	}
 }
 
-// said takes in what a node has said of a hold.
+// said records what a node has said of a hold. It may be called from several goroutines.
 func (r *renewing) said(n, i int, err error) {
 	lost := errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrUnavailable)
 	if c := r.holds[i].claim; c != nil && lost {
 		c.mu.Lock()
+		// The node has lost the vote, so it must not be counted by the release or a later renewal.
 		if c.rd != nil && c.rd.votes[n].state == granted {
 			c.rd.votes[n].state = ended
 		}
@@ -168,7 +179,7 @@ func (r *renewing) said(n, i int, err error) {
 	r.judge(i)
 }
 
-// worse returns the reason that says more: a lease that has run out is what is left of any.
+// worse returns the reason that says more: any hold whose end was not heard of looks like an expired lease in the end.
 func worse(a, b error) error {
 	var lost *driver.LostError
 	if a != nil && errors.As(b, &lost) && lost.Reason == driver.LostExpired {
@@ -177,7 +188,7 @@ func worse(a, b error) error {
 	return b
 }
 
-// judge answers for a hold as soon as it is known what became of it. The caller holds r.mu.
+// judge answers for a hold as soon as its fate is known. The caller holds r.mu.
 func (r *renewing) judge(i int) {
 	h, q := &r.holds[i], r.d.quorum
 	switch {
@@ -198,7 +209,7 @@ func (r *renewing) finish(i int, err error) {
 	r.answer(i, err)
 }
 
-// answer is finish for who holds r.mu.
+// answer is finish for a caller that holds r.mu. The first answer counts.
 func (r *renewing) answer(i int, err error) {
 	h := &r.holds[i]
 	if h.answered {
@@ -208,6 +219,7 @@ func (r *renewing) answer(i int, err error) {
 	if c := h.claim; c != nil && errors.Is(err, driver.ErrLost) {
 		c.mu.Lock()
 		c.told = true
+		// What is left on some nodes would keep others out.
 		if c.ending == nil { // what is left on some nodes keeps others out
 			c.end(&driver.Release{Key: c.r.Key, ID: c.r.ID})
 		}
@@ -219,7 +231,7 @@ func (r *renewing) answer(i int, err error) {
 	}
 }
 
-// stop answers for all holds that are left.
+// stop answers for all holds that are not answered for.
 func (r *renewing) stop(cause error) {
 	for i := range r.batch {
 		err := cause

@@ -1,3 +1,5 @@
+// A round from its questions to a hold. acquire.go starts it and takes the result; judge.go decides after each change.
+
 package redlock
 
 import (
@@ -8,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// run waits until the round has a majority, or cannot have one.
+// run blocks until the round has a majority, or cannot have one, or ctx ends.
 func (rd *round) run(ctx context.Context) error {
 	for {
 		rd.c.mu.Lock()
@@ -30,7 +32,7 @@ func (rd *round) run(ctx context.Context) error {
 		timer := time.NewTimer(wait)
 		select {
 		case <-rd.news: // a vote has changed
-		case <-timer.C: // nothing came, and that says something
+		case <-timer.C: // nothing came, and that says something too
 		case <-ctx.Done():
 			timer.Stop()
 			return ctx.Err()
@@ -42,17 +44,20 @@ func (rd *round) run(ctx context.Context) error {
 	}
 }
 
-// decide makes a hold of the votes. It reports false if more are needed.
+// decide makes a hold of the votes. It reports false if more votes are needed: some may have run out or been lost since
+// judge counted them.
 func (rd *round) decide(ctx context.Context) (done bool, err error) {
 	c := rd.c
 	c.mu.Lock()
 	votes, blocks := rd.granted(time.Now())
+	// If another copy of the request was granted before, the tokens are those that it has.
 	known := c.answer // if another copy of the request was granted before: the tokens are those that it has
 	c.mu.Unlock()
 	if len(votes) < c.d.quorum {
 		return false, nil
 	}
 	tokens := common(blocks, c.d.quorum)
+	// Not all have voted, so the largest token must be told to a majority before the grant counts (ADR 0026).
 	if len(votes) < len(rd.votes) {
 		tokens = largest(blocks)
 		if known.Nonce == rd.id {
@@ -63,6 +68,7 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
+	// Counted from the confirmed votes, which began later, so the window is that of the confirmation then.
 	sent, lease := window(votes, c.d.quorum)
 	if left(sent, lease) <= 0 {
 		return false, errSlow
@@ -70,6 +76,7 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := driver.Grant{Token: tokens.first, Tokens: tokens.tokens(), Nonce: rd.id, Sent: sent, Lease: lease}
+	// A copy was granted meanwhile: one hold has one token.
 	if c.answer.Nonce == rd.id {
 		g.Token, g.Tokens = c.answer.Token, c.answer.Tokens
 	}
@@ -77,7 +84,7 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// granted returns the votes that last, and the tokens that each node has minted. The caller holds claim.mu.
+// granted returns the votes that still last, and the tokens that each node has minted. The caller holds claim.mu.
 func (rd *round) granted(now time.Time) (votes []driver.Grant, blocks []block) {
 	blocks = make([]block, len(rd.votes))
 	for i := range rd.votes {

@@ -1,3 +1,5 @@
+// Opening by URL: one URL of redislock for each host. driver.go opens the nodes.
+
 package redlock
 
 import (
@@ -31,8 +33,10 @@ type dialer struct {
 	dial func(ctx context.Context) (redislock.Conn, error)
 }
 
-// fromURL reads what the package doc describes under URL: a URL of redislock for each host, with the same credentials.
+// fromURL reads what the package documentation describes under URL. It makes a URL of redislock for each host, with the
+// same credentials.
 func fromURL(u *driver.URL, c driver.Config) ([]dialer, *Options, error) {
+	// A slash in a password ends the host part early, and the rest of the password would be a path.
 	if strings.Contains(u.Path, "@") || strings.ContainsAny(u.Path, ",:") {
 		return nil, nil, fmt.Errorf(
 			"redlock: there is an @, a comma or a colon in the path; write a / inside a user or password as %%2F")
@@ -65,6 +69,7 @@ func fromURL(u *driver.URL, c driver.Config) ([]dialer, *Options, error) {
 	for _, host := range u.Hosts {
 		node := *u
 		node.Scheme, node.Hosts, node.Query = "redis", []string{host}, maps.Clone(u.Query)
+		// These two are ours; redislock would refuse them.
 		delete(node.Query, "longest-lease")
 		delete(node.Query, "node-timeout")
 		dial, read, err := redislock.Dialer(&node, c)

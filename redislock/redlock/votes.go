@@ -13,7 +13,7 @@ import (
 
 // What votes amount to. Nothing here asks anybody.
 
-// stateOf says what a node's answer is.
+// stateOf says what a node's answer means for its vote.
 func stateOf(err error) (voteState, *driver.HeldError) {
 	var held *driver.HeldError
 	switch {
@@ -27,7 +27,7 @@ func stateOf(err error) (voteState, *driver.HeldError) {
 	return failed, nil
 }
 
-// unsent reports whether a request has not reached the node.
+// unsent reports whether a request has certainly not reached the node.
 func unsent(err error) bool {
 	var refused *redislock.RefusedError
 	var said *nodeRefusal
@@ -37,11 +37,12 @@ func unsent(err error) bool {
 	return errors.As(err, &refused) || errors.Is(err, errAway)
 }
 
-// ends is until when a vote is ours, if it is not renewed.
+// ends is until when a vote is ours if it is not renewed, on our clock.
 func (v *vote) ends() time.Time { return v.grant.Sent.Add(v.grant.Lease) }
 
-// window is the trust window that a majority of the votes gives: it begins before the first of them was asked for, and
-// ends when the first of them does, so that the time which the majority took is not in it.
+// window is the trust window that a majority of the votes gives. It begins before the first of them was asked for, and
+// ends when the first of them does. So the time that the majority took is not in it. Of more votes than needed, the
+// longest are used.
 func window(votes []driver.Grant, quorum int) (sent time.Time, lease time.Duration) {
 	byEnd := slices.Clone(votes)
 	slices.SortFunc(byEnd, func(a, b driver.Grant) int { return b.Sent.Add(b.Lease).Compare(a.Sent.Add(a.Lease)) })
@@ -56,31 +57,32 @@ func window(votes []driver.Grant, quorum int) (sent time.Time, lease time.Durati
 	return sent, last.Sent.Add(last.Lease).Sub(sent)
 }
 
-// drift is how much earlier than a node we believe a lease to end: 1 % for clocks of different rates, and the
+// drift is how much earlier than a node we believe a lease to end: 1 % for clocks of different rates, and 2 ms for the
 // rounding of the server's clock.
 func drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// left is how much of a trust window is left.
+// left is how much of a trust window is left now.
 func left(sent time.Time, lease time.Duration) time.Duration {
 	return lease - drift(lease) - time.Since(sent)
 }
 
-// block is a number of consecutive tokens.
+// block is a range of consecutive tokens, both ends included. The zero block is none.
 type block struct{ first, last uint64 }
 
+// tokens is the length of the range.
 func (b block) tokens() int { return int(b.last-b.first) + 1 }
 
 func (b block) has(token uint64) bool { return token >= b.first && token <= b.last }
 
-// blockOf are the tokens that a node has minted, or was given.
+// blockOf returns the tokens that a node has minted, or was given.
 func blockOf(token uint64, tokens int) block { return block{token, token + uint64(max(tokens, 1)) - 1} }
 
-// common are the tokens of a hold, given what all nodes know of it; a node that knows nothing is the zero block. They
-// are the largest that a majority has reached: the q-th largest of the firsts, to the q-th largest of the lasts.
+// common returns the tokens of a hold, given what all nodes know of it; the block of a node that knows nothing is zero.
+// They are the largest that a majority has reached: the q-th largest of the firsts, to the q-th largest of the lasts.
 //
-// If every node has voted, no node has to be told: a majority will mint larger ones only, and of the tokens of a later
-// hold at least a majority are larger, so its q-th largest is too. If a majority was told (see [Driver.confirm]), it is
-// what they were told, because fewer than a majority can have larger ones.
+// If every node has voted, no node has to be told. A majority will mint only larger ones, so of the tokens of a later
+// hold a majority is larger, and so is their q-th largest. If a majority was told (see [Driver.confirm]), it is what
+// they were told, because fewer than a majority can have larger ones.
 func common(blocks []block, quorum int) block {
 	firsts, lasts := make([]uint64, len(blocks)), make([]uint64, len(blocks))
 	for i, b := range blocks {
@@ -92,8 +94,8 @@ func common(blocks []block, quorum int) block {
 	return block{firsts[at], lasts[at]}
 }
 
-// largest are the tokens of a hold for which not every node has voted: larger than those of all earlier holds, since
-// one of the nodes that were told of the latest has voted. They count when a majority has been told.
+// largest returns the tokens of a hold for which not every node has voted. They are larger than those of all earlier
+// holds, since one of the nodes that were told of the latest has voted. They count only when a majority has been told.
 func largest(blocks []block) block {
 	return slices.MaxFunc(blocks, func(a, b block) int {
 		if a.first < b.first {
@@ -103,21 +105,21 @@ func largest(blocks []block) block {
 	})
 }
 
-// shown is the owner as the nodes keep it: with the ID of the round, by which the parts of one hold are found on
-// several nodes. Renewals change the owner behind it.
+// shown is the owner as the nodes keep it: behind the ID of the round, by which the parts of one hold are found on
+// several nodes. Renewals change the owner but not the ID.
 func shown(id, owner string) string { return id + " " + owner }
 
-// hidden takes that apart.
+// hidden splits what shown has made.
 func hidden(shown string) (id, owner string) {
 	id, owner, ok := strings.Cut(shown, " ")
 	if !ok {
-		return "", shown // of redislock, on the same server and with the same prefix
+		return "", shown // redislock's own, on the same server and with the same prefix
 	}
 	return id, owner
 }
 
-// inTheWay describes who holds the lock as far as the nodes have said: whom most of them name.
-// It also returns how many.
+// inTheWay describes the holder that most nodes name, and returns how many do. Ties go by the ID, so that several looks
+// agree.
 func (rd *round) inTheWay() (driver.HeldError, int) {
 	named := make(map[string][]*driver.HeldError)
 	best, most := "", 0
@@ -142,7 +144,7 @@ func (rd *round) inTheWay() (driver.HeldError, int) {
 	return e, most
 }
 
-// tokenOf is the token of a holder as the nodes name it, or 0 if they are too few to tell.
+// tokenOf returns the token of a holder as the nodes name it, or 0 if too few do to be certain.
 func tokenOf(named []*driver.HeldError, nodes, quorum int) uint64 {
 	blocks := make([]block, nodes)
 	for i, held := range named {
@@ -166,7 +168,8 @@ func (rd *round) refusal() error {
 	return &held
 }
 
-// unreachable is the error of a round to which too few nodes have answered.
+// unreachable is the error of a round that too few nodes have answered. If a majority is impossible because nodes have
+// refused, it is a refusal: a retry would not help.
 func (rd *round) unreachable(op string) error {
 	d, c := rd.c.d, rd.c
 	var errs []error

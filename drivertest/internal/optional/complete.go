@@ -6,6 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The methods of complete for the other interfaces; optional.go has the first ones, and the reason.
+
 func (c complete) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
 	if inner, has := c.Driver.(driver.MultiAcquirer); has {
 		return inner.AcquireAll(ctx, rs)

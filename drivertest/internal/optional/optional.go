@@ -1,9 +1,9 @@
 // Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
 //
-// There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker, Diagnoser and so on says
-// driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more, so a wrapper may have them always and
-// say so itself, see [Complete]. But a Requeuer or Watcher is asked in place of something else as soon as it is there,
-// and with a Converter more is offered to users, so a wrapper must not be one of them in vain, see [Show].
+// There are two sorts of optional interfaces. A caller that finds no Renewer, Inspector, Breaker, Diagnoser and so on
+// says driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more. So a wrapper may always have
+// these and say so itself, see [Complete]. But a Requeuer or Watcher is asked in place of something else as soon as it
+// is there. With a Converter more is offered to users. So a wrapper must not be one of these in vain, see [Show].
 package optional
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Set says which of the interfaces a driver has that a wrapper must not have in vain.
+// Set says which of the interfaces that a wrapper must not have in vain a driver has.
 type Set uint8
 
 const (
@@ -122,6 +122,7 @@ type common struct {
 // nothing.
 func Complete(d driver.Driver) All { return complete{d} }
 
+// complete answers for what the inner driver lacks.
 type complete struct{ driver.Driver }
 
 func (c complete) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {

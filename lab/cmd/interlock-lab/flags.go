@@ -17,13 +17,14 @@ type settings struct {
 	list   bool
 	lang   story.Lang
 	json   bool
+	wire   bool
 	report string
 }
 
 const usage = `usage: interlock lab                          list the experiments
        interlock lab D3 [D10 ...]             run some
        interlock lab --all [--report FILE]    run all; with --report write one page of HTML
-flags: --lang en|zh   -o text|json   --report FILE   --all
+flags: --lang en|zh   -o text|json   --wire   --report FILE   --all
 `
 
 func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
@@ -34,6 +35,7 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 	all := flags.Bool("all", false, "run all experiments")
 	lang := flags.String("lang", languageOf(getenv), "en or zh")
 	form := flags.String("o", "text", "text or json")
+	flags.BoolVar(&s.wire, "wire", false, "tell what interlock's clients sent, with the answers")
 	flags.StringVar(&s.report, "report", "", "write a page of HTML to this file")
 	var ids []string
 	for len(args) > 0 { // flags may stand before and after what they are for

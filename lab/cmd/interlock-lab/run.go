@@ -125,7 +125,7 @@ func (s *settings) tell(r *result, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintf(stdout, "%-4s %s: %s\n", r.of.ID, r.of.Title.In(s.lang), r.story.Verdict().In(s.lang))
 		return err
 	default:
-		if err := r.story.Print(stdout, story.Style{Lang: s.lang}); err != nil {
+		if err := r.story.Print(stdout, story.Style{Lang: s.lang, Wire: s.wire}); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(stdout)

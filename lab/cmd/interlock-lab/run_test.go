@@ -70,6 +70,14 @@ func TestLab_RunsOne_AndWritesThePage(t *testing.T) {
 	}
 }
 
+func TestLab_Wire_TellsWhatWasSent(t *testing.T) {
+	code, out, words := lab(t, nil, "--wire", "--lang", "zh", "D4")
+	if code != exitOK || !strings.Contains(out, "|  A → Redis: ") || !strings.Contains(out, "interlock:mutex:stock") ||
+		strings.Contains(out, "redis.call('TIME')") {
+		t.Errorf("exit %d, stdout %s, stderr %q", code, out, words)
+	}
+}
+
 func TestLab_JSON_HasTheSteps(t *testing.T) {
 	code, out, words := lab(t, nil, "-o", "json", "D8")
 	var stories []struct {
@@ -84,7 +92,7 @@ func TestLab_JSON_HasTheSteps(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &stories); err != nil || code != exitOK {
 		t.Fatalf("exit %d, %v, stderr %q", code, err, words)
 	}
-	if len(stories) != 1 || stories[0].ID != "D8" || len(stories[0].Acts) != 9 {
+	if len(stories) != 1 || stories[0].ID != "D8" || len(stories[0].Acts) != 13 {
 		t.Fatalf("it says %+v", stories)
 	}
 	if s := stories[0].Acts[0].Steps[0]; s.Kind != story.Asks || s.Text.EN != s.Text.ZH || s.Text.EN == "" {

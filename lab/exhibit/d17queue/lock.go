@@ -1,6 +1,7 @@
 // Package d17queue is an exhibit, broken on purpose: ZooKeeper's recipe for a lock, with ephemeral nodes that the
 // server numbers, and a shortcut in it. Whoever has the lowest number has the lock, and everybody else watches the one
-// before. The recipe has who is woken look again; the shortcut takes the lock at once.
+// before. The recipe has who is woken look again; the shortcut takes the lock at once. Beside it stands the lock with one
+// node for all, which the recipe is there to replace.
 package d17queue
 
 import (
@@ -45,15 +46,10 @@ func (l *Lock) Lock(ctx context.Context) (err error) {
 		}
 		l.Tell("stat -w "+l.Dir+"/"+before, "it is there")
 		l.Watching()
-		select {
-		case event := <-gone:
-			if event.Type != zk.EventNodeDeleted {
-				return zk.ErrSessionExpired // it is this session that has ended
-			}
-			l.Tell("the watch", before+" is gone")
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := deleted(ctx, gone); err != nil {
+			return err
 		}
+		l.Tell("the watch", before+" is gone")
 		if l.Shortcut {
 			return nil
 		}
@@ -77,6 +73,9 @@ func (l *Lock) before() (string, error) {
 	}
 	return nodes[at-1], nil
 }
+
+// Node returns the path of this session's node.
+func (l *Lock) Node() string { return l.mine }
 
 // Unlock gives the number back.
 func (l *Lock) Unlock() error {

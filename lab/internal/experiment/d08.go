@@ -16,9 +16,11 @@ func d08() *Experiment {
 		About: story.T("The server counts the holds, atomically: this part is sound. The class that the article "+
 			"builds around the scripts is not: tryLock never says no, the time to wait becomes the lease, "+
 			"lockInterruptibly returns without the lock, each re-entry starts one more timer that nothing cancels, "+
-			"and a renewal that fails is the last. Its owner is the thread that made the object.",
+			"and a renewal that fails is the last. Its owner is the thread that made the object. Redisson's "+
+			"own RLock follows: sound in each step, without an order of those who wait and without a token.",
 			"由服务器原子地记重入次数，这部分是可靠的。不可靠的是文章在脚本外面写的类：tryLock 从不返回 false；等待时间被当成租约；"+
-				"lockInterruptibly 没拿锁就返回；每次重入多开一个定时器，谁也不取消它；一次续期失败就不再续期；所有者是创建对象的线程。"),
+				"lockInterruptibly 没拿锁就返回；每次重入多开一个定时器，谁也不取消它；一次续期失败就不再续期；所有者是创建对象的线程。"+
+				"后面是 Redisson 自己的 RLock：每一步都可靠，但等待者没有顺序，也没有令牌。"),
 		run: func(p *play.Play) {
 			server := p.Redis()
 			d08scripts(p, server)
@@ -29,8 +31,15 @@ func d08() *Experiment {
 			d08lasting(p, server)
 			d08thread(p, server)
 			d08silent(p, server)
+			d08format(p, server)
+			d08order(p, server)
+			d08token(p, server)
 			p.Sound("try, wait half a second, re-enter", "尝试一次、等半秒、重入")
+			p.Answers(1, 2, 3, 4, 5, 6, 7, 8)
 			d08sound(p, server)
+			p.Sound("interlock's own form: a queue and a token", "interlock 自己的格式：队列和令牌")
+			p.Answers(9, 10, 11)
+			d08own(p, server)
 		},
 	}
 }

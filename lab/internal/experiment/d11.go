@@ -100,8 +100,9 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 
 func d11queue(p *play.Play, server *play.ZooKeeper) {
 	var all []*taker
+	queued := make(chan struct{}, waiters)
 	for _, name := range append([]string{"A"}, names()...) {
-		all = append(all, d11taker(p, server, name))
+		all = append(all, d11taker(p, server, name, queued))
 	}
 	holder := all[0]
 	p.Crowd(append([]string{"A"}, names()...))
@@ -113,7 +114,15 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 		"and that of the lock, until another client asks for it.",
 		"A 持有锁。它监视自己的节点，好知道运维人员是否收走了锁；也监视锁的节点，直到有别的客户端来要锁。")
 	server.AwaitWatches(2)
-	got := crowd(p, all[1:], func(waiting int) { server.AwaitWatches(waiting + 1) })
+	// The number of watches alone does not say that the first is queued: A had a second one until then.
+	got := crowd(p, all[1:], func(waiting int) {
+		select {
+		case <-queued:
+		case <-p.Context().Done():
+			p.Fatal(p.Context().Err())
+		}
+		server.AwaitWatches(waiting + 1)
+	})
 	p.Mark(story.Waits, names()...)
 	p.Say("%d clients wait. Each watches the one node before its own.", "%d 个客户端在等，每个只监视自己前面的那一个节点。", waiters)
 	begin := server.Woken()
@@ -139,10 +148,17 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 		"%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
 }
 
-// d11taker is a client of interlock.
-func d11taker(p *play.Play, server *play.ZooKeeper, name string) *taker {
+// d11taker is a client of interlock, which signals when it is queued.
+func d11taker(p *play.Play, server *play.ZooKeeper, name string, queued chan<- struct{}) *taker {
 	p.Helper()
-	locks, err := interlock.Open(p.Context(), server.URL(), nil)
+	locks, err := interlock.Open(p.Context(), p.Tap(name, server.URL()), &interlock.Options{Observer: &interlock.Observer{
+		Waiting: func(context.Context, interlock.Event) {
+			select {
+			case queued <- struct{}{}:
+			default: // a wait that was queued anew; nobody counts those
+			}
+		},
+	}})
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -15,21 +15,29 @@ func d17() *Experiment {
 	return &Experiment{
 		ID: "D17", Title: story.T("ZooKeeper: the queue, and a session that ends", "ZooKeeper：排队，以及会话的结束"),
 		Needs: []string{"zookeeper", "redis"},
-		About: story.T("The recipe: a node with a number for each who comes, the lowest has the lock, each watches "+
-			"the one before. Who is woken has to look again, because the one before may have left without having had "+
-			"the lock. The lock is as good as the session: a holder that stands still loses it, and writes all "+
-			"the same.",
-			"标准做法：每个来的人得到一个带编号的节点，编号最小的拿到锁，每个人只监视前面那一个。被叫醒的人必须再看一遍，因为前面的人可能"+
-				"没拿到锁就走了。锁的可靠程度取决于会话：停住的持有者会丢掉它，却照样写入。"),
+		About: story.T("One node for all wakes everybody who waits: the herd. The recipe gives each who comes a node "+
+			"with a number, the lowest has the lock, and each watches the one before. Who is woken has to look again, "+
+			"because the one before may have left without having had the lock. The lock is as good as the session: a "+
+			"holder that stands still loses it, and writes all the same.",
+			"所有人共用一个节点，每次释放会叫醒所有等待者：惊群。标准做法给每个来的人一个带编号的节点，编号最小的拿到锁，每个人只监视前面那"+
+				"一个。被叫醒的人必须再看一遍，因为前面的人可能没拿到锁就走了。锁的可靠程度取决于会话：停住的持有者会丢掉它，却照样写入。"),
 		run: func(p *play.Play) {
 			server := p.ZooKeeper()
+			d17herd(p, server)
+			d17next(p, server)
 			d17recipe(p, server)
 			d17shortcut(p, server)
 			redis := p.Redis()
+			d17stopped(p, server, redis)
+			p.Sound("one release wakes one", "一次释放只叫醒一个")
+			p.Answers(1, 2, 3, 4)
+			d17line(p, server)
 			p.Fenced("the holder stands still past its session; the resource checks tokens", "持有者停住直到会话过期；资源检查令牌")
+			p.Answers(5)
 			a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
 			overtaken(p, p.Resource(redis, 10, a, b), a, b)
 			p.Sound("Redis and ZooKeeper, measured", "Redis 和 ZooKeeper，实测")
+			p.Answers(2)
 			d17pace(p, redis.URL(), server.URL())
 		},
 	}
@@ -44,33 +52,37 @@ type d17client struct {
 	got      chan error
 }
 
-func d17cast(p *play.Play, server *play.ZooKeeper, dir string, shortcut bool) (a, b, c *d17client) {
+// d17cast are clients in a queue below dir: the first has the lock, the others wait in this order.
+func d17cast(p *play.Play, server *play.ZooKeeper, dir string, shortcut bool, names ...string) []*d17client {
 	p.Helper()
-	join := func(name string) *d17client {
+	var all []*d17client
+	for _, name := range names {
 		c := &d17client{
 			Actor: p.Actor(name), conn: server.Session(), watching: make(chan struct{}, 2), got: make(chan error, 1),
 		}
 		c.lock = &d17queue.Lock{
 			Conn: c.conn, Dir: dir, Shortcut: shortcut,
-			Tell: c.tell, Watching: func() { c.watching <- struct{}{} },
+			Tell: tellsZooKeeper(c.Actor), Watching: func() { c.watching <- struct{}{} },
 		}
-		return c
+		all = append(all, c)
 	}
-	a, b, c = join("A"), join("B"), join("C")
+	a := all[0]
 	if _, err := a.conn.Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		p.Fatal(err)
 	}
 	a.Got(true, true, a.lock.Lock(p.Context()))
-	b.waits(p)
-	c.waits(p)
-	return a, b, c
+	for _, c := range all[1:] {
+		c.waits(p)
+	}
+	return all
 }
 
-func (c *d17client) tell(command, answer string) {
-	if answer != "" {
-		command += "  →  " + answer
+// tellsZooKeeper tells what an actor says to ZooKeeper, and hears from it.
+func tellsZooKeeper(a *play.Actor) func(command, answer string) {
+	return func(command, answer string) {
+		text, way := play.ZooSaid(command, answer)
+		a.Told("ZooKeeper", way, text)
 	}
-	c.Says("%s", "%s", command)
 }
 
 // waits begins to wait, and returns when it does.
@@ -78,6 +90,7 @@ func (c *d17client) waits(p *play.Play) {
 	go func() { c.got <- c.lock.Lock(p.Context()) }() // ends with the play
 	select {
 	case <-c.watching:
+		p.Mark(story.Waits, c.Name())
 	case err := <-c.got:
 		p.Fatalf("%s does not wait: %v", c.Name(), err)
 	}
@@ -91,7 +104,8 @@ func (c *d17client) leaves() {
 
 func d17recipe(p *play.Play, server *play.ZooKeeper) {
 	p.Act("the recipe, and one who leaves the queue", "标准做法，有人中途离开队列")
-	a, b, c := d17cast(p, server, "/lock", false)
+	cast := d17cast(p, server, "/lock", false, "A", "B", "C")
+	a, b, c := cast[0], cast[1], cast[2]
 	begin := server.Woken()
 	b.leaves()
 	<-c.watching
@@ -112,7 +126,8 @@ func d17shortcut(p *play.Play, server *play.ZooKeeper) {
 	p.Act("a shortcut: who is woken takes the lock", "抄近路：被叫醒就当作拿到了锁")
 	p.Say("No article does this; it is the mistake that the recipe's last step is there for.",
 		"没有文章这样写；标准做法的最后一步正是为了避免这个错误。")
-	_, b, c := d17cast(p, server, "/short", true)
+	cast := d17cast(p, server, "/short", true, "A", "B", "C")
+	b, c := cast[1], cast[2]
 	b.leaves()
 	c.Got(true, true, <-c.got)
 	p.ShowClash("B left without having had the lock, and C takes A's for free.", "B 没拿到锁就走了，C 却以为 A 的锁空了。")
@@ -123,24 +138,31 @@ func d17pace(p *play.Play, urls ...string) {
 	p.Helper()
 	const pairs = 50
 	for i, name := range []string{"Redis", "ZooKeeper"} {
-		locks, err := interlock.Open(p.Context(), urls[i], nil)
-		if err != nil {
-			p.Fatal(err)
-		}
-		pair(p, locks) // the connection is made, and scripts are sent
-		begin := time.Now()
-		for range pairs {
-			pair(p, locks)
-		}
-		took := time.Since(begin) / pairs
-		if err := locks.Close(); err != nil {
-			p.Fatal(err)
-		}
+		paces(p, p.Tap("client", urls[i]), 1) // what it sends; by way of the lab it is slower
 		p.Say("%s: %d times Lock and Unlock, one after the other: %s each.", "%s：连续 %d 次加锁再释放，每次 %s。", name, pairs,
-			story.Volatile(took.Round(time.Microsecond), "time"))
+			story.Volatile(paces(p, urls[i], pairs).Round(time.Microsecond), "time"))
 	}
 	p.Show(true, "ZooKeeper writes both to its log before it answers; Redis, as it is by default, does not.",
 		"ZooKeeper 在回答之前把两者都写进日志；默认配置的 Redis 不会。")
+}
+
+// paces returns how long a pair takes, when the connection is made and scripts are sent.
+func paces(p *play.Play, url string, pairs int) time.Duration {
+	p.Helper()
+	locks, err := interlock.Open(p.Context(), url, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	pair(p, locks)
+	begin := time.Now()
+	for range pairs {
+		pair(p, locks)
+	}
+	took := time.Since(begin) / time.Duration(pairs)
+	if err := locks.Close(); err != nil {
+		p.Fatal(err)
+	}
+	return took
 }
 
 func pair(p *play.Play, locks *interlock.Client) {

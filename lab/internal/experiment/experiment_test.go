@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T)
 				t.Error("not everything was shown")
 			}
 			sendsWhatIsPrinted(t, s, printed[e.ID])
+			hasTheWire(t, s)
 			for _, lang := range []story.Lang{story.EN, story.ZH} {
 				var got bytes.Buffer
 				if err := s.Print(&got, story.Style{Lang: lang, Golden: true}); err != nil {
@@ -72,6 +74,33 @@ func sendsWhatIsPrinted(t *testing.T, s *story.Story, quotes []exhibit.Quote) {
 	for _, q := range quotes {
 		if !strings.Contains(sent.String(), plain(q.Code)) {
 			t.Errorf("%s prints %s, which the exhibit does not send", q.Article, q.Code)
+		}
+	}
+}
+
+// hasTheWire fails the test unless what clients of interlock sent is there for each act in which one got a lock, and
+// some of it is as that engine's clients say it.
+func hasTheWire(t *testing.T, s *story.Story) {
+	t.Helper()
+	says := map[string]string{"Redis": "<acquire> 3 interlock:mutex:", "MariaDB": "GET_LOCK(", "ZooKeeper": "create -e"}
+	for i, act := range s.Acts {
+		granted := slices.ContainsFunc(act.Steps, func(s story.Step) bool {
+			return strings.Contains(s.Text.EN, "ock  →  held, token")
+		})
+		if !act.Sound && len(act.Wire) > 0 || granted && len(act.Wire) == 0 {
+			t.Errorf("%s.%d has %d lines of the wire", s.ID, i+1, len(act.Wire))
+		}
+		if !granted || act.Unsaid > 0 {
+			continue
+		}
+		if !slices.ContainsFunc(act.Wire, func(w *story.Wire) bool {
+			engine, _, _ := strings.Cut(w.To, " ")
+			if engine == "node" {
+				engine = "Redis"
+			}
+			return w.Answer != "" && strings.Contains(w.Text, says[engine])
+		}) {
+			t.Errorf("%s.%d: nobody asks for a lock on the wire", s.ID, i+1)
 		}
 	}
 }

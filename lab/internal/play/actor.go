@@ -55,6 +55,21 @@ func (a *Actor) Says(en, zh string, args ...any) {
 	a.p.step(a.name, story.Says, story.T(en, zh, args...))
 }
 
+// Told tells what went between the client and a server over a connection of the client's own: a command with its answer,
+// or what the server said by itself.
+func (a *Actor) Told(server string, way story.Way, text story.Text) {
+	a.p.reached(a.name, exhibitLines())
+	a.p.record(a.name, kindOf(way), text, &story.Message{To: server, Way: way})
+}
+
+// kindOf is how a story tells what a client heard or asked: only what it asked is a command.
+func kindOf(way story.Way) story.Kind {
+	if way == story.Reply {
+		return story.Says
+	}
+	return story.Asks
+}
+
 // Believes tells that the client believes to hold the lock, or does not any more, and why.
 func (a *Actor) Believes(holds bool, en, zh string, args ...any) {
 	a.p.Helper()

@@ -11,3 +11,6 @@ func (c *Process) Tried() bool {
 	c.p.Helper()
 	return c.got("TryLock")
 }
+
+// Newer reports whether the process's last grant has a larger token than another's.
+func (c *Process) Newer(than *Process) bool { return c.stamp.Token > than.stamp.Token }

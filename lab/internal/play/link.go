@@ -19,6 +19,8 @@ type Link struct {
 	conn  *servers.RedisConn
 	addr  string
 	label string // of the server, where there are several
+
+	differs func(reply any) string // names a reply that differs from run to run; "" if it does not
 }
 
 var _ exhibit.Conn = (*Link)(nil)
@@ -59,8 +61,15 @@ func (l *Link) said(args []string, reply any, err error) story.Text {
 	if unanswered(err) {
 		return story.Join(story.Same(text), story.T("no answer", "没有回答"))
 	}
-	return story.Same(text + Answer(reply, err))
+	answer := Answer(reply, err)
+	if l.differs != nil && l.differs(reply) != "" {
+		answer = story.Volatile(answer, l.differs(reply))
+	}
+	return story.Same(text + answer)
 }
+
+// Differs has stories name replies that differ from run to run; the name of others is "".
+func (l *Link) Differs(name func(reply any) string) { l.differs = name }
 
 // message is the same as the picture shows it.
 func (l *Link) message(err error) *story.Message {

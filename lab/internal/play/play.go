@@ -36,6 +36,7 @@ type Play struct {
 	code   map[string][]string // where each client is in its exhibit
 
 	left atomic.Int64 // of the lease, as whoever looked last has seen; see story.Step.Left
+	tap  tap
 }
 
 // New begins an experiment, which ends with ctx.
@@ -51,6 +52,7 @@ func (p *Play) Context() context.Context { return p.ctx }
 
 // Story returns what has happened, and is called when all has: a process that renews still is not written down.
 func (p *Play) Story() *story.Story {
+	p.tap.turn(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -79,6 +81,7 @@ func (p *Play) Fenced(en, zh string) {
 }
 
 func (p *Play) begin(a *story.Act) {
+	p.tap.turn(a)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.act, p.keys, p.states, p.clash, p.code = a, nil, map[string]story.State{}, false, map[string][]string{}

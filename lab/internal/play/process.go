@@ -18,6 +18,7 @@ type Process struct {
 
 	child   *childproc.Child
 	answers chan *report
+	queues  chan struct{} // it waits, in an exhibit
 	lost    chan struct{}
 	ended   chan error // why it says no more
 
@@ -33,13 +34,15 @@ func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
 	p.cast(name)
 	c := &Process{
 		p: p, name: name, url: url, lock: lock, lease: lease, act: p.now(),
-		answers: make(chan *report, 1), lost: make(chan struct{}, 1), ended: make(chan error, 1),
+		answers: make(chan *report, 1), queues: make(chan struct{}, 1), lost: make(chan struct{}, 1),
+		ended: make(chan error, 1),
 	}
+	by := p.Tap(name, url) // before the process, so that it ends after it
 	if err := c.start(); err != nil {
 		p.Fatalf("a process for %s: %v", name, err)
 	}
 	if url != "" {
-		c.must(&order{Do: "open", URL: url, Lease: lease.Milliseconds(), Wait: patience.Milliseconds()})
+		c.must(&order{Do: "open", URL: by, Lease: lease.Milliseconds(), Wait: patience.Milliseconds()})
 	}
 	return c
 }
@@ -65,18 +68,27 @@ func (c *Process) read() {
 			c.ended <- err
 			return
 		}
-		if r.Renewed {
+		switch {
+		case r.Renewed:
 			c.p.beat(c.act, c.name, c.lease)
-			continue
+		case r.Lost:
+			signal(c.lost)
+		case r.Queues:
+			signal(c.queues)
+		case r.Command != "":
+			text, way := ZooSaid(r.Command, r.Answer)
+			c.p.record(c.name, kindOf(way), text, &story.Message{To: "ZooKeeper", Way: way})
+		default:
+			c.answers <- r
 		}
-		if r.Lost {
-			select {
-			case c.lost <- struct{}{}:
-			default: // told before
-			}
-			continue
-		}
-		c.answers <- r
+	}
+}
+
+// signal tells a director what it may have been told before.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -211,16 +223,7 @@ func (c *Process) said(text story.Text) {
 // server is the engine as the picture names it.
 func (c *Process) server() string {
 	scheme, _, _ := strings.Cut(c.url, ":")
-	switch scheme {
-	case "redlock":
-		return story.AllNodes
-	case "zk":
-		return "ZooKeeper"
-	case "mysql":
-		return "MariaDB"
-	default:
-		return "Redis"
-	}
+	return engine(scheme)
 }
 
 func (c *Process) refusal(call, why string) story.Text {

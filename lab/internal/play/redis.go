@@ -65,6 +65,15 @@ func (r *Redis) Look(args ...string) any {
 	return reply
 }
 
+// LookFor is Look for an answer that differs from run to run: a golden file has its name instead.
+func (r *Redis) LookFor(name string, args ...string) any {
+	r.p.Helper()
+	reply := r.Ask(args...)
+	answer := story.Volatile(Answer(reply, nil), name)
+	r.p.said("redis-cli", story.Same(Command(args)+"  →  "+answer), &story.Message{To: "Redis", Way: story.Both})
+	return reply
+}
+
 // Value returns a function for Watch: the value of a key is who holds it.
 func (r *Redis) Value(key string) func() string {
 	return func() string {

@@ -1,6 +1,8 @@
 package play
 
 import (
+	"strings"
+
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -37,7 +39,7 @@ func (p *Play) Resource(server *Redis, n int, users ...*Process) *Resource {
 func (r *Resource) Connect(users ...*Process) {
 	r.p.Helper()
 	for _, c := range users {
-		c.must(&order{Do: "resource", URL: r.server.Addr()})
+		c.must(&order{Do: "resource", URL: strings.TrimPrefix(r.p.Tap(c.name, r.server.URL()), "redis://")})
 	}
 }
 

@@ -52,6 +52,7 @@ type server struct {
 	goods       resource
 	transaction transaction
 	consumer    consumer
+	recipe      recipe
 
 	director *childproc.Conn
 }
@@ -105,6 +106,8 @@ func (s *server) obey(o *order) *report {
 		return s.transact(ctx, o)
 	case "resource", "see", "sell":
 		return s.goods.obey(ctx, o)
+	case "session", "enter", "node", "exit":
+		return s.followRecipe(ctx, o)
 	case "queue", "take", "book", "acknowledge", "drain":
 		return s.consume(ctx, o)
 	default:

@@ -30,7 +30,7 @@ func (c *Process) Unmutex() {
 // Database opens the database with the table of goods.
 func (c *Process) Database(dsn string) {
 	c.p.Helper()
-	c.must(&order{Do: "database", URL: dsn})
+	c.must(&order{Do: "database", URL: c.p.tapDSN(c.name, dsn)})
 }
 
 // Read returns the stock.

@@ -26,4 +26,10 @@ type report struct {
 	Fenced  int64  `json:"fenced,omitempty"`  // the number behind the fence
 	Seen    uint64 `json:"seen,omitempty"`    // the token that a fence has seen, if it refused an older one
 	Request string `json:"request,omitempty"` // of an order that was taken from a queue
+	Node    string `json:"node,omitempty"`    // of ZooKeeper, that the process has made
+
+	// These answer no order either: a command of an exhibit that the process runs, and that it waits from now on.
+	Command string `json:"command,omitempty"`
+	Answer  string `json:"answer,omitempty"`
+	Queues  bool   `json:"queues,omitempty"`
 }

@@ -50,6 +50,14 @@ func (z *ZooKeeper) Session() *zk.Conn {
 	}
 }
 
+// Make makes a node that stays.
+func (z *ZooKeeper) Make(path string) {
+	z.p.Helper()
+	if _, err := z.Session().Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		z.p.Fatal(err)
+	}
+}
+
 // metrics returns the sum of some of the server's numbers.
 func (z *ZooKeeper) metrics(names ...string) int {
 	z.p.Helper()

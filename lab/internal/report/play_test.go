@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -116,6 +117,32 @@ func TestListings_AreTheExhibitsCodeWithoutItsHead(t *testing.T) {
 	}
 	if !strings.HasPrefix(first.Text, "// Lock is") || !has {
 		t.Errorf("it begins with %+v; DEL is at its line: %v", first, has)
+	}
+}
+
+func TestWrite_HasTheWireInTheTextOnly(t *testing.T) {
+	s := example()
+	s.Acts[1].Unsaid = 3
+	s.Acts[1].Wire = []*story.Wire{
+		{At: 9 * time.Second, Who: "A", To: "Redis", Text: "EVALSHA <acquire>", Answer: "G"},
+		{At: 16 * time.Second, Who: "B", To: "Redis", Push: true, Text: "message"},
+	}
+	var b strings.Builder
+	if err := Write(&b, []*story.Story{s}, story.EN); err != nil {
+		t.Fatal(err)
+	}
+	for part, n := range map[string]int{
+		`(2 + 3)</summary>`: 1, `<details class="help wire">`: 1,
+		`<span class="line">A → Redis: EVALSHA &lt;acquire&gt;  →  G <time>0</time></span>`: 1,
+		`<span class="line">B ← Redis: message <time>6 s</time></span>`:                     1,
+		`"wire"`: 0, `"unsaid"`: 0,
+	} {
+		if got := strings.Count(b.String(), part); got != n {
+			t.Errorf("the page has %d times %s, want %d", got, part, n)
+		}
+	}
+	if len(s.Acts[1].Wire) != 2 {
+		t.Error("the story has lost its wire")
 	}
 }
 

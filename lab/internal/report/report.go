@@ -27,6 +27,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"label":  label,
 	"since":  func(a *story.Act, i int) string { return short(a.Steps[i].At - a.Steps[0].At) },
 	"number": func(i int) int { return i + 1 },
+	"wired":  wired,
 }).Parse(text))
 
 // recorded is a story as the player has it.
@@ -43,7 +44,7 @@ func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 		if len(s.Acts) == 0 {
 			continue // there is nothing to play
 		}
-		r := recorded{Story: s, Pairs: pairs(s)}
+		r := recorded{Story: played(s), Pairs: pairs(s)}
 		for _, a := range s.Acts {
 			r.Questions = append(r.Questions, questions(a))
 		}
@@ -56,6 +57,26 @@ func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 		Style   template.CSS
 		Script  template.JS
 	}{stories, run, lang == story.ZH, template.CSS(style), template.JS(script)}) //nolint:gosec // our own files
+}
+
+// played is a story without what the player does not use: what went over the wire stands in the text of the page.
+func played(s *story.Story) *story.Story {
+	rest := *s
+	rest.Acts = nil
+	for _, a := range s.Acts {
+		act := *a
+		act.Wire, act.Unsaid = nil, 0
+		rest.Acts = append(rest.Acts, &act)
+	}
+	return &rest
+}
+
+// wired tells when something was sent, since the first step: clients connect before that.
+func wired(a *story.Act, w *story.Wire) string {
+	if len(a.Steps) == 0 {
+		return short(0)
+	}
+	return short(max(w.At-a.Steps[0].At, 0))
 }
 
 // both returns a text in both languages, of which the page shows one.

@@ -12,6 +12,7 @@ import (
 type Style struct {
 	Lang   Lang
 	Golden bool // without what differs from run to run
+	Wire   bool // with what the sound lock's clients sent
 	Width  int  // lines of words are broken after it; 0 is 100
 }
 
@@ -20,6 +21,8 @@ var (
 	soundLock = T("the sound lock in the same events", "同样的事件，换成可靠的锁")
 	asExpect  = T("shown as expected", "如预期重现")
 	notExpect = T("NOT as expected", "与预期不符")
+	unsaid    = "and %d more on the wire"
+	unsaidZH  = "线上另有 %d 条"
 )
 
 // marks stand before the words of a step.
@@ -52,6 +55,10 @@ func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 		fmt.Fprintf(b, " (%s)", soundLock.In(style.Lang))
 	}
 	b.WriteString("\n\n")
+	wire := a.Wire
+	if !style.Wire {
+		wire = nil
+	}
 	for n, step := range a.Steps {
 		at := fmt.Sprintf("%7.3f s", step.At.Seconds())
 		if style.Golden {
@@ -59,7 +66,28 @@ func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 		}
 		head := fmt.Sprintf("%3d %s %-2s %s", n+1, at, marks[step.Kind], who(step.Who))
 		b.WriteString(fold(style.say(step.Text), head, strings.Repeat(" ", len(head)), style.width()))
+		for ; len(wire) > 0 && (wire[0].At <= step.At || n == len(a.Steps)-1); wire = wire[1:] {
+			b.WriteString(fold(wire[0].String(), wireHead, wireHead+"  ", style.width()))
+		}
 	}
+	if style.Wire && a.Unsaid > 0 {
+		b.WriteString(wireHead + T(unsaid, unsaidZH, a.Unsaid).In(style.Lang) + "\n")
+	}
+}
+
+// wireHead stands before what went over the wire, below the step that was told when it had.
+var wireHead = strings.Repeat(" ", len("  1   0.000 s ")) + "|  "
+
+// String is what went over the wire, in a line that is the same in both languages.
+func (w *Wire) String() string {
+	arrow, answer := "→", ""
+	if w.Push {
+		arrow = "←"
+	}
+	if w.Answer != "" {
+		answer = "  →  " + w.Answer
+	}
+	return w.Who + " " + arrow + " " + w.To + ": " + w.Text + answer
 }
 
 func who(name string) string {

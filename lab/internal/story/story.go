@@ -26,6 +26,19 @@ type Act struct {
 
 	Answers []int  `json:"answers,omitempty"` // of the sound lock: the numbers of the acts whose events it repeats
 	Beats   []Beat `json:"beats,omitempty"`   // renewals, in the order of time
+
+	Wire   []*Wire `json:"wire,omitempty"`   // of the sound lock: what its clients sent and heard, in the order of time
+	Unsaid int     `json:"unsaid,omitempty"` // how many there were beyond these
+}
+
+// Wire is what a client of the sound lock sent to a server, or heard from it unasked.
+type Wire struct {
+	At     time.Duration `json:"at_ns"` // since the story began
+	Who    string        `json:"who"`
+	To     string        `json:"to"`               // the server
+	Push   bool          `json:"push,omitempty"`   // the server's words, which nobody asked for at the time
+	Text   string        `json:"text"`             // as the server got it, with names for scripts
+	Answer string        `json:"answer,omitempty"` // as far as one was heard
 }
 
 // Beat is one renewal of a lease, which is full again then. Most happen between two steps.

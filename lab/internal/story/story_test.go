@@ -52,6 +52,35 @@ D0: 如预期重现
 	}
 }
 
+func TestPrint_WithTheWire_TellsItBelowTheStepsInWhichItWasSent(t *testing.T) {
+	s := &Story{ID: "D0", Acts: []*Act{{
+		Sound: true, Unsaid: 2,
+		Steps: []Step{{At: 5, Who: "A", Kind: Asks, Text: Same("Lock")}, {At: 9, Kind: Shown, Text: Same("it is so")}},
+		Wire: []*Wire{
+			{At: 1, Who: "A", To: "Redis", Text: "EVALSHA <acquire>", Answer: "G"},
+			{At: 7, Who: "B", To: "Redis", Push: true, Text: "message"},
+			{At: 12, Who: "A", To: "Redis", Text: "PING"},
+		},
+	}}}
+	var with, without strings.Builder
+	if err := s.Print(&with, Style{Lang: EN, Wire: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := `  1   0.000 s >  A: Lock
+              |  A → Redis: EVALSHA <acquire>  →  G
+  2   0.000 s =  it is so
+              |  B ← Redis: message
+              |  A → Redis: PING
+              |  and 2 more on the wire
+`
+	if !strings.Contains(with.String(), want) {
+		t.Errorf("it prints\n%s\nwithout\n%s", &with, want)
+	}
+	if err := s.Print(&without, Style{Lang: EN}); err != nil || strings.Contains(without.String(), "|") {
+		t.Errorf("%v; without the wire it prints\n%s", err, &without)
+	}
+}
+
 func TestFold_BreaksChineseAnywhere_ButNotBeforeAMark(t *testing.T) {
 	got := fold("一二三四五，六七八", "- ", "  ", 12)
 	if want := "- 一二三四\n  五，六七八\n"; got != want {

@@ -1,3 +1,6 @@
+// Waiting for a push, with the goroutine as the reader of the connection. rueidisconn's await.go calls it; read.go
+// reads.
+
 package resp
 
 import (
@@ -5,9 +8,10 @@ import (
 	"time"
 )
 
-// Await returns when there is something in news, which it takes, or at the given instant: then it reports false.
-// Meanwhile it may read for the Conn, so that a push arrives in the goroutine that waits for it. What takes the pushes
-// sends to news is seen at once; what others send may be seen late, unless they call Nudge after that.
+// Await returns true when there is something in news, which it takes, and false at the instant until. Meanwhile it may
+// read for the Conn, so that a push arrives in the goroutine that waits for it. What the function pushed sends to news
+// is seen at once. What others send may be seen late, unless they call Nudge afterwards. The error is ctx's, or that of
+// the connection.
 func (c *Conn) Await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
 	x, _ := c.waiters.Get().(*waiter)
 	if x == nil {
@@ -17,8 +21,10 @@ func (c *Conn) Await(ctx context.Context, news <-chan struct{}, until time.Time)
 	defer a.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// With the lock still held, before end: whoever is left must find a reader.
 	defer c.handOn()
 	for {
+		// The push may have come while this goroutine read for others.
 		select {
 		case <-news:
 			return true, nil
@@ -35,28 +41,31 @@ func (c *Conn) Await(ctx context.Context, news <-chan struct{}, until time.Time)
 			if a.park(ctx) {
 				return true, nil
 			}
-		case a.long && a.arm(ctx): // mu was unlocked
+		case a.long && a.arm(ctx): // mu was unlocked, so look at everything again
 		default:
+			// Until arm, a read ends at each tick, so that the end of ctx is seen. To arm costs more than most waits
+			// last.
 			c.read(x, until, !a.long)
-			c.handOnWriting() // an answer may be what others have waited for to send more
+			c.handOnWriting() // an answer may be what others waited for to send more
 			a.long = c.stale
 		}
 	}
 }
 
-// awaiting is a call of await.
+// awaiting is one call of Await. Only its goroutine uses it.
 type awaiting struct {
 	c      *Conn
 	x      *waiter
 	news   <-chan struct{}
 	until  time.Time
-	long   bool // it has lasted for a tick
-	disarm func() bool
-	timer  *time.Timer
+	long   bool        // it has lasted for a tick: arm pays from now on
+	disarm func() bool // of context.AfterFunc; nil until armed
+	timer  *time.Timer // made when it parks first
 }
 
-// arm has the end of ctx interrupt a, who does not look at it at every tick any more. It reports false if it was done
-// before. It is called under mu, and unlocks it meanwhile.
+// arm makes the end of ctx interrupt a's read, so that a need not look at ctx at every tick any more. It reports false
+// if that was done before or ctx cannot end. The caller holds mu, which is unlocked meanwhile: AfterFunc may run the
+// function at once, and that locks mu.
 func (a *awaiting) arm(ctx context.Context) bool {
 	if a.disarm != nil || ctx.Done() == nil {
 		return false
@@ -68,8 +77,8 @@ func (a *awaiting) arm(ctx context.Context) bool {
 	return true
 }
 
-// park waits while somebody else reads. It reports whether there was something in news. It is called under mu, and
-// unlocks it meanwhile.
+// park waits while another goroutine reads. It reports whether there was something in news. The caller holds mu, which
+// is unlocked meanwhile.
 func (a *awaiting) park(ctx context.Context) (heard bool) {
 	c := a.c
 	c.awaiters.add(a.x)
@@ -80,8 +89,8 @@ func (a *awaiting) park(ctx context.Context) (heard bool) {
 	select {
 	case <-a.news:
 		heard = true
-	case <-a.x.wake: // the role of the reader is free, or the connection has broken
-	case <-a.timer.C: // it fires once: a.until has come
+	case <-a.x.wake: // the reader's role is free, or the connection has broken
+	case <-a.timer.C: // it fires once; Await then sees that until has come
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
@@ -89,7 +98,8 @@ func (a *awaiting) park(ctx context.Context) (heard bool) {
 	return heard
 }
 
-// end is called at the end, without mu.
+// end gives the waiter back. The caller does not hold mu. If disarm comes too late, interrupt may still use the waiter,
+// which must then not become another goroutine's; so it is dropped.
 func (a *awaiting) end() {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -99,7 +109,7 @@ func (a *awaiting) end() {
 	}
 }
 
-// Nudge makes who reads in await look into its news.
+// Nudge makes the goroutine that reads in Await look into its news.
 func (c *Conn) Nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,3 +1,6 @@
+// Calls: what goroutines ask of a Conn, and how each waits for its answer. command.go and bundle.go encode, write.go
+// sends, read.go brings the answers.
+
 package resp
 
 import (
@@ -10,8 +13,9 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// Call runs a script and returns its answer. An error of the server is a ServerError. One that says that nothing was
-// sent is a *RefusedError or conn.ErrUnsent.
+// Call runs a script and returns its answer. It blocks until the answer is there, the connection breaks, or ctx ends
+// (seen within about a tick, 20 ms). An error that the server answered is a ServerError. A *conn.RefusedError or
+// conn.ErrUnsent says that nothing was sent; after any other error the script may run.
 func (c *Conn) Call(ctx context.Context, call *conn.Call, how Sending) (string, error) {
 	if err := c.enter(ctx); err != nil {
 		return "", err
@@ -33,7 +37,7 @@ func (c *Conn) Call(ctx context.Context, call *conn.Call, how Sending) (string, 
 	return text, err
 }
 
-// Do runs a command and returns its answer: string, int64, nil, or []any of these.
+// Do runs a command and returns its answer: string, int64, nil, or []any of these. Errors are as for Call.
 func (c *Conn) Do(ctx context.Context, args ...string) (any, error) {
 	answers, err := c.multi(ctx, args)
 	if err != nil {
@@ -42,7 +46,7 @@ func (c *Conn) Do(ctx context.Context, args ...string) (any, error) {
 	return answers[0].value, answers[0].err
 }
 
-// multi runs commands that nobody else's come between. The error is that of all commands.
+// multi runs commands without those of others in between. The error is one that all of them share.
 func (c *Conn) multi(ctx context.Context, commands ...[]string) ([]result, error) {
 	for _, args := range commands {
 		if err := answerable(args); err != nil {
@@ -57,7 +61,8 @@ func (c *Conn) multi(ctx context.Context, commands ...[]string) ([]result, error
 	})
 }
 
-// answerable refuses commands that are not answered once, or not by an answer.
+// answerable refuses commands that do not have exactly one answer: the queue of requests would lose its step with the
+// answers.
 func answerable(args []string) error {
 	if len(args) == 0 || args[0] == "" {
 		return errors.New("no command")
@@ -79,6 +84,7 @@ func (c *Conn) together(ctx context.Context, n int, write func([]byte) []byte) (
 	p := c.newRequest()
 	p.left, p.listed, p.list = n, true, make([]result, 0, n)
 	c.seal()
+	// From the first byte on, to be on the safe side: the server may run the first command before it has the last.
 	first := c.sent + uint64(len(c.out)) + 1 // with the first byte of all, to be on the safe side
 	c.out = write(c.out)
 	c.add(p, first)
@@ -90,8 +96,8 @@ func (c *Conn) together(ctx context.Context, n int, write func([]byte) []byte) (
 	return list, err
 }
 
-// Subscribe runs SUBSCRIBE, SSUBSCRIBE, UNSUBSCRIBE or SUNSUBSCRIBE, as kind says in lower case, for one channel. It
-// returns when the server has confirmed that, and what takes the pushes has been told.
+// Subscribe runs SUBSCRIBE, SSUBSCRIBE, UNSUBSCRIBE or SUNSUBSCRIBE for one channel; kind names it in lower case. It
+// returns when the server has confirmed that, and pushed has been called with the confirmation.
 func (c *Conn) Subscribe(ctx context.Context, kind, channel string) error {
 	if err := c.enter(ctx); err != nil {
 		return err
@@ -109,12 +115,13 @@ func (c *Conn) Subscribe(ctx context.Context, kind, channel string) error {
 	return err
 }
 
-// enter returns with mu locked, unless there is an error.
+// enter locks mu, unless it returns an error. It blocks while too many answers are owed.
 func (c *Conn) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &conn.RefusedError{Err: err}
 	}
 	c.mu.Lock()
+	// room is closed when there is space again. Several may wait for one channel; each looks anew.
 	for c.err == nil && c.owed >= mostOwed {
 		if c.room == nil {
 			c.room = make(chan struct{})
@@ -136,10 +143,11 @@ func (c *Conn) enter(ctx context.Context) error {
 	return nil
 }
 
-// add adds a request whose commands have been appended to out. It is called under mu.
+// add queues a request whose commands have been appended to out. The caller holds mu.
 func (c *Conn) add(p *request, first uint64) {
 	p.first = first
 	c.queue.push(p)
+	// The pulse runs only while answers are owed: an idle connection need not answer.
 	if c.owed == 0 && !c.pulsing.isSet {
 		c.pulseReceived, c.silent = c.received, 0
 		c.pulsing.set(pulseTime)
@@ -147,8 +155,9 @@ func (c *Conn) add(p *request, first uint64) {
 	c.owed += p.left
 }
 
-// finish returns when p has its answers, or a moment after ctx has ended, with its error: the answers are thrown away
-// then when they come. It is called under mu, and unlocks it.
+// finish returns when p has its answers, or within about a tick after ctx has ended, with its error. In the latter case
+// the answers are thrown away when they come. It does what there is to do meanwhile: write if nobody writes, read if
+// nobody reads, else park. The caller holds mu, which it unlocks.
 func (c *Conn) finish(ctx context.Context, p *request) error {
 	p.ctx = ctx
 	for !p.done.Load() && ctx.Err() == nil {
@@ -168,12 +177,13 @@ func (c *Conn) finish(ctx context.Context, p *request) error {
 	if p.done.Load() {
 		return nil
 	}
-	p.given, p.ctx = true, nil
+	p.given, p.ctx = true, nil // the reader drops its answers now
 	return ctx.Err()
 }
 
 // park waits until there may be something to do. It reports true, and leaves mu unlocked, if p has its answers and
-// nothing else is to be done.
+// nothing else is to be done. While the reader stops at each tick and looks at the contexts (see keepTime), p trusts it
+// and does not watch ctx itself.
 func (c *Conn) park(ctx context.Context, p *request) bool {
 	trusts := c.ticks
 	p.parked, p.trusts = true, trusts
@@ -189,7 +199,7 @@ func (c *Conn) park(ctx context.Context, p *request) bool {
 		case <-ctx.Done():
 		}
 	}
-	// Once p is done nobody summons it any more.
+	// Once p is done nobody summons it any more, so the field can be read without mu.
 	if p.done.Load() && !p.summoned {
 		return true
 	}

@@ -1,3 +1,5 @@
+// The encoding of commands: lists of texts in RESP. call.go, bundle.go and pipeline.go append commands with it.
+
 package resp
 
 import (
@@ -27,7 +29,7 @@ func appendCall(b []byte, call *conn.Call, source bool) []byte {
 	return b
 }
 
-// callRoom is about how many bytes appendCall appends: not fewer, unless it names the script by its source.
+// callRoom is about how many bytes appendCall appends. It is not less, unless the script is sent by its source.
 func callRoom(call *conn.Call) int {
 	const head, each = 96, 16 // of the command, and of each text: its length and the ends of two lines
 	n := head + each*(len(call.Keys)+len(call.Args))
@@ -40,7 +42,7 @@ func callRoom(call *conn.Call) int {
 	return n
 }
 
-// appendCommand appends a command.
+// appendCommand appends a command of any kind.
 func appendCommand(b []byte, args ...string) []byte {
 	b = appendCount(b, '*', len(args))
 	for _, arg := range args {
@@ -49,11 +51,13 @@ func appendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
+// appendCount appends the head of a list ('*') or of a text ('$').
 func appendCount(b []byte, kind byte, n int) []byte {
 	b = strconv.AppendInt(append(b, kind), int64(n), 10)
 	return append(b, "\r\n"...)
 }
 
+// appendText appends one text with its length before it, so it may have any bytes.
 func appendText[T string | []byte](b []byte, text T) []byte {
 	b = append(appendCount(b, '$', len(text)), text...)
 	return append(b, "\r\n"...)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // writeSpy counts how often the deadline of a write is moved while that write is under way. If that happens at the very
@@ -65,7 +67,7 @@ func TestConn_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
 
 // In virtual time nobody is late by more than a tick or two, whatever the others do.
 func TestConn_WithManyAtRandom_NobodyIsLateByMoreThanATick(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range longrun.Of[uint64](20, 60) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { ticks(t, seed) })

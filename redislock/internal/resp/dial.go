@@ -1,3 +1,6 @@
+// Connecting: the socket, TLS, credentials, HELLO and SELECT. rueidisconn's link.go calls Dial; conn.go has what it
+// returns.
+
 package resp
 
 import (
@@ -15,32 +18,33 @@ import (
 // ErrNoRESP3 says that a server does not speak RESP3: one before Redis 6, or a proxy.
 var ErrNoRESP3 = errors.New("the server does not speak RESP3")
 
-// ErrNotPlain says that [Options].Dial has made a connection that is none of the system's: TLS, or another wrapper.
-// What a write on it has sent by its deadline is not known, so it cannot be used here.
+// ErrNotPlain says that [Options].Dial has made a connection that is not the system's own: TLS, or another wrapper. It
+// is not known what such a connection has sent when a write ends by its deadline, so it cannot be used here.
 var ErrNotPlain = errors.New("the connection is neither a *net.TCPConn nor a *net.UnixConn")
 
-// Options say how to connect.
+// Options say how to connect. They are not changed.
 type Options struct {
 	TLS        *tls.Config // nil for none
-	Username   string      // empty is "default"
-	Password   string      // empty is none
-	DB         int         // of SELECT
-	ClientName string      // what CLIENT LIST shows; empty is none
+	Username   string      // empty means "default"
+	Password   string      // empty means none
+	DB         int         // the database to select
+	ClientName string      // what CLIENT LIST shows; empty means none
 	Dialer     net.Dialer  // of the connections
 
-	// Dial, if not nil, makes the connections instead of Dialer. TLS is nil then.
+	// Dial, if set, makes the connections instead of Dialer. TLS must be nil then.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
-	// Credentials, if not nil, are asked for user and password at each connection. They may block
-	// for as long as they like.
+	// Credentials, if set, is asked for user and password at each connection. It may block for as long as it likes:
+	// Dial does not wait for it beyond its context.
 	Credentials func(server net.Addr) (user, password string, err error)
 
-	// Bundle says which calls may share a run of a script; nil for none.
+	// Bundle says which calls may share a run of a script; nil means none.
 	Bundle *conn.Bundle
 }
 
-// Dial connects to a server. Its errors do not contain the password. If the server cannot be reached there is a
-// *net.OpError in it whose Op is "dial", and if it is too old ErrNoRESP3. Errors of o.Dial are as they are.
+// Dial connects to a server and greets it. It blocks until then or until ctx ends. Its errors do not contain the
+// password. An unreachable server gives an error with a *net.OpError whose Op is "dial", too old a server ErrNoRESP3.
+// Errors of o.Dial are returned as they are.
 func Dial(
 	ctx context.Context, addr string, o *Options, pushed func(kind, channel, message string),
 ) (*Conn, conn.Greeting, error) {
@@ -61,14 +65,14 @@ func Dial(
 	return c, g, nil
 }
 
-// withCredentials returns the options with what user and password are now.
+// withCredentials returns the options with the user and the password of this moment.
 func (o *Options) withCredentials(ctx context.Context, c *Conn) (*Options, error) {
 	if o.Credentials == nil {
 		return o, nil
 	}
 	as := *o
-	asked := make(chan error, 1) // buffered, so that nobody need wait for it
-	go func() {                  // ends with the user's function, which knows no context
+	asked := make(chan error, 1) // buffered, so that the goroutine ends even if Dial has left
+	go func() {                  // ends with the user's function, which has no context
 		var err error
 		as.Username, as.Password, err = o.Credentials(c.raw.RemoteAddr())
 		asked <- err
@@ -81,6 +85,7 @@ func (o *Options) withCredentials(ctx context.Context, c *Conn) (*Options, error
 	}
 }
 
+// connect makes the socket, and TLS above it if that is wanted.
 func connect(
 	ctx context.Context, addr string, o *Options, pushed func(kind, channel, message string),
 ) (*Conn, error) {
@@ -94,11 +99,12 @@ func connect(
 	}
 	config := o.TLS.Clone()
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(addr) // cannot fail: it was dialled
+		config.ServerName, _, _ = net.SplitHostPort(addr) // cannot fail: it was dialed
 	}
 	encrypted := tls.Client(raw, config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		_ = raw.Close() // nothing was sent
+		// As an error of dialing, because no command was sent: the call may be tried again.
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: raw.RemoteAddr(), Err: err}
 	}
 	return newConn(encrypted, raw, o.Bundle, pushed), nil
@@ -121,7 +127,8 @@ func (o *Options) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return nil, ErrNotPlain
 }
 
-// greet says who we are and asks who the server is.
+// greet introduces this client, with its password if it has one, and asks who the server is. HELLO does all of that in
+// one round trip; a database costs one more.
 func (c *Conn) greet(ctx context.Context, o *Options) (conn.Greeting, error) {
 	hello := []string{"HELLO", "3"}
 	if o.Password != "" {
@@ -153,14 +160,14 @@ func (c *Conn) greet(ctx context.Context, o *Options) (conn.Greeting, error) {
 	return g, nil
 }
 
-// helloError reads an error that HELLO was answered with. A server that does not know it repeats what it was sent, with
-// the password, so nothing of that is kept.
+// helloError reads an error with which the server answered HELLO. A server that does not know the command repeats what
+// it was sent, including the password, so nothing of that text is kept.
 func helloError(err error) error {
 	var refusal ServerError
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	if conn.JudgeAnswer(string(refusal), "").Verdict == conn.Later { // it lets nobody else connect for the moment
+	if conn.JudgeAnswer(string(refusal), "").Verdict == conn.Later { // it accepts no connection for the moment
 		return err
 	}
 	switch code, _, _ := strings.Cut(string(refusal), " "); code {
@@ -170,7 +177,7 @@ func helloError(err error) error {
 	return err
 }
 
-// redact takes the password out of an error, should a server have put it there.
+// redact removes the password from an error, should a server have put it there.
 func (o *Options) redact(err error) error {
 	if o.Password == "" || !strings.Contains(err.Error(), o.Password) {
 		return err

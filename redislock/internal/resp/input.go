@@ -1,17 +1,21 @@
+// The buffer of what was read. read.go reads into it and takes messages out; message.go finds where they end.
+
 package resp
 
 import "bytes"
 
-// input is what was read and not yet handed out.
+// input is what was read and not yet handed out. Only the reader uses it, without the Conn's mu.
 type input struct {
 	buf        []byte
-	start, end int // of what is there
+	start, end int // the unread part of buf
 	scan       scanner
-	kind       string // of the last push,
-	channel    string // which the next one often shares
+	// The kind and channel of the last push. The next push often has the same, and then needs no new strings.
+	kind    string // of the last push,
+	channel string // which the next one often shares
 }
 
-// space returns where to read to.
+// space returns where to read to: at least 1024 bytes behind what is unread. It grows the buffer for a message that is
+// not whole yet, and gives a very large one back when it is empty.
 func (in *input) space() []byte {
 	if in.start == in.end {
 		in.start, in.end = 0, 0
@@ -31,7 +35,7 @@ func (in *input) space() []byte {
 	return in.buf[in.end:]
 }
 
-// next returns the next message that is there in full, until the next call, or nil.
+// next returns the next whole message, or nil. The bytes are valid until the next call of space.
 func (in *input) next() ([]byte, error) {
 	n, err := in.scan.message(in.buf[in.start:in.end])
 	if n == 0 {
@@ -42,12 +46,13 @@ func (in *input) next() ([]byte, error) {
 	return skipAttributes(m), nil
 }
 
-// push reads a push: a message to a channel, or the confirmation of a subscription. Of others only the kind is known.
+// push reads a push: a message to a channel, or the confirmation of a subscription. Of any other push only the kind is
+// read.
 func (in *input) push(m []byte) (kind, channel, message string, err error) {
 	var parts [3][]byte
 	n, rest, err := decodeHeader(m)
 	for i := 0; i < min(n, len(parts)) && err == nil; i++ {
-		parts[i], rest, err = decodeBulk(rest) // fails at a number or a list, which need not be known
+		parts[i], rest, err = decodeBulk(rest) // fails at a number or a list, which are not needed
 	}
 	if parts[0] == nil {
 		return "", "", "", errProtocol

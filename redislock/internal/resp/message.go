@@ -1,3 +1,6 @@
+// The reading of RESP3: first where a message ends (scanner), then what is in it (decode). It is fuzzed: no bytes of a
+// server may panic here or take unbounded memory.
+
 package resp
 
 import (
@@ -9,13 +12,15 @@ import (
 )
 
 const (
-	// largestMessage is the largest message that is taken, and longestLine the longest line in it that is not text.
+	// largestMessage is the largest message that is accepted, and longestLine the longest line in it that is not text,
+	// in bytes.
 	largestMessage, longestLine = 16 << 20, 64 << 10
 
 	// deepestList is how deep lists may be nested.
 	deepestList = 32
 )
 
+// errProtocol ends the connection: after it nobody knows where the next message begins. errNil and ErrNoText do not.
 var (
 	errProtocol = errors.New("the server does not speak RESP3")
 	errTooLarge = fmt.Errorf("%w: a message is too large", errProtocol)
@@ -24,21 +29,21 @@ var (
 	errNil    = fmt.Errorf("%w but nil", ErrNoText)
 )
 
-// ServerError is an error that a server has answered with.
+// ServerError is an error that a server has answered with. The connection is sound.
 type ServerError string
 
 // Error is the server's message.
 func (e ServerError) Error() string { return string(e) }
 
-// scanner finds out where a message ends. It goes on where it was when more has come, so that a message is not read
-// anew with each of its pieces. The zero value is at the beginning of a message.
+// scanner finds out where a message ends. It continues where it was when more bytes have come, so that a message is not
+// scanned anew with each of its pieces. The zero value is at the beginning of a message.
 type scanner struct {
-	pos  int // so far it is whole
-	open int // how many values must follow, less one
+	pos  int // up to here the message is whole
+	open int // how many values must still follow, less one
 }
 
-// message returns the length of the message at the beginning of b, or 0 if it is not there in full. In the latter case
-// the next call is with the same bytes and more.
+// message returns the length of the message at the beginning of b, or 0 if it is not whole. In the latter case the next
+// call must have the same bytes and more.
 func (s *scanner) message(b []byte) (int, error) {
 	for {
 		size, more, err := value(b[s.pos:])
@@ -52,14 +57,15 @@ func (s *scanner) message(b []byte) (int, error) {
 			*s = scanner{}
 			return n, nil
 		}
+		// Each value has three bytes at least, so a list that announces too many is refused before they come.
 		if s.pos+3*s.open > largestMessage { // a value has three bytes at least
 			return 0, errTooLarge
 		}
 	}
 }
 
-// value reads the value at the beginning of b: how long it is, without other values that belong to it, and how many
-// these are. The length is 0 if it is not there in full.
+// value reads the head of the value at the beginning of b. It returns its length, without the values that belong to it,
+// and their number. The length is 0 if the value is not there in full.
 func value(b []byte) (size, more int, err error) {
 	if len(b) == 0 {
 		return 0, 0, nil
@@ -88,15 +94,15 @@ func value(b []byte) (size, more int, err error) {
 		return end + 1, max(n, 0), nil
 	case '%':
 		return end + 1, 2 * max(n, 0), nil
-	case '|': // and then the value that it is about
+	case '|': // an attribute: its map, and then the value that it is about
 		return end + 1, 2*max(n, 0) + 1, nil
 	}
 	return 0, 0, errProtocol
 }
 
-// text checks a text of n bytes that begins at start.
+// text checks a text of n bytes that begins at start, with the end of the line behind it.
 func text(b []byte, start, n int) (size, more int, err error) {
-	if n < 0 { // RESP2's nil
+	if n < 0 { // the nil of RESP2
 		return start, 0, nil
 	}
 	size = start + n + 2
@@ -109,7 +115,7 @@ func text(b []byte, start, n int) (size, more int, err error) {
 	return size, 0, nil
 }
 
-// length reads a length: digits, or -1.
+// length reads a length: digits, or -1. It has at most nine digits, so it cannot overflow.
 func length(b []byte) (int, error) {
 	if len(b) == 2 && b[0] == '-' && b[1] == '1' {
 		return -1, nil
@@ -132,7 +138,7 @@ func length(b []byte) (int, error) {
 
 // What follows reads messages that are there in full, as scanner says.
 
-// skipAttributes returns the message without what is said about it.
+// skipAttributes returns the message without the attributes in front of it, which nothing here uses.
 func skipAttributes(m []byte) []byte {
 	for m[0] == '|' {
 		n, rest, _ := decodeHeader(m) // cannot fail
@@ -145,14 +151,14 @@ func skipAttributes(m []byte) []byte {
 	return m
 }
 
-// decodeHeader returns the number in the first line, and what follows it.
+// decodeHeader returns the number in the first line, and what follows that line.
 func decodeHeader(m []byte) (int, []byte, error) {
 	line, rest := cutLine(m)
 	n, err := length(line)
 	return n, rest, err
 }
 
-// cutLine returns the first line, without its kind, and what follows it.
+// cutLine returns the first line without the byte that tells its kind, and what follows it.
 func cutLine(m []byte) (line, rest []byte) {
 	end := bytes.IndexByte(m, '\n')
 	return m[1 : end-1], m[end+1:]
@@ -173,13 +179,13 @@ func decodeBulk(m []byte) (text, rest []byte, err error) {
 		return nil, nil, err
 	case n < 0:
 		return nil, nil, errNil
-	case m[0] == '=' && n >= 4: // a text with its format before it, as in "txt:"
+	case m[0] == '=' && n >= 4: // a verbatim text: its format comes first, as in "txt:"
 		return rest[4:n], rest[n+2:], nil
 	}
 	return rest[:n], rest[n+2:], nil
 }
 
-// decodeText returns the answer to a script.
+// decodeText returns the answer to a script. It avoids decode for the usual case, which would allocate more.
 func decodeText(m []byte) (string, error) {
 	switch m[0] {
 	case '$', '+', '=':
@@ -196,7 +202,8 @@ func decodeText(m []byte) (string, error) {
 	return "", ErrNoText
 }
 
-// decode returns an answer: string, int64, nil, or []any of these; maps as a list of keys and values.
+// decode returns an answer: string, int64, nil, or []any of these; a map is a list of keys and values. An error of the
+// server is returned as the error.
 func decode(m []byte) (any, error) {
 	value, _, err := decodeValue(m, deepestList)
 	if refusal, isRefusal := value.(ServerError); isRefusal && err == nil {
@@ -205,6 +212,7 @@ func decode(m []byte) (any, error) {
 	return value, err
 }
 
+// decodeValue reads one value and returns what follows it. depth bounds the recursion.
 func decodeValue(m []byte, depth int) (value any, rest []byte, err error) {
 	m = skipAttributes(m)
 	switch m[0] {
@@ -239,9 +247,10 @@ func decodeValue(m []byte, depth int) (value any, rest []byte, err error) {
 	case '#':
 		return int64(strings.Count(string(line), "t")), rest, nil
 	}
-	return string(line), rest, nil // numbers that Go has no kind for
+	return string(line), rest, nil // numbers for which Go has no type of its own
 }
 
+// decodeList reads a list or map. An error inside is kept as text: the answer itself is none.
 func decodeList(m []byte, depth int) (any, []byte, error) {
 	n, rest, err := decodeHeader(m)
 	switch {

@@ -1,3 +1,6 @@
+// Reading: one goroutine at a time reads and hands out answers (to call.go) and pushes (to await.go and pushed).
+// message.go decodes.
+
 package resp
 
 import (
@@ -8,13 +11,13 @@ import (
 )
 
 const (
-	// idleTime is how long nobody must have wanted to read before the Conn itself does. Who waits for a push reads
-	// itself, so what is late is news that nobody waits for. Each time the timer fires, the scheduler of Go wakes a
-	// further thread, which at 2 ms makes calls an eighth slower.
+	// idleTime is how long no goroutine must have wanted to read before the Conn itself does. Goroutines that wait for
+	// a push read themselves, so only news that nobody waits for can be late. Each time the timer fires, Go's scheduler
+	// wakes a further thread, which at 2 ms makes calls an eighth slower.
 	idleTime = 25 * time.Millisecond
 
-	// tickTime is how late a call may see that its context has ended, or a bit more. To be told at once would cost each
-	// call more than all its other work on this side.
+	// tickTime is about how late a call may see that its context has ended. To be told at once would cost each call
+	// more than all its other work on this side.
 	tickTime = 20 * time.Millisecond
 
 	// After mostPulses pulses without a byte, while answers are owed, the connection counts as broken: 10 to 12.5 s.
@@ -24,9 +27,9 @@ const (
 // longAgo is the deadline that interrupts a read.
 var longAgo = time.Unix(1, 0)
 
-// read reads once as the reader, who must be nobody else, and hands out what came. It waits until something comes,
-// until the given instant unless that is zero, until interruptReader, or until the next tick, if x or others need that.
-// It is called under mu.
+// read reads once in the role of the reader, which must be free, and hands out what came. It blocks until something
+// comes, until the given instant unless that is zero, until interruptReader, or until the next tick if x or parked
+// requests need ticks. The caller holds mu, which is unlocked during the read.
 func (c *Conn) read(x *waiter, until time.Time, ticks bool) {
 	c.reader, c.ticks = x, ticks || c.trusting > 0
 	c.reads++
@@ -42,21 +45,22 @@ func (c *Conn) read(x *waiter, until time.Time, ticks bool) {
 		c.received++
 		c.input.end += n
 		if bad := c.drain(); bad != nil {
-			err = bad
+			err = bad // what came before it has been handed out
 		}
 	}
 	c.reader, c.ticks = nil, false
 	switch {
 	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded): // a reached deadline must be set anew
 		c.stale = true
 	default:
 		c.fail(err)
 	}
 }
 
-// keepTime wakes those whose contexts have ended, once a tick. Whoever reads or writes calls it before, and is not kept
-// for longer than a tick: a write never, a read if it is asked to. It is called under mu.
+// keepTime wakes those whose contexts have ended, once a tick. It is called before each read and write, and neither
+// lasts beyond a tick while somebody trusts in that. So a parked request need not watch its own context, which would
+// cost each call a select. The caller holds mu.
 func (c *Conn) keepTime() {
 	now := time.Now()
 	if now.Before(c.tick) {
@@ -70,7 +74,8 @@ func (c *Conn) keepTime() {
 	}
 }
 
-// setDeadline sets the deadline of the reads that follow. A late interruption of the last reader is undone by it.
+// setDeadline sets the deadline of the reads that follow. It also undoes an interruption that came too late for the
+// last reader.
 func (c *Conn) setDeadline(t time.Time) {
 	if !c.stale && t.Equal(c.deadline) {
 		return
@@ -79,9 +84,10 @@ func (c *Conn) setDeadline(t time.Time) {
 	_ = c.raw.SetReadDeadline(t) // fails only when the connection has ended
 }
 
-// drain hands out the messages that are there in full. It is called under mu, by the reader, and unlocks mu meanwhile.
+// drain hands out all whole messages. The reader calls it under mu, which is unlocked meanwhile.
 func (c *Conn) drain() error {
 	var few [16]*request
+	// To be roused without mu: they would wake up only to wait for it.
 	ready := few[:0] // to be roused without mu, or they would wait for it
 	defer func() {
 		if len(ready) == 0 {
@@ -111,7 +117,8 @@ func (c *Conn) drain() error {
 	return nil
 }
 
-// answer gives an answer to whom it is for. Requests that are done by it are appended to ready.
+// answer gives an answer to the request that it is for, the first of the queue. Requests that are complete with it are
+// appended to ready. The caller holds mu.
 func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	p, doubtful := c.queue.front(), c.doubtful
 	c.doubtful = false
@@ -120,6 +127,7 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	}
 	if p.taught {
 		p.taught = false
+		// A server that refuses the source gets no bundles.
 		c.gathered.on = c.gathered.on && m[0] != '-' // who may not be taught gets no bundles
 		return c.count(p, ready), nil
 	}
@@ -129,7 +137,7 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	switch {
 	case p.bundled > 1:
 		return c.unbundle(p.bundled, m, ready)
-	case p.given:
+	case p.given: // nobody waits for it any more
 	case p.listed:
 		value, err := decode(m)
 		if errors.Is(err, errProtocol) {
@@ -145,10 +153,11 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	return c.count(p, ready), nil
 }
 
-// count counts an answer of the first request of the queue, and appends that to ready if it was its last, unless it is
-// that of who reads, who sees that anyway.
+// count counts an answer of the first request of the queue. If it was the last of that request, the request is done and
+// appended to ready, unless it is the reader's own, who sees that anyway. The caller holds mu.
 func (c *Conn) count(p *request, ready []*request) []*request {
 	c.owed--
+	// With some slack, so that waiting senders do not wake for each answer.
 	if c.room != nil && c.owed < mostOwed*3/4 {
 		close(c.room)
 		c.room = nil
@@ -165,18 +174,17 @@ func (c *Conn) count(p *request, ready []*request) []*request {
 	return append(ready, p)
 }
 
-// isRefusalOfASlot reports whether an answer is what a node of a Cluster says to SUNSUBSCRIBE in
-// a slot that it has lost.
+// isRefusalOfASlot reports whether an answer is what a node of a Cluster says to SUNSUBSCRIBE in a slot that it has
+// lost.
 func isRefusalOfASlot(m []byte) bool {
 	return bytes.HasPrefix(m, []byte("-MOVED ")) || bytes.HasPrefix(m, []byte("-CLUSTERDOWN "))
 }
 
-// takePush takes a push. If it confirms a subscription the request that was for that is appended to ready.
+// takePush handles a push. If it confirms a subscription, the request for that is appended to ready.
 //
-// A node that loses a slot ends its subscriptions by the same push, without having been asked. If we have just asked,
-// that is taken for the confirmation, and then an answer that nobody expects follows, a refusal, in the place of ours:
-// the next one that comes. One that was meant for the next request looks the same. So after such a confirmation a
-// refusal ends the connection.
+// A node that loses a slot ends its subscriptions by the same push, unasked. If we have just asked for the same, that
+// push is taken for the confirmation. Then a refusal follows in the place of ours, which nobody expects: it is the next
+// answer. A refusal of the next request looks the same. So after such a confirmation a refusal ends the connection.
 func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	c.mu.Unlock()
 	kind, channel, message, err := c.input.push(m)
@@ -191,7 +199,7 @@ func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	return ready, err
 }
 
-// readIdle has the Conn read by itself: in a moment, or at once if it attends to pushes. It is called under mu.
+// readIdle makes the Conn read by itself: in a moment, or at once if it attends to pushes. The caller holds mu.
 func (c *Conn) readIdle() {
 	switch {
 	case c.attends && !c.attending:
@@ -204,19 +212,19 @@ func (c *Conn) readIdle() {
 	}
 }
 
-// Attend says whether pushes are to be seen at once also while nobody waits for one. A goroutine of the Conn reads
-// then, which is one more that has to be woken for each answer: who calls meanwhile pays for that.
+// Attend says whether pushes must be seen at once also while nobody waits for one. A goroutine of the Conn then reads,
+// which must be woken for each answer: calls meanwhile pay for that.
 func (c *Conn) Attend(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attends = on
-	// else who is there calls readIdle
+	// Otherwise whoever is inside calls readIdle when it leaves.
 	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 {
 		c.readIdle()
 	}
 }
 
-// attend is the goroutine of rest.
+// attend is the goroutine that readIdle starts.
 func (c *Conn) attend() {
 	defer c.work.Done()
 	c.mu.Lock()
@@ -227,20 +235,20 @@ func (c *Conn) attend() {
 	}
 }
 
-// idle reads if nobody else has for a moment. It is called under mu, in a goroutine of its own.
+// idle reads if nobody else has for a moment. The timer's goroutine calls it under mu.
 func (c *Conn) idle() {
 	if c.reader != nil {
-		return // who calls readIdle again
+		return // the reader calls readIdle when it leaves
 	}
-	if c.reads != c.idleReads {
+	if c.reads != c.idleReads { // somebody has read meanwhile: wait once more
 		c.readIdle()
 		return
 	}
 	c.readAlone()
 }
 
-// readAlone reads until somebody is there who may want to, or for as long as pushes are to be seen at once, unless
-// somebody is there who waits for one. It is called under mu.
+// readAlone reads until a goroutine comes that may want to read, which is seen by an answer. While pushes must be seen
+// at once, it goes on unless somebody waits for a push. The caller holds mu.
 func (c *Conn) readAlone() {
 	for answered := c.answered; c.err == nil && c.awaiters.first == nil && (c.attends || c.answered == answered); {
 		c.read(&c.resting, time.Time{}, false)
@@ -249,7 +257,7 @@ func (c *Conn) readAlone() {
 	c.handOn()
 }
 
-// pulse finds out whether the server answers. It is called under mu.
+// pulse finds out whether the server still answers. Any byte counts. The timer's goroutine calls it under mu.
 func (c *Conn) pulse() {
 	if c.owed == 0 {
 		return

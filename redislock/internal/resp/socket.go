@@ -1,3 +1,6 @@
+// The socket below TLS, whose writes end at a deadline without losing their place. write.go writes through it,
+// socket_linux.go makes its system calls.
+
 package resp
 
 import (
@@ -7,17 +10,18 @@ import (
 	"sync"
 )
 
-// socket is the connection below TLS, if there is TLS. A write that its deadline ends has succeeded as far as its
-// caller knows, and what was not sent is kept: TLS could not go on after half a record, nor a command after half of it.
+// socket is the connection below TLS, or the whole connection without it. If a write reaches its deadline, it succeeds
+// as far as its caller knows, and the unsent rest is kept: neither TLS nor a command could go on after a half-sent
+// piece.
 type socket struct {
 	net.Conn
-	raw *rawIO // how to read and write Conn faster; nil if there is no such way
+	raw *rawIO // a faster way to read and write Conn; nil if there is none
 
-	mu   sync.Mutex // guards what follows, and orders writes: TLS has some of its own to send
-	rest []byte     // what is to be sent before everything else
+	mu   sync.Mutex // guards what follows, and orders writes: TLS also writes by itself
+	rest []byte     // what must be sent before everything else
 }
 
-// Write sends b, or keeps what it cannot send before the deadline.
+// Write sends b, and keeps what it cannot send before the deadline.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +29,7 @@ func (s *socket) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	n := 0
-	if len(s.rest) == 0 {
+	if len(s.rest) == 0 { // else b must wait behind the rest
 		var err error
 		if n, err = s.send(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
@@ -42,6 +46,7 @@ func (s *socket) catchUp() error {
 	return s.sendRest()
 }
 
+// sendRest is catchUp for a caller that holds mu.
 func (s *socket) sendRest() error {
 	if len(s.rest) == 0 {
 		return nil
@@ -63,7 +68,7 @@ func (s *socket) isBehind() bool {
 	return len(s.rest) > 0
 }
 
-// send writes, until the deadline.
+// send writes until the deadline.
 func (s *socket) send(b []byte) (int, error) {
 	if s.raw != nil {
 		return s.raw.write(b)
@@ -71,7 +76,7 @@ func (s *socket) send(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// Read reads, until the deadline.
+// Read reads until the deadline.
 func (s *socket) Read(b []byte) (int, error) {
 	if s.raw != nil {
 		return s.raw.read(b)

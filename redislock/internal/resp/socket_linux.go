@@ -1,3 +1,6 @@
+// System calls of which Go's scheduler is not told (ADR 0015). socket.go uses them on Linux; syscall_linux.go makes the
+// calls.
+
 package resp
 
 import (
@@ -7,28 +10,28 @@ import (
 )
 
 // rawIO reads and writes a connection without telling Go's scheduler. The scheduler prepares for each system call to
-// last: if the process was idle it wakes a thread that watches over that, and whoever waits for an answer, or a push,
-// is idle before each. These calls never last, because the connection does not block. To wait, and to end a wait, is
-// left to Go.
+// last: if the process was idle, it wakes a thread to watch over the call, and a goroutine that waits for an answer or
+// a push is idle before each. These calls never last, because the connection does not block. To wait, and to end a
+// wait, is left to Go.
 type rawIO struct {
 	conn syscall.RawConn
 
-	// Of the one read and the one write that may be under way. The functions are kept, or each call would allocate
-	// them.
+	// The state of the one read and the one write that may be under way. The functions are kept, since each call would
+	// allocate them otherwise.
 	in, out          rawPiece
 	reading, writing func(fd uintptr) bool
 }
 
-// rawPiece is what there is to read or write, and what came of it.
+// rawPiece is what to read or write, and the outcome so far.
 type rawPiece struct {
 	name string
 	call func(fd uintptr, b []byte) (int, error) // readNow or writeNow
-	b    []byte
-	n    int
+	b    []byte                                  // what is left
+	n    int                                     // how many bytes are done
 	err  error
 }
 
-// newRawIO returns nil if conn cannot be used in this way.
+// newRawIO returns nil if conn cannot be used in this way, as no *net.TCPConn and the like.
 func newRawIO(conn any) *rawIO {
 	c, is := conn.(syscall.Conn)
 	if !is {
@@ -46,12 +49,14 @@ func newRawIO(conn any) *rawIO {
 				return true
 			}
 		}
+		// The system is asked until it says that it can take no more: only then does it report when it can
+		// (edge-triggered).
 		return false // the system is asked until it says that it can take no more: only then does it tell when it can
 	}
 	return r
 }
 
-// do makes the call. It reports false if it would block.
+// do makes the call. It reports false if the call would block, and RawConn then waits.
 func (p *rawPiece) do(fd uintptr) bool {
 	for {
 		n, err := p.call(fd, p.b)
@@ -70,7 +75,7 @@ func (p *rawPiece) do(fd uintptr) bool {
 	}
 }
 
-// read is as that of a net.Conn.
+// read is as that of a net.Conn: no bytes and no error mean the end.
 func (r *rawIO) read(b []byte) (int, error) {
 	r.in = rawPiece{name: "read", call: readNow, b: b}
 	err := r.conn.Read(r.reading)
@@ -90,6 +95,6 @@ func (r *rawIO) write(b []byte) (int, error) {
 	if err == nil {
 		err = r.out.err
 	}
-	r.out.b = nil // it may have been megabytes
+	r.out.b = nil // it may be megabytes
 	return r.out.n, err
 }

@@ -2,7 +2,8 @@
 
 package resp
 
-// rawIO is for Linux alone: elsewhere system calls are not to be made by hand.
+// rawIO is for Linux alone: elsewhere system calls must not be made by hand. newRawIO returns nil, so the methods are
+// never called.
 type rawIO struct{}
 
 func newRawIO(any) *rawIO { return nil }

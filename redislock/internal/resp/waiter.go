@@ -1,3 +1,6 @@
+// Requests and waiters: who is inside a Conn and what it waits for. call.go and await.go make them, read.go completes
+// them.
+
 package resp
 
 import (
@@ -6,14 +9,14 @@ import (
 	"time"
 )
 
-// waiter is a goroutine that is inside of a Conn. The Conn's mu guards its fields.
+// waiter is a goroutine that is inside a Conn. The Conn's mu guards its fields.
 type waiter struct {
-	wake       chan struct{} // has one place; there may be something to do for it
+	wake       chan struct{} // buffer of one: there may be something to do for it
 	parked     bool          // it waits for wake
-	prev, next *waiter       // in a waiterList
+	prev, next *waiter       // its neighbours in a waiterList
 }
 
-// rouse makes x look what there is to do. It may find nothing.
+// rouse makes x look for something to do. It may find nothing. It does not block, and may be called with or without mu.
 func (x *waiter) rouse() {
 	select {
 	case x.wake <- struct{}{}:
@@ -50,26 +53,27 @@ func (l *waiterList) remove(x *waiter) {
 	x.prev, x.next = nil, nil
 }
 
-// request is what somebody has sent and waits for the answer of.
+// request is what a goroutine has sent and awaits the answer of: one command, several, a subscription, or a part of a
+// bundle.
 type request struct {
 	waiter
 	c      *Conn
-	ctx    context.Context //nolint:containedctx // for who keeps the time, while the owner is parked
-	trusts bool            // it is counted in trusting
+	ctx    context.Context //nolint:containedctx // for keepTime, while the owner is parked
+	trusts bool            // it is counted in Conn.trusting
 
-	first    uint64    // the server can have run something of it only if the Conn has sent so much
-	left     int       // answers that have not come yet
-	bundled  int       // if it is the first of a bundle that was sent: how many these are
-	sealed   time.Time // and when
-	taught   bool      // and that the server is taught the script before, so that one more answer comes first
-	listed   bool      // the answers go to list, else the only one to text
+	first    uint64    // the server may have run something of it only if the Conn has sent so many bytes
+	left     int       // how many answers have not come yet
+	bundled  int       // on the first of a sent bundle: how many requests it has
+	sealed   time.Time // and when it was made a command
+	taught   bool      // and that the lesson's answer comes before theirs
+	listed   bool      // the answers go to list; otherwise the only one goes to text
 	summoned bool      // it was woken to do something
-	given    bool      // up: nobody waits any more
+	given    bool      // given up: nobody waits any more
 
-	// What a subscription is confirmed with, if it is one: a push, not an answer.
+	// The push that confirms a subscription, if it is one: it has no other answer.
 	confirm, channel string
 
-	done atomic.Bool // set last
+	done atomic.Bool // set last, so that the owner may read the rest without mu
 	text string
 	list []result
 	err  error
@@ -81,6 +85,7 @@ type result struct {
 	err   error
 }
 
+// newRequest returns a request that awaits one answer.
 func (c *Conn) newRequest() *request {
 	p, _ := c.requests.Get().(*request)
 	if p == nil {
@@ -90,7 +95,8 @@ func (c *Conn) newRequest() *request {
 	return p
 }
 
-// recycle gives p back. There may still be something in wake, or come soon: whoever is roused must expect nothing.
+// recycle gives p back. A signal may still be in wake, or come soon, so whoever is roused must not expect to find
+// something.
 func (p *request) recycle() {
 	p.first, p.bundled, p.taught, p.listed, p.summoned, p.ctx = 0, 0, false, false, false, nil
 	p.confirm, p.channel = "", ""
@@ -99,13 +105,14 @@ func (p *request) recycle() {
 	p.c.requests.Put(p)
 }
 
-// finish says that the answers are there. It is called under mu, and p is not touched after it but for its wake.
+// finish says that the answers are there. From then on p is the owner's; others may only send to wake. The caller holds
+// mu.
 func (p *request) finish() {
 	p.unpark()
 	p.done.Store(true)
 }
 
-// unpark says that the owner of p waits no longer. It is called under mu.
+// unpark says that the owner of p does not wait any more. The caller holds mu.
 func (p *request) unpark() {
 	if p.trusts {
 		p.c.trusting--
@@ -113,15 +120,16 @@ func (p *request) unpark() {
 	p.parked, p.trusts = false, false
 }
 
-// queue is a queue of requests, as a ring.
+// queue is a queue of requests in a ring, so that it allocates only when it grows. The Conn's mu guards it.
 type queue struct {
-	ring    []*request // as many as a power of two
+	ring    []*request // its length is a power of two
 	head, n int
 }
 
+// at returns the request at position i, from the front.
 func (q *queue) at(i int) *request { return q.ring[(q.head+i)&(len(q.ring)-1)] }
 
-// front returns the first, or nil if there is none.
+// front returns the first request, or nil if there is none.
 func (q *queue) front() *request {
 	if q.n == 0 {
 		return nil
@@ -152,14 +160,14 @@ func (q *queue) pop() *request {
 	return p
 }
 
-// timer is a timer that Close waits for. The Conn's mu guards it.
+// timer is a timer for which Close waits. The Conn's mu guards it.
 type timer struct {
 	c     *Conn
 	timer *time.Timer
 	isSet bool
 }
 
-// init makes the timer run f, under mu.
+// init makes the timer run f, under mu, unless the Conn has ended.
 func (t *timer) init(c *Conn, f func()) {
 	t.c = c
 	t.timer = time.AfterFunc(time.Hour, func() {
@@ -174,7 +182,7 @@ func (t *timer) init(c *Conn, f func()) {
 	t.timer.Stop()
 }
 
-// set sets the timer, unless it is set.
+// set starts the timer, unless it runs.
 func (t *timer) set(d time.Duration) {
 	if t.isSet || t.c.err != nil {
 		return
@@ -184,6 +192,7 @@ func (t *timer) set(d time.Duration) {
 	t.timer.Reset(d)
 }
 
+// stop stops the timer. If it has fired already, its function still runs and counts itself out.
 func (t *timer) stop() {
 	if t.isSet && t.timer.Stop() {
 		t.isSet = false

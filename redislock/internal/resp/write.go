@@ -1,40 +1,46 @@
+// Writing: one goroutine writes for all. finish in call.go calls flush; what a leaving goroutine leaves is written
+// aside.
+
 package resp
 
 import "runtime"
 
 const (
-	// mostRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
+	// mostRounds is how many times one goroutine writes before another takes over: its own answer may have come
+	// meanwhile.
 	mostRounds = 4
 
-	// mostYields is how often who writes lets others go first. Each time costs a turn of the scheduler's queue.
+	// mostYields is how often the writer lets others go first. Each time costs a turn of the scheduler's queue.
 	mostYields = 2
 
-	// largestKept is how large a buffer may be that is kept for the next time.
+	// largestKept is the size in bytes up to which a buffer is kept for the next time.
 	largestKept = 64 << 10
 )
 
-// flush writes what there is to be written: until the next tick at the latest, and no longer than ended returns nil.
-// Without ended it is the Conn itself that writes, until nothing is left. It is called under mu.
+// flush writes what is to be written, but not beyond the next tick, and not after ended returns an error. Without ended
+// it is the Conn itself that writes, until nothing is left. The caller holds mu.
 func (c *Conn) flush(x *waiter, ended func() error) {
 	aside := ended == nil
+	// After several were roused together, they will have more to send in a moment.
 	if c.crowd && !aside && !c.gathering && !c.gather() {
 		return
 	}
 	c.flusher = x
 	for round := 0; c.isBehind() && c.err == nil; round++ {
+		// Another takes over, or this one's context has ended.
 		if !aside && (round >= mostRounds && c.summon() || ended() != nil) {
 			break
 		}
-		if !c.write() && !aside {
+		if !c.write() && !aside { // the server takes no more: its own answer may need reading first
 			break
 		}
 	}
 	c.flusher = nil
 }
 
-// gather lets those who were roused together go first, as they soon have more to send, as long as they bring something:
-// one write costs as much as ten small scripts. It reports false if one of them writes: a bundle that is full is sent
-// at once, so that the server has something to do while the next is gathered. It is called under mu, and unlocks it
+// gather lets those that were roused together run first, since they soon have more to send, for as long as they bring
+// something: one write costs as much as ten small scripts. It reports false if one of them writes: a full bundle is
+// sent at once, so that the server has work while the next one is gathered. The caller holds mu, which is unlocked
 // meanwhile.
 func (c *Conn) gather() bool {
 	c.gathering = true
@@ -48,17 +54,19 @@ func (c *Conn) gather() bool {
 	return c.flusher == nil
 }
 
-// isBehind reports whether there is something to be written. It is called under mu.
+// isBehind reports whether there is something to be written now. The caller holds mu.
 func (c *Conn) isBehind() bool {
 	return c.behind || len(c.out) > 0 || c.gathered.n > 0 && !c.gathered.waits()
 }
 
-// unsealed grows with what there is to be written. It is called under mu.
+// unsealed grows with what is to be written. The caller holds mu.
 func (c *Conn) unsealed() int { return len(c.out) + c.gathered.n }
 
-// write writes once. It reports false if the server did not take everything by the next tick. It is called under mu.
+// write writes once. It reports false if the server did not take everything by the next tick. The caller holds mu,
+// which is unlocked during the write.
 func (c *Conn) write() bool {
 	c.keepTime()
+	// Nothing else sets this deadline. A deadline that moves on does not end a write under way.
 	if !c.tick.Equal(c.writeDeadline) { // set by nobody else: a deadline that moves on does not end a write under way
 		c.writeDeadline = c.tick
 		_ = c.raw.SetWriteDeadline(c.tick) // fails only when the connection has ended
@@ -67,6 +75,7 @@ func (c *Conn) write() bool {
 	c.full = false
 	b := c.out
 	c.out, c.spare = c.spare[:0], nil
+	// Counted before the write: if another goroutine finds the connection broken meanwhile, these may have been sent.
 	c.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
 	c.mu.Unlock()
 	n, err := len(b), error(nil)
@@ -81,13 +90,15 @@ func (c *Conn) write() bool {
 	}
 	c.behind = c.raw.isBehind()
 	if err != nil {
+		// The rest has certainly not been sent.
 		c.sent -= uint64(len(b) - n)
 		c.fail(err)
 	}
 	return err == nil && !c.behind
 }
 
-// flushAside writes what those have left whose contexts have ended. It may take until the connection ends.
+// flushAside writes what goroutines have left whose contexts ended. It runs in a goroutine of its own, and may last
+// until the connection ends.
 func (c *Conn) flushAside() {
 	defer c.work.Done()
 	c.mu.Lock()

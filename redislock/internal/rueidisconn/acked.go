@@ -1,3 +1,6 @@
+// Calls that wait for replicas (WAIT). call.go and batch.go come here for them; nothing else uses a connection of the
+// client's pool.
+
 package rueidisconn
 
 import (
@@ -10,20 +13,21 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// privateGrace is how long a private connection is given for what it is to do, beyond the time that WAIT may take.
+// privateGrace is how long a private connection may take for its commands, beyond the time that WAIT may take.
 const privateGrace = 5 * time.Second
 
-// callAcked is Call with Replicas.
+// callAcked is Call with Replicas: a batch of one, because both need the same pipeline.
 func (c *Conn) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
 	var reply conn.Reply
 	c.Batch(ctx, []conn.Call{*call}, func(_ int, r conn.Reply) { reply = r })
 	return reply
 }
 
-// runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT
-// holds up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
+// runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. One WAIT
+// is enough for all: it speaks of everything that was written on its connection before. WAIT holds up whatever comes
+// after it on its connection, so the connection is used for nothing else meanwhile.
 func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*conn.Job) ([]resp.Answer, int) {
-	replicas, limit := 0, time.Millisecond // 0 would be for ever
+	replicas, limit := 0, time.Millisecond // 0 would mean for ever
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.Call.Replicas), max(limit, j.Call.ReplicaTimeout)
 	}
@@ -34,12 +38,14 @@ func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*conn.Job) ([]resp.
 		return resp.Failures(len(jobs), err), 0
 	}
 	last := len(rs) - 1
+	// Without an answer to WAIT no replica has acknowledged anything, as far as is known.
 	acked, _ := rs[last].AsInt64() // without an answer nobody has acknowledged anything, as far as we know
 	return textsOf(rs[:last], len(jobs)), int(acked)
 }
 
 // private runs commands on a connection to n that nobody else uses meanwhile: one of those that rueidis keeps for
-// blocking commands. rueidis does not always look at the context there, so it is done in a goroutine.
+// blocking commands. rueidis does not always look at the context there, so the commands run in a goroutine, and private
+// returns when ctx ends.
 func (c *Conn) private(
 	ctx context.Context, n *node, limit time.Duration, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
@@ -47,7 +53,7 @@ func (c *Conn) private(
 		rs  []rueidis.RedisResult
 		err error
 	}
-	done := make(chan result, 1) // buffered, so that nobody need wait for it
+	done := make(chan result, 1) // buffered, so that the goroutine ends even if nobody reads
 	if !c.spawn(func() {         // ends soon after ctx or c.base
 		ctx, cancel := context.WithTimeout(ctx, limit+privateGrace)
 		defer cancel()
@@ -65,6 +71,8 @@ func (c *Conn) private(
 	}
 }
 
+// runPrivate takes a connection, runs the commands on it, and gives it back if it is still sound. After an error of the
+// network, or when ctx has ended, answers may still be on their way: then the connection is closed.
 func (c *Conn) runPrivate(
 	ctx context.Context, n *node, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
@@ -76,7 +84,7 @@ func (c *Conn) runPrivate(
 	if err != nil {
 		return nil, &conn.RefusedError{Err: err}
 	}
-	// Whoever waits for a reply without a look at the context is woken when the connection is closed.
+	// A call that waits for a reply without looking at the context is woken when its connection is closed.
 	ended := context.AfterFunc(ctx, client.Close)
 	rs := client.DoMulti(ctx, commands...)
 	healthy := rs[len(rs)-1].NonRedisError() == nil
@@ -88,13 +96,14 @@ func (c *Conn) runPrivate(
 	return rs, nil
 }
 
-// dedicate takes a connection from the pool of a client. If ctx ends first it returns at once, and the connection is
-// given back when it comes.
+// dedicate takes a connection from the pool of a client, which may have to make one. If ctx ends first it returns at
+// once, and the connection is given back when it comes.
 func dedicate(ctx context.Context, source rueidis.Client) (rueidis.DedicatedClient, func(), error) {
 	type result struct {
 		client   rueidis.DedicatedClient
 		giveBack func()
 	}
+	// Unbuffered: the goroutine must know whether anybody has taken the connection.
 	taken := make(chan result)
 	go func() { // ends when rueidis has a connection or gives up connecting, after the time limit of its dialer
 		client, giveBack := source.Dedicate()

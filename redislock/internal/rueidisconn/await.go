@@ -1,3 +1,6 @@
+// Waiting for a push, and what must be seen although nobody waits. resp/await.go does the reading; entry.go of
+// redislock calls.
+
 package rueidisconn
 
 import (
@@ -13,7 +16,8 @@ var (
 	_ conn.Attentive = (*Conn)(nil)
 )
 
-// Await waits for a push.
+// Await waits for news, and reads the link of the slot meanwhile if that is a connection of package resp. If the link
+// breaks, it goes on without it: a Dropped is news for the waiting attempt anyway.
 func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
 	if n := c.owner(slot); n != nil {
 		if l := n.link.Load(); l != nil && l.resp != nil {
@@ -37,8 +41,10 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 	}
 }
 
-// Attend has the links see what is pushed at once. Connections of rueidis always do.
+// Attend makes the links see at once what is pushed. Connections of rueidis always do, because a goroutine of its own
+// reads them.
 func (c *Conn) Attend(on bool) {
+	// Stored before the links are looked for: one that is being made looks at it when it is ready (see keep).
 	c.attends.Store(on) // before the links are looked for: one that is made just now looks itself
 	if c.only != nil {
 		c.only.attend(on)
@@ -49,14 +55,15 @@ func (c *Conn) Attend(on bool) {
 	}
 }
 
+// attend passes that on to the link of n, if it has one that needs it.
 func (n *node) attend(on bool) {
 	if l := n.link.Load(); l != nil && l.resp != nil {
 		l.resp.Attend(on)
 	}
 }
 
-// dropped tells the handler that messages may have been lost. Those who wait for them and read meanwhile would not see
-// what it sends them.
+// dropped tells the handler that messages may have been lost. Goroutines that read in Await do not see what the handler
+// sends to their news, because it does not come from their connection; so they are nudged.
 func (c *Conn) dropped(l conn.Link) {
 	c.handler.Dropped(l)
 	for _, n := range c.known() {

@@ -1,3 +1,5 @@
+// Batches: many calls, in one pipeline for each node. conn/batch.go has the rounds and the retries.
+
 package rueidisconn
 
 import (
@@ -9,12 +11,13 @@ import (
 
 // route is what the jobs of one pipeline have in common.
 type route struct {
-	node   *node // nil if it is not known
-	asking string
-	acked  bool
+	// node is the owner of the slots, or nil if it is not known: then RunPart looks for it.
+	node   *node  // nil if it is not known
+	asking string // the node to ask this time only, after ASK
+	acked  bool   // WAIT follows, so the pipeline needs a connection for itself
 }
 
-// Batch runs the calls.
+// Batch implements [conn.Conn].
 func (c *Conn) Batch(ctx context.Context, calls []conn.Call, done func(i int, r conn.Reply)) {
 	conn.RunBatch(ctx, batcher{c}, calls, done)
 }
@@ -22,12 +25,13 @@ func (c *Conn) Batch(ctx context.Context, calls []conn.Call, done func(i int, r 
 // batcher is the Conn as one that runs batches.
 type batcher struct{ *Conn }
 
-// RouteOf is how a job is to be sent now.
+// RouteOf never fails: what is not known is found out in RunPart, together for all jobs of the route.
 func (b batcher) RouteOf(_ context.Context, j *conn.Job) (route, error) {
 	return route{b.owner(j.Call.Slot), j.Try.Asking, j.Call.Replicas > 0}, nil
 }
 
-// RunPart runs one pipeline: over the link, or with WAIT behind it.
+// RunPart runs one pipeline, over the link or, with WAIT behind it, over a private connection. If there is no link,
+// nothing was sent, and all jobs end as refused: awaiting the link has used up their patience.
 func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.Outcome {
 	ends := make([]conn.Outcome, len(jobs))
 	var n *node
@@ -57,7 +61,8 @@ func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.
 	return ends
 }
 
-// outcome takes the answer to a job's command.
+// outcome turns the answer to a job's command into its outcome. Only a reply over a link has a number that can be
+// compared with that of a push.
 func (n *node) outcome(l *link, j *conn.Job, a resp.Answer, acked int) conn.Outcome {
 	if a.Err != nil {
 		wait, final := n.again(&j.Try, l, j.Call.Slot, a.Err)

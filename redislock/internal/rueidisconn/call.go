@@ -1,3 +1,6 @@
+// Single calls. redislock's acquire.go and the others call; link.go sends; conn/retry.go decides whether to go on after
+// an error.
+
 package rueidisconn
 
 import (
@@ -7,13 +10,14 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
-// Call runs c over the link of its slot. It allocates nothing of its own unless something goes wrong.
+// Call runs the call over the link of its slot. It allocates nothing of its own unless something goes wrong.
 func (c *Conn) Call(ctx context.Context, call *conn.Call) conn.Reply {
 	if call.Replicas > 0 {
 		return c.callAcked(ctx, call)
 	}
 	var t conn.Try
 	for {
+		// Looked up in each turn: after an error the slot may have another owner, or the node a new link.
 		l, err := c.link(ctx, call.Slot, t.Asking)
 		if err != nil {
 			return conn.Reply{Err: err}
@@ -32,17 +36,17 @@ func (c *Conn) Call(ctx context.Context, call *conn.Call) conn.Reply {
 	}
 }
 
-// try runs the call once, as t says.
+// try runs the call once, in the way that t says.
 func (l *link) try(ctx context.Context, t *conn.Try, call *conn.Call) (string, error) {
 	if t.Asking == "" {
 		return l.call(ctx, call, sendingOf(t))
 	}
-	// Together, because ASKING holds for the next command on the connection, whoever's it is.
+	// As one pipeline, because ASKING holds for the next command on the connection, whichever goroutine sends it.
 	a := l.pipeline(ctx, []resp.Command{{Call: call, InSource: t.Evals > 0, Asking: true}})[0]
 	return a.Text, a.Err
 }
 
-// sendingOf is how a call is sent next.
+// sendingOf says how a call is sent next, after what t was told.
 func sendingOf(t *conn.Try) resp.Sending {
 	switch {
 	case t.Evals > 0:
@@ -59,7 +63,8 @@ func (n *node) again(t *conn.Try, l *link, slot uint16, err error) (wait bool, f
 	return t.Next(j, err, n.conn.failsOver())
 }
 
-// judged judges an error, and takes in what it says of the servers.
+// judged judges an error, and acts on what it says about the servers: another node owns the slot, or this one is no
+// primary any more.
 func (n *node) judged(l *link, slot uint16, err error) conn.Judgement {
 	j := judge(err, n.addr)
 	switch j.Verdict {
@@ -70,7 +75,7 @@ func (n *node) judged(l *link, slot uint16, err error) conn.Judgement {
 			l = n.link.Load()
 		}
 		if l != nil {
-			l.fail(err) // whoever has become the primary is found when it is made anew
+			l.fail(err) // the new primary is found when the link is made anew
 		}
 	default:
 	}

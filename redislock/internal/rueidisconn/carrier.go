@@ -1,3 +1,6 @@
+// The two kinds of connection that a link can have, behind one interface. link.go uses them; package resp is the other
+// kind.
+
 package rueidisconn
 
 import (
@@ -10,22 +13,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// carrier is the connection of a link: one of rueidis, or a resp.Conn. What it returns is a text, an error of the
-// server or one that matches resp.ErrNoText, or an error that says that the connection failed or ctx ended.
+// carrier is the connection of a link: one of rueidis, or a resp.Conn. It returns a text; an error of the server, or
+// one that matches resp.ErrNoText; or an error that says that the connection has failed or ctx has ended. Safe for
+// concurrent use.
 type carrier interface {
 	// Call runs a script, by its source or by its name.
 	Call(ctx context.Context, c *conn.Call, how resp.Sending) (string, error)
-	// Pipeline runs calls that nobody else's commands come between.
+	// Pipeline runs calls without commands of others in between. There is an answer for each.
 	Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer
-	// Subscribe runs SSUBSCRIBE and the like for one channel.
+	// Subscribe runs SUBSCRIBE, SSUBSCRIBE or SUNSUBSCRIBE for one channel.
 	Subscribe(ctx context.Context, kind, channel string) error
-	// Ping returns nil if there was an answer, whatever it was.
+	// Ping returns nil if there was an answer, even if that was an error.
 	Ping(ctx context.Context) error
-	// Close ends the connection.
+	// Close ends the connection, and with it everything under way.
 	Close()
 }
 
-// dedicated is a connection of rueidis that is used as a carrier.
+// dedicated is a connection of rueidis that is used as a carrier. It cannot share runs of a script.
 type dedicated struct {
 	rueidis.DedicatedClient
 }
@@ -55,7 +59,7 @@ func (d dedicated) Subscribe(ctx context.Context, kind, channel string) error {
 // closing bounds how long Close waits: rueidis sends a PING first, and gives up on its answer after a second.
 const closing = 2 * time.Second
 
-// Close closes the connection. If rueidis does not come back, it is left to that.
+// Close closes the connection. If rueidis does not return, the connection is left to it.
 func (d dedicated) Close() {
 	closed := make(chan struct{})
 	go func() { // ends when rueidis gives up
@@ -70,11 +74,12 @@ func (d dedicated) Close() {
 	}
 }
 
+// Ping takes any answer of the server for a sign of life.
 func (d dedicated) Ping(ctx context.Context) error {
 	return d.Do(ctx, d.B().Ping().Build()).NonRedisError()
 }
 
-// textOf returns the text of an answer.
+// textOf returns the text of an answer. An answer that is no text does not mean that the connection failed.
 func textOf(r rueidis.RedisResult) (string, error) {
 	text, err := r.ToString()
 	if err == nil || r.NonRedisError() != nil || isAnswer(err) {
@@ -83,7 +88,8 @@ func textOf(r rueidis.RedisResult) (string, error) {
 	return "", fmt.Errorf("%w: %w", resp.ErrNoText, err)
 }
 
-// textsOf returns the texts of the answers to n calls. There may be an ASKING before each command.
+// textsOf returns the texts of the answers to n calls. If an ASKING was sent before each command, there are two answers
+// for each.
 func textsOf(rs []rueidis.RedisResult, n int) []resp.Answer {
 	texts := make([]resp.Answer, n)
 	width := len(rs) / n
@@ -93,8 +99,8 @@ func textsOf(rs []rueidis.RedisResult, n int) []resp.Answer {
 	return texts
 }
 
-// command builds the command that runs a script, by its source or by its name. The keys are given as arguments: the
-// connection is chosen already, so rueidis need not find out the slot.
+// command builds the command that runs a script, by its source or by its name. The keys are given as plain arguments:
+// the connection is chosen already, so rueidis need not compute the slot.
 func command(b rueidis.Builder, c *conn.Call, source bool) rueidis.Completed {
 	n := int64(len(c.Keys))
 	if source {
@@ -115,7 +121,7 @@ func pipeline(b rueidis.Builder, commands []resp.Command) []rueidis.Completed {
 	return built
 }
 
-// commandsOf returns the commands of jobs.
+// commandsOf returns the commands of jobs, each by name or by source as its earlier tries require.
 func commandsOf(jobs []*conn.Job) []resp.Command {
 	commands := make([]resp.Command, len(jobs))
 	for i, source := range conn.InSource(jobs) {

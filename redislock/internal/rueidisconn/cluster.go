@@ -1,3 +1,6 @@
+// A Cluster: which node has which slot. conn.go asks when it does not know the owner, call.go reports redirects, and
+// node.go asks whether a silent node still has slots.
+
 package rueidisconn
 
 import (
@@ -16,18 +19,20 @@ import (
 )
 
 const (
-	// tableTime bounds the question for the table of slots, and tableHedge is how long one node may take
-	// before the next is asked as well.
+	// tableTime bounds the question for the table of slots. tableHedge is how long one node may take before the next is
+	// asked too: a node that hangs must not hold up the search for its successor.
 	tableTime, tableHedge = 5 * time.Second, 100 * time.Millisecond
 )
 
-// tableRefresh is a question for the table of slots that is under way. Those who want one meanwhile share it.
+// tableRefresh is one question for the table of slots. Goroutines that want a table meanwhile share it: in a failover
+// all of them do.
 type tableRefresh struct {
 	done chan struct{} // closed at the end
-	err  error         // set before that
+	err  error         // set before done is closed
 }
 
-// refresh reads anew which node owns which slot.
+// refresh reads the table of slots anew. It blocks until that is done, or ctx ends; the question then goes on for the
+// others.
 func (c *Conn) refresh(ctx context.Context) error {
 	r := c.refreshment()
 	select {
@@ -38,7 +43,7 @@ func (c *Conn) refresh(ctx context.Context) error {
 	}
 }
 
-// refreshment returns the question that is under way, or asks it.
+// refreshment returns the question that is under way, or starts one.
 func (c *Conn) refreshment() *tableRefresh {
 	c.mu.Lock()
 	r := c.refreshing
@@ -54,6 +59,7 @@ func (c *Conn) refreshment() *tableRefresh {
 	return r
 }
 
+// runRefresh asks and applies the answer. It runs in a goroutine of its own, because its askers may leave.
 func (c *Conn) runRefresh(r *tableRefresh) {
 	ctx, cancel := context.WithTimeout(c.base, tableTime)
 	defer cancel()
@@ -64,7 +70,7 @@ func (c *Conn) runRefresh(r *tableRefresh) {
 	c.refreshed(r, err)
 }
 
-// refreshed ends the question.
+// refreshed ends the question. First it makes room for the next one: whoever comes later must not get an old answer.
 func (c *Conn) refreshed(r *tableRefresh, err error) {
 	c.mu.Lock()
 	c.refreshing = nil
@@ -73,24 +79,25 @@ func (c *Conn) refreshed(r *tableRefresh, err error) {
 	close(r.done)
 }
 
-// slotRange is a range of slots and the address of their owner.
+// slotRange is a range of slots, both ends included, and the address of their owner.
 type slotRange struct {
 	first, last int64
 	owner       string
 }
 
-// readTable asks one node after the other until one has answered, the next one also if the last takes its time.
+// readTable asks one node after the other until one has answered. It asks the next one also if the last takes longer
+// than tableHedge.
 func (c *Conn) readTable(ctx context.Context) ([]slotRange, error) {
 	type result struct {
 		table []slotRange
 		err   error
 	}
 	nodes := c.client.Nodes()
-	results := make(chan result, len(nodes)) // buffered, so that nobody need wait for the slow ones
+	results := make(chan result, len(nodes)) // buffered, so that the slow ones end
 	hedge := time.NewTicker(tableHedge)
 	defer hedge.Stop()
 	err := errors.New("the client knows no node of the Cluster")
-	waiting := slices.Collect(maps.Keys(nodes)) // in random order, as maps are
+	waiting := slices.Collect(maps.Keys(nodes)) // in random order, as maps are: not all clients ask the same node
 	for running := 0; running > 0 || len(waiting) > 0; {
 		if len(waiting) > 0 {
 			addr := waiting[0]
@@ -102,6 +109,7 @@ func (c *Conn) readTable(ctx context.Context) ([]slotRange, error) {
 			}()
 		}
 		select {
+		// An error makes room for the next node at once; so does the tick.
 		case r := <-results:
 			running--
 			if r.err == nil {
@@ -116,8 +124,8 @@ func (c *Conn) readTable(ctx context.Context) ([]slotRange, error) {
 	return nil, fmt.Errorf("no node knows the table of slots: %w", err)
 }
 
-// askTable asks a node. CLUSTER SLOTS is understood by all versions; its successor CLUSTER SHARDS is wrong after a
-// failover in Redis 7.
+// askTable asks a node. All versions understand CLUSTER SLOTS; its successor CLUSTER SHARDS is wrong after a failover
+// in Redis 7.
 func askTable(ctx context.Context, addr string, client rueidis.Client) ([]slotRange, error) {
 	rows, err := client.Do(ctx, client.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToArray()
 	if err != nil {
@@ -137,7 +145,7 @@ func askTable(ctx context.Context, addr string, client rueidis.Client) ([]slotRa
 	return table, nil
 }
 
-// readRange reads one range of slots: first, last, owner, replicas.
+// readRange reads one range of slots: first, last, owner, replicas. from is the address under which we asked.
 func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) {
 	fields, err := row.ToArray()
 	if err != nil {
@@ -157,6 +165,7 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 	last, err2 := fields[1].AsInt64()
 	port, err3 := owner[1].AsInt64()
 	host, err := owner[0].ToString()
+	// The node does not know its own name: it is reachable by the name that we called it by.
 	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
 		host, _, err = net.SplitHostPort(from)
 	}
@@ -165,7 +174,8 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 	}, errors.Join(err, err1, err2, err3)
 }
 
-// apply takes a table. Slots that are not in it have no owner.
+// apply stores a table. Slots that are not in it have no owner. It is not one atomic step: a call meanwhile may use an
+// old owner, and is redirected.
 func (c *Conn) apply(table []slotRange) {
 	var owners [conn.Slots]*node
 	for _, r := range table {
@@ -183,10 +193,11 @@ func (c *Conn) apply(table []slotRange) {
 	}
 }
 
-// moved takes a node's word that another one owns a slot.
+// moved stores one node's word that another owns a slot. A whole table is asked for only if there is no owner.
 func (c *Conn) moved(slot uint16, addr string) { c.owners[slot].Store(c.nodeAt(addr, slot)) }
 
-// nodeAt returns the node with the given address, which is said to have to do with slot.
+// nodeAt returns the node with the given address, and makes it if it is new. slot is one that it is said to own; see
+// introduce.
 func (c *Conn) nodeAt(addr string, slot uint16) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +210,7 @@ func (c *Conn) nodeAt(addr string, slot uint16) *node {
 	return n
 }
 
-// owns reports whether a node has a slot.
+// owns reports whether a node has any slot. It looks at all 16,384, so it is for nodes in trouble only.
 func (c *Conn) owns(n *node) bool {
 	for i := range c.owners {
 		if c.owners[i].Load() == n {
@@ -209,7 +220,7 @@ func (c *Conn) owns(n *node) bool {
 	return false
 }
 
-// forget takes a node out that has no slot and does not answer.
+// forget removes a node that has no slot and does not answer, so that its keeper can end.
 func (c *Conn) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +229,7 @@ func (c *Conn) forget(n *node) {
 	}
 }
 
-// known returns the nodes that there are.
+// known returns the nodes that there are. Outside of a Cluster that is the primary.
 func (c *Conn) known() []*node {
 	if !c.cluster {
 		return []*node{c.only}
@@ -228,13 +239,14 @@ func (c *Conn) known() []*node {
 	return slices.Collect(maps.Values(c.nodes))
 }
 
-// introduce returns rueidis's client of the node with the given address. rueidis may not have heard of a node yet that
-// another one has named to us, so something is asked about a key of the slot: rueidis is sent on in the same way then.
+// introduce returns rueidis's client of the node with the given address. rueidis may not have heard of a node that
+// another node has named to us. So a key of the slot is asked for through rueidis, which is redirected in the same way
+// and learns of the node.
 func (c *Conn) introduce(ctx context.Context, addr string, slot uint16) (rueidis.Client, error) {
 	if client := c.client.Nodes()[addr]; client != nil {
 		return client, nil
 	}
-	// A key of ours, because a user may have no right to others.
+	// A key of ours, because the user may have no right to others.
 	ask := c.client.B().Get().Key(c.channel + ":{" + conn.Tag(slot) + "}").Build()
 	_, err := within(ctx, func() (rueidis.RedisResult, error) { return c.client.Do(ctx, ask), nil })
 	if client := c.client.Nodes()[addr]; client != nil {

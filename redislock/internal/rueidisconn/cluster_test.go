@@ -59,8 +59,8 @@ func TestCluster(t *testing.T) {
 		Config: map[string]string{"cluster-node-timeout": "3000"},
 	})
 	// At the end of all, because rueidis closes some of a Cluster's connections only after 5 s.
-	noLeaks(t)
-	t.Cleanup(func() { watched.open-- })
+	leaks.Opened(t)
+	t.Cleanup(leaks.Closed)
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, cluster *servers.ClusterRedis)
@@ -282,9 +282,9 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 		t.Fatal(err)
 	}
 	_, before := mustCall(t, c, publish)
-	h.want(t, told{before, channel, "news"})
+	h.Want(t, pushed(before, channel, "news"))
 	old := cluster.KillOwner(slot)
-	h.want(t, told{link: before})
+	h.Want(t, told{Link: before})
 	call := inSlot(slot, t.Name())
 	eventually(t, "a call to succeed", func() bool {
 		r := c.Call(t.Context(), &call)
@@ -293,12 +293,12 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 		}
 		return r.Err == nil
 	})
-	h.want(t, told{link: before})
+	h.Want(t, told{Link: before})
 	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
 		t.Fatal(err)
 	}
 	_, link := mustCall(t, c, publish)
-	h.want(t, told{link, channel, "news"})
+	h.Want(t, pushed(link, channel, "news"))
 	for _, other := range slotsOf(t, cluster, 2) {
 		mustCall(t, c, inSlot(other, t.Name()))
 	}
@@ -325,5 +325,5 @@ func callsWhenThePrimaryHangs(t *testing.T, cluster *servers.ClusterRedis) {
 	}
 	cluster.AwaitFailover(slot, old)
 	followsHung(t, c, call)
-	h.want(t, told{link: before})
+	h.Want(t, told{Link: before})
 }

@@ -1,3 +1,6 @@
+// The Conn: what it keeps of servers, links and goroutines, and how a call finds its link. node.go keeps the links,
+// cluster.go the owners of slots, open.go and New make a Conn.
+
 package rueidisconn
 
 import (
@@ -18,37 +21,38 @@ import (
 // farewell is how long Close waits for the client to close its connections.
 const farewell = 500 * time.Millisecond
 
-// Conn is a [conn.Conn] over a rueidis client. For each node it keeps one connection of its own, its link, over which
-// the calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
+// Conn is a [conn.Conn] over a rueidis client. For each node it keeps one connection of its own, the link, over which
+// the calls go and the pushes come. rueidis's shared connections do not tell over which of them a reply came, so pushes
+// could not be trusted.
 type Conn struct {
-	client  rueidis.Client
-	own     bool          // Close closes the client
-	sockets *sockets      // of the client, for Close; nil if they are not known
-	itself  *resp.Options // how links connect by themselves; nil if they are connections of the client
-	cluster bool
+	client  rueidis.Client // finds the servers; used for WAIT and for operators
+	own     bool           // Close closes the client
+	sockets *sockets       // the client's, for Close; nil if they are not known
+	itself  *resp.Options  // how links connect without the client; nil if they are the client's connections
+	cluster bool           // constant: the client is one for a Cluster
 
-	// What Start sets.
-	channel string
+	// What Start sets; constant afterwards.
+	channel string // the driver's own channel
 	handler conn.Handler
-	sharded bool
+	sharded bool            // all primaries know sharded channels
 	base    context.Context //nolint:containedctx // ended by Close: links and what runs in the background end with it
 	stop    context.CancelFunc
 
-	only    *node                            // if it is not a Cluster
-	owners  [conn.Slots]atomic.Pointer[node] // else; nil while the owner of the slot is not known
-	links   atomic.Uint64                    // how many there were
+	only    *node                            // outside of a Cluster: the primary, whoever that is
+	owners  [conn.Slots]atomic.Pointer[node] // in a Cluster, by slot; nil while the owner is not known
+	links   atomic.Uint64                    // how many links there were: their numbers
 	attends atomic.Bool                      // see Attend
-	tasks   sync.WaitGroup                   // what go runs
+	tasks   sync.WaitGroup                   // what spawn runs
 
-	mu         sync.Mutex // guards what follows; nothing is waited for under it
-	closed     bool
+	mu         sync.Mutex       // guards what follows; nothing is waited for under it
+	closed     bool             // Close was called: nothing is spawned any more
 	nodes      map[string]*node // of a Cluster, by address
 	refreshing *tableRefresh    // nil if none is under way
 }
 
 var _ conn.Conn = (*Conn)(nil)
 
-// New returns a Conn over client, which Close closes if own. Its links are connections of the client.
+// New returns a Conn over client, which Close closes if own is set. Its links are connections of the client.
 func New(client rueidis.Client, own bool) *Conn {
 	return &Conn{
 		client: client, own: own, cluster: client.Mode() == rueidis.ClientModeCluster,
@@ -56,10 +60,11 @@ func New(client rueidis.Client, own bool) *Conn {
 	}
 }
 
-// Start connects: to the primary, or to any node of a Cluster, whose other links are made when they are needed first.
-// After an error the Conn can only be closed.
+// Start connects to the primary, or to any node of a Cluster, whose other links are made when they are first needed. It
+// blocks until the first link is there or ctx ends. After an error the Conn can only be closed.
 func (c *Conn) Start(ctx context.Context, channel string, h conn.Handler) error {
 	c.channel, c.handler = channel, h
+	// WithoutCancel, because ctx bounds the start alone.
 	c.base, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if !c.cluster {
 		c.only = newNode(c, "")
@@ -72,10 +77,10 @@ func (c *Conn) Start(ctx context.Context, channel string, h conn.Handler) error 
 	return c.findSharded(ctx)
 }
 
-// Sharded reports whether all nodes know SPUBLISH.
+// Sharded reports whether all primaries know SPUBLISH.
 func (c *Conn) Sharded() bool { return c.sharded }
 
-// findSharded asks the primaries for their versions. One that does not answer counts as the others.
+// findSharded asks the primaries for their versions. A primary that does not answer is taken to be like the others.
 func (c *Conn) findSharded(ctx context.Context) error {
 	found := c.primaries(ctx)
 	if len(found) == 0 {
@@ -88,8 +93,9 @@ func (c *Conn) findSharded(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the links and what runs in the background. Only the start of a connection that hangs may outlast it, until
-// the client's own time limit: rueidis offers no way to end that. A server that hangs makes Close take a second.
+// Close ends the links and all goroutines of the Conn, and waits for them. Only the making of a connection to a server
+// that hangs may outlast it, until the client's own time limit: rueidis offers no way to end that. A server that hangs
+// makes Close take a second.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -105,7 +111,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// closeClient closes the client, but does not wait for one that waits for servers that hang.
+// closeClient closes the client, but does not wait longer than farewell for servers that hang. Then the sockets are
+// closed under it.
 func (c *Conn) closeClient() {
 	closed := make(chan struct{})
 	go func() { // ends when rueidis gives up on its connections
@@ -123,8 +130,8 @@ func (c *Conn) closeClient() {
 	}
 }
 
-// spawn runs f in a goroutine that Close waits for, so f must end soon after c.base has. It reports false, and does not
-// run it, if c is closed.
+// spawn runs f in a goroutine that Close waits for, so f must end soon after c.base has. If c is closed it returns
+// false and does not run f. Under the mutex, so that no task is added after Close has begun to wait.
 func (c *Conn) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +147,8 @@ func (c *Conn) spawn(f func()) bool {
 }
 
 // link returns the link to the owner of a slot, or to the node with the given address if that is not empty. If there is
-// none it waits until there is. An error is a *RefusedError, because nothing has been sent.
+// none it blocks until there is one. An error is a *conn.RefusedError, because nothing has been sent. The usual case
+// takes no lock.
 func (c *Conn) link(ctx context.Context, slot uint16, addr string) (*link, error) {
 	if n := c.owner(slot); n != nil && addr == "" {
 		if l := n.link.Load(); l != nil {
@@ -150,10 +158,10 @@ func (c *Conn) link(ctx context.Context, slot uint16, addr string) (*link, error
 	return c.awaitLink(ctx, slot, addr)
 }
 
-// awaitLink is link when there may be none.
+// awaitLink is link for the case that there may be none.
 func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, error) {
 	var t conn.Try
-	t.Impatient() // from now on
+	t.Impatient() // the time counts from now on
 	for {
 		n, err := c.node(ctx, slot, addr)
 		if err == nil {
@@ -165,6 +173,7 @@ func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, 
 		if ctx.Err() != nil || !c.passes(err) || t.Impatient() {
 			return nil, &conn.RefusedError{Err: err}
 		}
+		// n.await waits by itself for the next attempt; without a node there is nothing to wait for.
 		if n == nil { // n.await takes its time itself
 			if err := conn.Pause(ctx); err != nil {
 				return nil, err
@@ -173,7 +182,8 @@ func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, 
 	}
 }
 
-// awaitAt waits for the link of n. In a Cluster not for long: while a node hangs another may get its slots.
+// awaitAt waits for the link of n. In a Cluster it does so for silenceTime only: while a node hangs, another may get
+// its slots, so the table is asked for anew.
 func (c *Conn) awaitAt(ctx context.Context, n *node) (*link, error) {
 	if !c.cluster {
 		return n.await(ctx)
@@ -187,7 +197,8 @@ func (c *Conn) awaitAt(ctx context.Context, n *node) (*link, error) {
 	return l, err
 }
 
-// passes reports whether it makes sense to wait until there is a link, after one could not be made.
+// passes reports whether waiting for a link makes sense after one could not be made: another server may take over, or
+// the refusal passes by itself.
 func (c *Conn) passes(err error) bool {
 	if errors.Is(err, driver.ErrClosed) {
 		return false
@@ -195,16 +206,17 @@ func (c *Conn) passes(err error) bool {
 	return c.failsOver() || judge(err, "").Verdict == conn.Later
 }
 
-// failsOver reports whether another server may soon answer in the place of one that cannot be reached.
+// failsOver reports whether another server may soon take the place of one that cannot be reached.
 func (c *Conn) failsOver() bool { return c.client.Mode() != rueidis.ClientModeStandalone }
 
-// FailsOver is failsOver.
+// FailsOver implements [conn.Failover].
 func (c *Conn) FailsOver() bool { return c.failsOver() }
 
-// Addrs are the servers that rueidis knows.
+// Addrs returns the servers that rueidis knows.
 func (c *Conn) Addrs() []string { return slices.Sorted(maps.Keys(c.client.Nodes())) }
 
-// node returns the owner of a slot, or the node with the given address if that is not empty.
+// node returns the owner of a slot, or the node with the given address if that is not empty. If the owner is not known
+// it asks for the table once.
 func (c *Conn) node(ctx context.Context, slot uint16, addr string) (*node, error) {
 	if addr != "" {
 		return c.nodeAt(addr, slot), nil
@@ -221,7 +233,7 @@ func (c *Conn) node(ctx context.Context, slot uint16, addr string) (*node, error
 	return nil, conn.ErrNoOwner
 }
 
-// owner returns the node that owns a slot, or nil if that is not known.
+// owner returns the node that owns a slot, or nil if that is not known. It takes no lock.
 func (c *Conn) owner(slot uint16) *node {
 	if !c.cluster {
 		return c.only
@@ -229,8 +241,9 @@ func (c *Conn) owner(slot uint16) *node {
 	return c.owners[slot].Load()
 }
 
-// peers returns the addresses of the servers that rueidis uses, if it is not a Cluster: the primary, which Sentinels
-// may have replaced, and replicas if it reads from them.
+// peers returns the addresses of the servers that rueidis uses outside of a Cluster: the primary, which Sentinels may
+// have replaced, and replicas if the client reads from them. A change of it means that a link may lead to a former
+// primary.
 func (c *Conn) peers() []string {
 	if c.cluster {
 		return nil

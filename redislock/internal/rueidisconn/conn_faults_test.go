@@ -23,17 +23,17 @@ func TestLink_ThatIsKilled_IsMadeAnewUnasked(t *testing.T) {
 	_, last := mustCall(t, c, echoCall("x"))
 	for range 3 {
 		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
-		h.want(t, told{link: last}) // it broke
-		h.want(t, told{link: last}) // there is a new one
+		h.Want(t, told{Link: last}) // it broke
+		h.Want(t, told{Link: last}) // there is a new one
 		adminDo(t, addr, "PUBLISH", testChannel, "news")
 		_, link := mustCall(t, c, echoCall("x"))
 		if link == last {
 			t.Errorf("link %d is used again", link)
 		}
-		h.want(t, told{link, testChannel, "news"})
+		h.Want(t, pushed(link, testChannel, "news"))
 		last = link
 	}
-	h.none(t)
+	h.None(t)
 }
 
 func TestLink_WithRESP2_ThatIsKilled_IsMadeAnew(t *testing.T) {
@@ -47,10 +47,10 @@ func TestLink_WithRESP2_ThatIsKilled_IsMadeAnew(t *testing.T) {
 		call := echoCall("x")
 		// Nobody sees the end of a connection without hooks before the next command.
 		eventually(t, "calls to succeed", func() bool { return c.Call(t.Context(), &call).Err == nil })
-		h.want(t, told{})
-		h.want(t, told{})
+		h.Want(t, told{})
+		h.Want(t, told{})
 		mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "news"}})
-		h.want(t, told{0, testChannel, "news"})
+		h.Want(t, pushed(0, testChannel, "news"))
 	}
 }
 
@@ -111,7 +111,7 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 	c := start(t, soloOption(s.Addr()), h)
 	_, link := mustCall(t, c, echoCall("x"))
 	s.Kill()
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 	clock := pace.Process()
 	for _, call := range []conn.Call{echoCall("x"), {Script: echoScript, Args: []string{"x"}, Replicas: 1}} {
 		begin := clock.Now()
@@ -123,7 +123,7 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 		}
 	}
 	s.Restart()
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 	if _, again := mustCall(t, c, echoCall("x")); again == link {
 		t.Errorf("link %d is used again", link)
 	}
@@ -277,7 +277,7 @@ func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
 	_, link := mustCall(t, c, echoCall("x"))
 	proxy.BlackHole(servers.BothWays)
 	proxy.Reset()
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 	call := echoCall("x")
 	endsInTime(t, "Call", 250*time.Millisecond, func(ctx context.Context) error { return c.Call(ctx, &call).Err })
 	answer := make(chan conn.Reply, 1)
@@ -287,7 +287,7 @@ func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
 	if r := <-answer; r.Err != nil {
 		t.Errorf("got %+v", r)
 	}
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 }
 
 func TestStart_WithoutAPoolForConnections_EndsWithItsContext(t *testing.T) {

@@ -37,7 +37,7 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 		},
 	} {
 		_, before := mustCall(t, c, push)
-		h.want(t, told{before, testChannel, "news"})
+		h.Want(t, pushed(before, testChannel, "news"))
 		mustCall(t, c, count)
 		var all sync.WaitGroup
 		done := make(chan struct{})
@@ -66,15 +66,15 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 		for drops := 0; ; {
 			var got told
 			select {
-			case got = <-h.all:
+			case got = <-h.All:
 			case <-time.After(5 * patience):
 				t.Fatalf("%s: after %d drops the handler was not told", name, drops)
 			}
-			if got.channel == "" {
+			if got.Channel == "" {
 				drops++
 				continue
 			}
-			if got != (told{after, testChannel, "news"}) || drops < 2 {
+			if got != pushed(after, testChannel, "news") || drops < 2 {
 				t.Errorf("%s: after %d drops the handler was told %+v", name, drops, got)
 			}
 			break

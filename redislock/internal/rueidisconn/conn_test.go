@@ -23,8 +23,8 @@ func TestCall_AnswersOverTheLinkThatPushesComeOver(t *testing.T) {
 		t.Errorf("the answer is %q over link %d", text, link)
 	}
 	mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "granted"}})
-	h.want(t, told{link, testChannel, "granted"})
-	h.none(t)
+	h.Want(t, pushed(link, testChannel, "granted"))
+	h.None(t)
 }
 
 func TestCall_WithRESP2_HasNoLinkButPushes(t *testing.T) {
@@ -36,7 +36,7 @@ func TestCall_WithRESP2_HasNoLinkButPushes(t *testing.T) {
 		t.Errorf("the answer is %q over link %d", text, link)
 	}
 	mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "granted"}})
-	h.want(t, told{0, testChannel, "granted"})
+	h.Want(t, pushed(0, testChannel, "granted"))
 }
 
 func TestCall_OfAScriptThatTheServerForgot_SendsTheSource(t *testing.T) {
@@ -155,12 +155,12 @@ func TestCall_OfAPrimaryThatBecameAReplica_IsRefused(t *testing.T) {
 	if got := c.Call(t.Context(), &conn.Call{Script: incrScript, Keys: []string{"n"}}); !isRefused(got.Err) {
 		t.Errorf("got %+v, want a refusal", got)
 	}
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 	adminDo(t, r.Primary.Addr(), "REPLICAOF", "NO", "ONE")
 	if got, again := mustCall(t, c, conn.Call{Script: incrScript, Keys: []string{"n"}}); got != "2" || again == link {
 		t.Errorf("the primary again: %q over link %d", got, again)
 	}
-	h.want(t, told{link: link})
+	h.Want(t, told{Link: link})
 }
 
 func TestCall_WithReplicas_CountsThoseThatAcknowledge(t *testing.T) {

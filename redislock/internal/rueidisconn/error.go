@@ -1,3 +1,5 @@
+// Errors of rueidis and of package resp, as package conn wants them. call.go and listen.go judge by this.
+
 package rueidisconn
 
 import (
@@ -10,11 +12,11 @@ import (
 
 var errHangs = errors.New("the server does not answer")
 
-// library knows the errors of rueidis, and of package resp. rueidis does not tell whether it had begun to send, except
-// that it had not if it could not connect.
+// library knows the errors of rueidis and of package resp. rueidis does not tell whether it had begun to send, except
+// that it had not if it could not connect. So its other failures mean Unknown.
 var library = conn.Library{Answer: answer}
 
-// judge says what an error of a call means. The address is that of the node that was asked.
+// judge says what an error of a call means. addr is that of the node that was asked, or empty outside of a Cluster.
 func judge(err error, addr string) conn.Judgement { return library.Judge(err, addr) }
 
 // answer returns the message of an error that a server has answered with.
@@ -30,7 +32,7 @@ func answer(err error) (string, bool) {
 	return "", false
 }
 
-// isAnswer reports whether a carrier's error, or nil, is what the server has answered.
+// isAnswer reports whether a carrier's error, or nil, is an answer of the server: then the connection is sound.
 func isAnswer(err error) bool {
 	if err == nil {
 		return true

@@ -1,3 +1,6 @@
+// The first question to a server over a connection of rueidis, and rueidis's values as package conn wants them. link.go
+// and nodes.go ask.
+
 package rueidisconn
 
 import (
@@ -10,7 +13,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// greet asks a server about itself and about the connection. One that does not know HELLO is taken for an old primary.
+// greet asks a server about itself and about the connection. HELLO without arguments changes nothing. A server that
+// does not know it is taken for an old primary.
 func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, error) {
 	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMessage()
 	switch {
@@ -24,14 +28,14 @@ func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, er
 	return g, nil
 }
 
-// within runs f, and returns when ctx ends although f does not: rueidis looks at the context neither while it connects
-// nor while it has the connection for itself.
+// within runs f, and returns when ctx ends even if f does not. rueidis looks at the context neither while it connects
+// nor while it waits for a connection of its own.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
-	done := make(chan result, 1) // buffered, so that nobody need wait for it
+	done := make(chan result, 1) // buffered, so that the goroutine ends even if nobody reads
 	go func() {                  // ends with the command, which rueidis's own time limits end
 		value, err := f()
 		done <- result{value, err}
@@ -45,7 +49,7 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// plain returns a value as string, int64, nil, or []any of these.
+// plain returns a value as string, int64, nil, or []any of these, which is all that [conn.Node.Do] promises.
 func plain(m *rueidis.RedisMessage) any {
 	switch {
 	case m.IsNil():
@@ -78,7 +82,7 @@ func plain(m *rueidis.RedisMessage) any {
 	return s
 }
 
-// plainMap returns a map as a list of keys and values, by key: rueidis does not keep the server's order.
+// plainMap returns a map as a list of keys and values, sorted by key: rueidis does not keep the server's order.
 func plainMap(m *rueidis.RedisMessage) any {
 	pairs, _ := m.AsMap() // cannot fail: it is one
 	list := make([]any, 0, 2*len(pairs))

@@ -2,10 +2,8 @@ package rueidisconn
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/conntest"
 	"github.com/redis/rueidis"
 )
 
@@ -36,44 +35,25 @@ const (
 
 func echoCall(text string) conn.Call { return conn.Call{Script: echoScript, Args: []string{text}} }
 
-// told is what a handler was told: a push, or without a channel a drop.
-type told struct {
-	link             conn.Link
-	channel, message string
-}
+// What the tests of every Conn have in common.
+type (
+	told   = conntest.Told
+	teller = conntest.Teller
+)
 
-// teller is a Handler that keeps what it is told.
-type teller struct {
-	all chan told // larger than any test needs
-}
+var (
+	pushed     = conntest.Push
+	newTeller  = conntest.NewTeller
+	nodesOf    = conntest.NodesOf
+	isRefused  = conntest.IsRefused
+	eventually = conntest.Eventually
+)
 
-func newTeller() *teller { return &teller{make(chan told, 100_000)} }
-
-func (h *teller) Pushed(l conn.Link, channel, message string) { h.all <- told{l, channel, message} }
-func (h *teller) Dropped(l conn.Link)                         { h.all <- told{link: l} }
-
-// want waits for the next thing that is told and compares it.
-func (h *teller) want(t *testing.T, want told) {
-	t.Helper()
-	select {
-	case got := <-h.all:
-		if got != want {
-			t.Fatalf("the handler was told %+v, want %+v", got, want)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatalf("the handler was not told %+v within 10 s", want)
-	}
-}
-
-// none fails if there is something that was told.
-func (h *teller) none(t *testing.T) {
-	t.Helper()
-	select {
-	case got := <-h.all:
-		t.Fatalf("the handler was told %+v, want nothing", got)
-	default:
-	}
-}
+// leaks watches the goroutines of rueidis, of its links and of the Conn.
+var leaks = conntest.Leaks{Ours: func(stack string) bool {
+	return strings.Contains(stack, "rueidisconn.(*") || strings.Contains(stack, "internal/resp.(*") ||
+		strings.Contains(stack, "redis/rueidis.")
+}}
 
 // soloOption is for a server that stands alone.
 func soloOption(addr string) rueidis.ClientOption {
@@ -93,7 +73,7 @@ func start(t testing.TB, option rueidis.ClientOption, h conn.Handler) *Conn {
 // open is start without Start.
 func open(t testing.TB, option rueidis.ClientOption) *Conn {
 	t.Helper()
-	noLeaks(t)
+	leaks.Opened(t)
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
@@ -106,57 +86,9 @@ func open(t testing.TB, option rueidis.ClientOption) *Conn {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		watched.open--
+		leaks.Closed()
 	})
 	return c
-}
-
-// watched says what ran before the first Conn that is open was opened. Tests that use it do not run in parallel.
-var watched struct {
-	open   int
-	before map[string]string
-}
-
-// noLeaks fails t if goroutines are left when the last Conn has been closed.
-func noLeaks(t testing.TB) {
-	t.Helper()
-	if watched.open == 0 {
-		watched.before = clientStacks()
-	}
-	watched.open++
-	t.Cleanup(func() {
-		if watched.open > 0 {
-			return // goroutines of one Conn cannot be told from those of another
-		}
-		var left []string
-		for range 2000 { // 10 s and more
-			left = nil
-			for id, stack := range clientStacks() {
-				if watched.before[id] == "" {
-					left = append(left, stack)
-				}
-			}
-			if len(left) == 0 {
-				return
-			}
-			<-time.After(5 * time.Millisecond)
-		}
-		t.Errorf("goroutines are left after Close:\n%s", strings.Join(left, "\n\n"))
-	})
-}
-
-// clientStacks returns the stacks of the goroutines of rueidis and of the Conn, by "goroutine N".
-func clientStacks() map[string]string {
-	buf := make([]byte, 8<<20)
-	all := map[string]string{}
-	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		ours := strings.Contains(stack, "rueidisconn.(*") || strings.Contains(stack, "internal/resp.(*") ||
-			strings.Contains(stack, "redis/rueidis.")
-		if id, _, ok := strings.Cut(stack, " ["); ok && ours && !strings.Contains(stack, "testing.tRunner") {
-			all[id] = stack
-		}
-	}
-	return all
 }
 
 // adminDo runs a command over a connection of its own.
@@ -184,37 +116,6 @@ func mustCall(t *testing.T, c conn.Conn, call conn.Call) (string, conn.Link) {
 		t.Fatalf("Call: %v", r.Err)
 	}
 	return r.Text, r.Link
-}
-
-// nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run
-// all.
-func nodesOf(t *testing.T, c conn.Conn, n int) (nodes []conn.Node) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
-		var err error
-		nodes, err = c.Nodes(t.Context())
-		if len(nodes) > n {
-			t.Fatalf("%d nodes, want %d", len(nodes), n)
-		}
-		return err == nil && len(nodes) == n
-	})
-	return nodes
-}
-
-func isRefused(err error) bool {
-	var refusal *conn.RefusedError
-	return errors.As(err, &refusal)
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("not after 15 s: %s", what)
 }
 
 // endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the

@@ -1,3 +1,6 @@
+// Subscriptions to the channels of slots (SSUBSCRIBE), in a Cluster. redislock's listen.go asks; link.go sends; the
+// server's word comes back in subscribed.
+
 package rueidisconn
 
 import (
@@ -7,14 +10,16 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// subscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
+// subscription is one channel that Listen asked a link for. The link's mutex subscribing guards it; err is read after
+// changed is closed.
 type subscription struct {
 	state    subscriptionState
 	unwanted bool          // while it begins: Unlisten has come meanwhile
-	err      error         // why it could not begin
+	err      error         // why it could not begin; set before changed is closed
 	changed  chan struct{} // closed when the state in which it was made has ended
 }
 
+// subscriptionState is where a subscription is in its life. A channel without an entry is not subscribed to.
 type subscriptionState int
 
 const (
@@ -23,11 +28,12 @@ const (
 	ending // SUNSUBSCRIBE is under way
 )
 
-// Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come,
-// and the next Listen finds it then.
+// Listen subscribes over the link of a slot, and blocks until the server has confirmed that. After an error nothing is
+// known of the subscription: it may still come, and the next Listen then finds it.
 func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
 	var t conn.Try
 	for {
+		// Looked up in each turn, because the slot may have moved to another node.
 		l, err := c.link(ctx, slot, "")
 		if err != nil {
 			return err
@@ -48,7 +54,7 @@ func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
 	}
 }
 
-// Unlisten ends the subscription on whatever link it is.
+// Unlisten ends the subscription, on whatever link it is: the slot may have moved since.
 func (c *Conn) Unlisten(_ uint16, channel string) {
 	for _, n := range c.known() {
 		if l := n.link.Load(); l != nil {
@@ -57,7 +63,8 @@ func (c *Conn) Unlisten(_ uint16, channel string) {
 	}
 }
 
-// listen returns when the server has confirmed the subscription.
+// listen returns when the server has confirmed the subscription. It loops, because a subscription that it waited for
+// may have been ending.
 func (l *link) listen(ctx context.Context, channel string) error {
 	for {
 		s, err := l.subscription(channel)
@@ -77,7 +84,8 @@ func (l *link) listen(ctx context.Context, channel string) error {
 	}
 }
 
-// subscription returns nil if there is one, and else one whose change is to be waited for. It subscribes if need be.
+// subscription returns nil, without an error, if the channel is subscribed to. Otherwise it returns a subscription
+// whose change must be awaited. It subscribes if nothing is under way.
 func (l *link) subscription(channel string) (*subscription, error) {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
@@ -85,7 +93,7 @@ func (l *link) subscription(channel string) (*subscription, error) {
 	switch {
 	case s == nil:
 		s = &subscription{state: beginning, changed: make(chan struct{})}
-		// In a goroutine, because what the server answers must be seen also when nobody waits any more.
+		// In a goroutine, because the server's answer must be seen even if nobody waits for it any more.
 		if !l.node.conn.spawn(func() { l.begin(channel, s) }) { // ends with the link
 			return nil, &conn.RefusedError{Err: driver.ErrClosed}
 		}
@@ -98,7 +106,7 @@ func (l *link) subscription(channel string) (*subscription, error) {
 	return s, nil
 }
 
-// begin subscribes.
+// begin subscribes, in a goroutine that ends with the link.
 func (l *link) begin(channel string, s *subscription) {
 	err := l.subscribe("ssubscribe", channel)
 	l.subscribing.Lock()
@@ -108,13 +116,14 @@ func (l *link) begin(channel string, s *subscription) {
 	switch {
 	case err != nil:
 		l.remove(channel, s)
-	case l.subscriptions[channel] != s: // it has ended in the same moment
-	case s.unwanted:
+	case l.subscriptions[channel] != s: // it has ended at the same moment
+	case s.unwanted: // nobody wants it any more
 		l.end(channel)
 	}
 }
 
-// unlisten ends the subscription, if there is one.
+// unlisten ends the subscription, if there is one. While it begins it is only marked: an SUNSUBSCRIBE now could
+// overtake.
 func (l *link) unlisten(channel string) {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
@@ -127,7 +136,8 @@ func (l *link) unlisten(channel string) {
 	}
 }
 
-// end unsubscribes. It is called under the mutex. A Listen that comes now waits, or its SSUBSCRIBE might overtake.
+// end unsubscribes. The caller holds the mutex. A Listen that comes now waits, or its SSUBSCRIBE could overtake the
+// SUNSUBSCRIBE.
 func (l *link) end(channel string) {
 	s := &subscription{state: ending, changed: make(chan struct{})}
 	l.subscriptions[channel] = s
@@ -142,15 +152,15 @@ func (l *link) end(channel string) {
 	}
 }
 
-// remove forgets s, unless something else has taken its place. It is called under the mutex.
+// remove forgets s, unless something else has taken its place. The caller holds the mutex.
 func (l *link) remove(channel string, s *subscription) {
 	if l.subscriptions[channel] == s {
 		delete(l.subscriptions, channel)
 	}
 }
 
-// subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the
-// connection.
+// subscribed records the server's word that a subscription has begun or ended, in the goroutine that reads the
+// connection. So it is known before any push that follows.
 func (l *link) subscribed(kind, channel string) {
 	switch kind {
 	case "ssubscribe":
@@ -166,7 +176,8 @@ func (l *link) subscribed(kind, channel string) {
 	}
 }
 
-// lostSubscription forgets a subscription that has ended although nobody asked for that: its slot has moved.
+// lostSubscription forgets a subscription that ended without being asked to: its slot has moved. It reports whether
+// there was one.
 func (l *link) lostSubscription(channel string) bool {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
@@ -178,7 +189,8 @@ func (l *link) lostSubscription(channel string) bool {
 	return true
 }
 
-// dropped tells the handler that messages may have been lost, although the link goes on.
+// dropped tells the handler that messages may have been lost, although the link goes on. The link's number stays valid,
+// so 0 is told.
 func (l *link) dropped() {
 	l.order.Lock()
 	defer l.order.Unlock()

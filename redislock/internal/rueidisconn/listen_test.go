@@ -34,7 +34,7 @@ func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 		}
 		callers.Wait()
 		_, link := mustCall(t, c, publish)
-		h.want(t, told{link, channel, "news"})
+		h.Want(t, pushed(link, channel, "news"))
 		commands := adminDo(t, cluster.Owner(slot).Addr(), "INFO", "commandstats")
 		if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
 			t.Error(err)
@@ -44,7 +44,7 @@ func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 			t.Error("a second Listen asks the server")
 		}
 	}
-	h.none(t)
+	h.None(t)
 }
 
 func listenHearsWithRESP2(t *testing.T, cluster *servers.ClusterRedis) {
@@ -60,13 +60,13 @@ func listenHearsWithRESP2(t *testing.T, cluster *servers.ClusterRedis) {
 		if _, link := mustCall(t, c, publish); link != 0 {
 			t.Errorf("link %d", link)
 		}
-		h.want(t, told{0, channel, "news"})
+		h.Want(t, pushed(0, channel, "news"))
 		c.Unlisten(uint16(slot), channel)
 		eventually(t, "nobody listens", func() bool {
 			return adminDo(t, cluster.Owner(slot).Addr(), "PUBSUB", "SHARDNUMSUB", channel) == "["+channel+" 0]"
 		})
 	}
-	h.none(t)
+	h.None(t)
 }
 
 // subscribes returns the part about SSUBSCRIBE of INFO commandstats.
@@ -100,7 +100,7 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 		listen()
 	}
 	_, link := mustCall(t, c, publish)
-	h.want(t, told{link, channel, "news"})
+	h.Want(t, pushed(link, channel, "news"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.Unlisten(uint16(slot), channel)
@@ -122,7 +122,7 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 	if got := subscribers(); got != "["+channel+" 0]" {
 		t.Errorf("subscribers: %s", got)
 	}
-	h.none(t)
+	h.None(t)
 }
 
 func listenFollowsASlot(t *testing.T, cluster *servers.ClusterRedis) {
@@ -135,16 +135,16 @@ func listenFollowsASlot(t *testing.T, cluster *servers.ClusterRedis) {
 			t.Fatal(err)
 		}
 		_, link := mustCall(t, c, publish)
-		h.want(t, told{link, channel, "news"})
+		h.Want(t, pushed(link, channel, "news"))
 		m := cluster.Migrate(slot, another(t, cluster, slot))
 		m.MoveKeys()
 		m.Finish()
-		h.want(t, told{}) // the subscription has ended, the link has not
+		h.Want(t, told{}) // the subscription has ended, the link has not
 	}
 	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
 		t.Fatal(err)
 	}
 	_, link := mustCall(t, c, publish)
-	h.want(t, told{link, channel, "news"})
-	h.none(t)
+	h.Want(t, pushed(link, channel, "news"))
+	h.None(t)
 }

@@ -1,3 +1,6 @@
+// The node and its keeper, the goroutine that makes the links of one server, one after the other. conn.go waits for
+// them here.
+
 package rueidisconn
 
 import (
@@ -14,7 +17,8 @@ import (
 )
 
 const (
-	// Between two tries to connect to a node pass firstPause, doubled each time up to longestPause.
+	// firstPause is the first pause between two attempts to connect to a node. It doubles each time, up to
+	// longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, time.Second
 
 	// eagerPause is the longest pause while calls wait.
@@ -25,27 +29,28 @@ const (
 	settledAfter = time.Second
 )
 
-// node is a server, or whoever is the primary if it is not a Cluster. From its first use on one goroutine, its
-// keeper, sees to it that there is a link.
+// node is a server, or outside of a Cluster whoever is the primary. From its first use on, one goroutine, its keeper,
+// makes sure that it has a link.
 type node struct {
 	conn *Conn
-	addr string        // in a Cluster
-	slot atomic.Uint32 // one that it was last said to own; see introduce
+	addr string        // host:port in a Cluster; empty otherwise
+	slot atomic.Uint32 // one that it was lately said to own; see introduce
 
-	link   atomic.Pointer[link] // nil while there is none
-	wanted chan struct{}        // buffered: a call waits, so the keeper should hurry
+	link   atomic.Pointer[link] // nil while there is none; read without mu
+	wanted chan struct{}        // buffer of one: a call waits, so the keeper should hurry
 
 	mu   sync.Mutex // guards what follows
 	kept bool       // the keeper runs
-	next *attempt
+	next *attempt   // the attempt that is under way, or comes next; never nil
 }
 
-// attempt is one try to make a link. Who waits for a link waits for the end of the attempt that is under way.
-type attempt struct {
-	begun bool          // guarded by the node's mu
-	done  chan struct{} // closed at the end
-	err   error         // set before that
-	last  bool          // so too: the keeper has ended with it
+// attempt is one try to make a link. Goroutines that want the link wait for its end.
+type attempt struct { // it is under way; guarded by the node's mu
+	begun bool          // closed at the end
+	done  chan struct{} // why there is no link; set before done is closed
+	// last is set before done is closed: the keeper has ended with this attempt, so no further one follows.
+	err  error // set before that
+	last bool  // so too: the keeper has ended with it
 }
 
 func newNode(c *Conn, addr string) *node {
@@ -54,15 +59,15 @@ func newNode(c *Conn, addr string) *node {
 
 func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
-// await returns the link when there is one, or an error when an attempt to make it has failed that began later: one
-// that was under way may have begun while the server was out of reach.
+// await blocks until there is a link, or until an attempt to make one has failed that began after await did: one that
+// was under way may have begun while the server was out of reach. It does not bound the wait itself; its callers do.
 func (n *node) await(ctx context.Context) (*link, error) {
 	for first := true; ; first = false {
 		a, begun, err := n.attempt()
 		if err != nil {
 			return nil, err
 		}
-		// Looked at after the attempt was taken: a link is stored before its attempt ends.
+		// The attempt is taken first: a link is stored before its attempt ends, so one of both is seen.
 		if l := n.link.Load(); l != nil {
 			return l, nil
 		}
@@ -83,7 +88,8 @@ func (n *node) await(ctx context.Context) (*link, error) {
 	}
 }
 
-// attempt returns the attempt that is under way, as begun says, or comes next. It starts the keeper if there is none.
+// attempt returns the attempt that is under way, which begun tells, or the one that comes next. It starts the keeper if
+// there is none.
 func (n *node) attempt() (a *attempt, begun bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +102,7 @@ func (n *node) attempt() (a *attempt, begun bool, err error) {
 	return n.next, n.next.begun, nil
 }
 
-// begin says that the next attempt is under way.
+// begin records that the next attempt is under way.
 func (n *node) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,8 +116,8 @@ func (n *node) ended(err error) {
 	n.end(err)
 }
 
-// retire is ended when the keeper ends too. Who waits looks for the owner of its slot again; a later call to this node
-// starts a new keeper.
+// retire is ended for an attempt with which the keeper ends too. Those that wait look for the owner of their slot
+// again. A later call to this node starts a new keeper.
 func (n *node) retire(err error) {
 	n.conn.forget(n)
 	n.mu.Lock()
@@ -120,15 +126,15 @@ func (n *node) retire(err error) {
 	n.end(err)
 }
 
-// end is ended under the mutex.
+// end is ended for a caller that holds the mutex.
 func (n *node) end(err error) {
 	n.next.err = err
 	close(n.next.done)
 	n.next = newAttempt()
 }
 
-// keep makes a link, makes it anew when it breaks, and tells the handler. It ends with c.base, or when a node that does
-// not answer owns no slot any more.
+// keep makes a link, makes a new one when it breaks, and tells the handler. It is the keeper's goroutine. It ends with
+// c.base, or when a node that does not answer owns no slot any more.
 func (n *node) keep() {
 	c := n.conn
 	var lost *link // the last one that broke, until there is a new one
@@ -145,11 +151,13 @@ func (n *node) keep() {
 			n.pause(c.base, failures)
 			continue
 		}
+		// Stored before the attempt ends, see await; and before attends is read, so that Attend or this sees the other.
 		n.link.Store(l)
 		if n.conn.attends.Load() {
 			n.attend(true)
 		}
 		n.ended(nil)
+		// The second Dropped for the lost link: what was missed in between is asked for now that pushes arrive again.
 		if lost != nil {
 			c.dropped(lost.number)
 		}
@@ -162,11 +170,13 @@ func (n *node) keep() {
 		lost = l
 	}
 	if lost != nil && c.base.Err() == nil {
+		// There will be no new link: what was missed must be asked for elsewhere.
 		c.dropped(lost.number) // there will be no new one: what was missed must be asked for elsewhere
 	}
 }
 
-// watch returns when the link has broken or is to end, with how long it lived. The handler has been told then.
+// watch blocks until the link has broken or must end, and returns how long it lived. The handler has been told then. It
+// is silenced first, so that the handler hears nothing of the link after its Dropped.
 func (n *node) watch(ctx context.Context, l *link) time.Duration {
 	begin := time.Now()
 	select {
@@ -183,19 +193,20 @@ func (n *node) watch(ctx context.Context, l *link) time.Duration {
 	if ctx.Err() == nil {
 		n.conn.dropped(l.number)
 	}
-	// It takes up to a second if the server hangs, which must not delay the next link.
+	// Closing takes up to a second if the server hangs. That must not delay the next link.
 	if !n.conn.spawn(l.carrier.Close) {
 		l.carrier.Close()
 	}
 	return lived
 }
 
-// connect makes a link. If ctx ends first it returns at once, and what comes of it later is closed.
+// connect makes a link. If ctx ends first it returns at once, and a link that comes later is closed.
 func (n *node) connect(ctx context.Context) (*link, error) {
 	type result struct {
 		link *link
 		err  error
 	}
+	// Unbuffered: the goroutine must know whether the link was taken.
 	made := make(chan result)
 	go func() { // ends when rueidis gives up connecting, after the time limit of its dialer
 		l, err := n.open(ctx)
@@ -215,7 +226,8 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-// open makes a link, for as long as rueidis wants.
+// open makes a link, for as long as rueidis takes. A link of our own comes first; if the server or a dialer does not
+// allow that, it is a connection of the client.
 func (n *node) open(ctx context.Context) (*link, error) {
 	if n.conn.itself != nil {
 		if l, err := n.openResp(ctx); own(err) {
@@ -226,7 +238,7 @@ func (n *node) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	peers := n.conn.peers() // before: if they change in between, the link counts as outdated
+	peers := n.conn.peers() // before connecting: if they change meanwhile, the link counts as outdated
 	client, _ := source.Dedicate()
 	l := newLink(n, peers)
 	if err := l.open(ctx, client); err != nil {
@@ -244,7 +256,8 @@ func (n *node) source(ctx context.Context) (rueidis.Client, error) {
 	return n.conn.introduce(ctx, n.addr, uint16(n.slot.Load()))
 }
 
-// pause waits before the next attempt.
+// pause waits before the next attempt. Up to eagerPause it waits in any case, and beyond that only until a call wants
+// the link. Half of the time is random, so that clients do not come back together.
 func (n *node) pause(ctx context.Context, failures int) {
 	d := min(firstPause<<min(failures-1, 10), longestPause)
 	d = d/2 + rand.N(d/2)
@@ -260,7 +273,8 @@ func (n *node) pause(ctx context.Context, failures int) {
 	}
 }
 
-// isGone reports whether a node of a Cluster that does not answer has no slot any more.
+// isGone reports whether a node of a Cluster that does not answer has lost all its slots. It asks for the table, which
+// blocks.
 func (n *node) isGone() bool {
 	c := n.conn
 	return c.cluster && c.refresh(c.base) == nil && !c.owns(n)

@@ -1,3 +1,5 @@
+// The servers as operators see them. Diagnose and Locks of redislock ask here; calls of locks do not.
+
 package rueidisconn
 
 import (
@@ -14,17 +16,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// nodeTime is how long Nodes waits for a server before it counts as not reachable.
+// nodeTime is how long Nodes waits for a server before the server counts as unreachable.
 const nodeTime = time.Second
 
-// server is a Node.
+// server is a [conn.Node].
 type server struct {
 	addr   string
 	major  int // of its version; 0 if unknown
 	client rueidis.Client
 }
 
-// Nodes asks all servers that the client knows who they are.
+// Nodes asks all servers that the client knows who they are, at the same time. It blocks for a second at most.
 func (c *Conn) Nodes(ctx context.Context) ([]conn.Node, error) {
 	found := c.primaries(ctx)
 	if len(found) == 0 {
@@ -37,7 +39,7 @@ func (c *Conn) Nodes(ctx context.Context) ([]conn.Node, error) {
 	return nodes, nil
 }
 
-// primaries returns the primaries that answer, by address.
+// primaries returns the primaries that answer, ordered by address.
 func (c *Conn) primaries(ctx context.Context) []*server {
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()
@@ -48,7 +50,7 @@ func (c *Conn) primaries(ctx context.Context) []*server {
 		all.Go(func() {
 			g, err := within(ctx, func() (conn.Greeting, error) { return greet(ctx, client) })
 			if err != nil || g.Replica {
-				return // one that cannot be asked is not reachable
+				return // a server that cannot be asked is not reachable
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -60,15 +62,15 @@ func (c *Conn) primaries(ctx context.Context) []*server {
 	return found
 }
 
-// Addr is the address.
+// Addr returns the address.
 func (s *server) Addr() string { return s.addr }
 
-// Do runs a command over rueidis's shared connections, so it is not for commands that block or change a connection.
+// Do runs a command over rueidis's shared connections. So it is not for commands that block or change a connection.
 func (s *server) Do(ctx context.Context, args ...string) (any, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, errors.New("no command")
 	}
-	// rueidis panics at the one, and at what the server sends after the other.
+	// rueidis panics at a subscription without hooks, and at what the server sends after MONITOR.
 	if name := strings.ToUpper(args[0]); strings.HasSuffix(name, "SUBSCRIBE") || name == "MONITOR" {
 		return nil, fmt.Errorf("%s takes a whole connection", name)
 	}

@@ -39,7 +39,7 @@ var rules = []rule{
 					return fmt.Errorf("it has subscribed %d times, want %d", s.subscribed, n)
 				}
 				s.link.subscribed("sunsubscribe", "channel") // the slot has moved
-				if len(told.all) != n {
+				if len(told.All) != n {
 					return errors.New("nobody is told")
 				}
 			}

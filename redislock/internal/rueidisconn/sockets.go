@@ -1,3 +1,6 @@
+// The sockets of a client of our own, so that none outlives it. open.go installs the dialer; conn.go closes what is
+// left.
+
 package rueidisconn
 
 import (
@@ -10,28 +13,28 @@ import (
 )
 
 // sockets are the connections that a rueidis client has made. A client of a Cluster connects to all nodes at once and
-// goes on with the first that answers; of one that answers when the client has failed or was closed, it takes no
-// notice. So they are closed here.
+// goes on with the first that answers. If another answers after the client has failed or was closed, rueidis takes no
+// notice, and its connection would stay open. So all are recorded here and closed.
 type sockets struct {
-	custom dialer // how the user wants them to be made; nil for as rueidis does it
+	custom dialer // how the user wants them to be made; nil for rueidis's own way
 
 	mu     sync.Mutex // guards what follows
 	closed bool
-	open   map[*socket]struct{}
+	open   map[*socket]struct{} // nil after close
 }
 
-// socket is one of them.
+// socket is one of them. It takes itself out of the set when it is closed.
 type socket struct {
 	net.Conn
 	of *sockets
 }
 
-// dialer makes a connection, encrypted if it is given how.
+// dialer makes a connection. It encrypts it if config is not nil.
 type dialer func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error)
 
 // dialerOf returns the dialer in the options of a client, or nil.
 func dialerOf(o *rueidis.ClientOption) dialer {
-	switch old := o.DialFn; { // deprecated, but who has set it expects it to be called
+	switch old := o.DialFn; { // deprecated, but whoever has set it expects it to be called
 	case o.DialCtxFn != nil:
 		return o.DialCtxFn
 	case old != nil:
@@ -42,7 +45,7 @@ func dialerOf(o *rueidis.ClientOption) dialer {
 	return nil
 }
 
-// dial connects, as rueidis does by itself if no other way is known.
+// dial connects: in the user's way if there is one, and else as rueidis does.
 func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	var conn net.Conn
 	var err error
@@ -57,6 +60,7 @@ func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *
 	if err != nil {
 		return nil, err
 	}
+	// Recorded at once: a connection that is made while all are being closed must not be left.
 	made := &socket{Conn: conn, of: s}
 	if !s.add(made) {
 		_ = conn.Close() // nothing was sent
@@ -65,7 +69,7 @@ func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *
 	return made, nil
 }
 
-// add reports false if all are closed already.
+// add records a connection. It reports false if all were closed already.
 func (s *sockets) add(made *socket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +91,8 @@ func (c *socket) Close() error {
 	return c.Conn.Close()
 }
 
-// close closes all that are open, and all that are made later.
+// close closes all open connections, and those that are made later. Without the mutex, because Close of a connection
+// may block.
 func (s *sockets) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -14,14 +14,20 @@ func writeChecks(b *strings.Builder, cells []*cell) {
 	fmt.Fprintf(b, `
 ## Checks
 
-How many cases were against each claim, of how many that were looked at, over all of an engine's runs; those of cells in which two
-holders are possible are among them. The claims are in [torture](../torture/README.md#what-is-checked): K2 that nobody older passes
-the fence (with the share that none of so many excludes with 95 %% certainty), K3 that tokens grow (with the largest step back, if there
-was one), K5 that nobody acts after a deadline or is told of it late, K6 that nothing is lost without a fault (with what that excludes
-for an hour in which a lock is held, at 95 %% certainty), K7 that everybody gets on after faults and nobody waits in vain or is overtaken
-without them, K8 that calls end with their contexts, K9 that no lock is left and no permit is missing, K10 that processes leave no
-goroutine, descriptor or connection, K11 what is shared, changed in mode, entered again, counted down or signalled. With K5 and K8, "(+7)"
-is how many more were late and were not judged, because their process or the machine stood still: they are not among the n.
+Each cell has the number of cases that contradict the claim, of how many that were looked at, over all runs of an engine. The cells in which
+two holders are possible are included. The claims are in [torture](../../torture/README.md#what-is-checked):
+
+- **K2**: no older holder passes the fence (in brackets the share that so many cases exclude with 95 %% certainty);
+- **K3**: tokens grow (with the largest step back, if there was one);
+- **K5**: no holder acts after its deadline, or is told of it late;
+- **K6**: no hold is lost without a fault (with the rate per hour of a held lock that the runs exclude with 95 %% certainty);
+- **K7**: all clients get on after faults; without faults no client waits in vain or is overtaken;
+- **K8**: calls end with their contexts;
+- **K9**: no lock is left and no permit is missing;
+- **K10**: processes leave no goroutine, descriptor or connection;
+- **K11**: sharing, changes of mode, re-entry, count-downs and signals work.
+
+In K5 and K8, "(+7)" counts cases that were late and were not judged, because their process or the machine stood still. They are not in the total.
 
 | engine | server | hours | K2 | K3 | K5 | K6 | K7 | K8 | K9 | K10 | K11 |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|

@@ -12,13 +12,12 @@ import (
 
 // writeFigures writes what an engine's runs were worth.
 func writeFigures(b *strings.Builder, cells []*cell) {
-	b.WriteString("## Figures\n\nOver all of an engine's runs. Beside the updates that were lost behind the fence " +
-		"stands the share that none of so many excludes with 95 % certainty. The numbers without a fence are the " +
-		"control. What they lose, and what the fence refuses, is counted in two columns. After faults: the hold was " +
-		"to be renewed, and a fault ended it, or kept its requests under way until another had the lock. By " +
-		"overruns: one holder in ten takes a fixed lease on purpose that is shorter than its work, which is the same " +
-		"with no fault at all; an update in whose loss such a holder had a part, after the end of its lease, counts " +
-		"there.\n\n")
+	b.WriteString("## Figures\n\nSums over all runs of an engine. The share in brackets is what so many updates " +
+		"behind the fence exclude with 95 % certainty. The numbers without a fence are the control. Lost updates and " +
+		"refused requests have two columns, by cause:\n\n- **Faults**: the hold was to be renewed. A fault ended it, " +
+		"or delayed its requests until another owner had the lock.\n- **Overruns**: one holder in ten takes a fixed " +
+		"lease on purpose that is shorter than its work, which needs no fault. An update counts here if such a " +
+		"holder had a part in its loss after the end of its lease.\n\n")
 	b.WriteString("| engine | grants | updates behind the fence: lost | stale requests refused: after faults | of " +
 		"overruns | updates without a fence: lost by faults | by overruns | " +
 		"faults that hit a client with a lock | longest time from a fault's end to the next grant |\n" +
@@ -35,21 +34,21 @@ func writeFigures(b *strings.Builder, cells []*cell) {
 
 // writeTimes writes how long what went wrong was felt.
 func writeTimes(b *strings.Builder, cells []*cell) {
-	b.WriteString("\n## Times\n\nAs p50 / p99 / longest of how many; of fewer than 100 there is no p99. A lock whose " +
-		"holder is killed comes free when its lease or session ends, or at once where the server sees the connection " +
-		"end; then it is granted to who waits. The third column is of the runs in which clients are killed and " +
-		"nothing else is done. Where it is longer than the lease, the next in line was dead too and had to claim " +
-		"what it was granted (on Redis, two seconds or the lease), or a session ended some ticks late: see K7 in " +
-		"[torture](../torture/README.md#what-is-checked) for how long that may be. The fourth is of all other runs. " +
-		"There other faults overlap, so where it is longer than the lease a server was down or out of reach as well, " +
-		"and granted nothing to anybody. If others who wanted the lock were killed before the next grant, the time " +
-		"runs from the last of these deaths, because each of them may have had it. Without a grant: the longest such " +
-		"time of each failover, in which another server took over on command or after a death, and of each time in " +
-		"which a server was killed, stopped, cut off or full, also if it was a leader that another followed. Told: " +
-		"when those knew of it who had lost a hold that was to be renewed, if neither they nor the machine stood " +
-		"still: first how long after the hold's end, which is what K5 bounds, and then how long after the begin of " +
-		"the fault, with the rest of a lease in it. The lease is the engine's own. Some runs in which two holders " +
-		"are possible have leases of 5 or 6 s.\n\n" +
+	b.WriteString("\n## Times\n\nEach cell has p50 / p99 / longest of how many; with fewer than 100 there is no " +
+		"p99.\n\n- **Holder killed**: the lock becomes free when its lease or session ends, or at once where the " +
+		"server sees the connection end. Then it is granted to the next waiter. In the third column clients are " +
+		"killed and nothing else is done. A time above the lease means that the next in line was dead too and did " +
+		"not claim its grant (on Redis, for two seconds or the lease), or that a session ended some ticks late. K7 " +
+		"in [torture](../../torture/README.md#what-is-checked) has the bound.\n- **The same beside other faults**: " +
+		"in these runs other faults overlap. Where a time is above the lease, a server was down or out of reach as " +
+		"well, and granted nothing.\n- If other waiters were killed before the next grant, the time starts at the " +
+		"last of these deaths, because each of them may have had the lock.\n- **Without a grant**: the longest time " +
+		"without a grant in each failover, in which another server took over on command or after a death. The next " +
+		"column has the times in which a server was killed, stopped, cut off or full, also if it was a leader with a " +
+		"successor.\n- **Told**: when a holder knew that it had lost a hold that was to be renewed, if neither the " +
+		"holder nor the machine stood still. First the time after the hold's end, which K5 bounds. Then the time " +
+		"after the fault's begin, which includes the rest of a lease.\n- **The lease** is the engine's own. Some " +
+		"runs in which two holders are possible have leases of 5 or 6 s.\n\n" +
 		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | " +
 		"without a grant: in a failover | as a server was away | holder told of its loss, after the hold's end | " +
 		"the same after the fault's begin |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
@@ -78,9 +77,9 @@ func deathsOf(cells []*cell, g *target.Target) (alone, beside check.Delays) {
 
 // writeFaults writes how often each fault was done to each engine.
 func writeFaults(b *strings.Builder, cells []*cell) {
-	b.WriteString("\n## Faults\n\nHow often each was done over all of an engine's runs and, in brackets, how often " +
-		"to a holder: the client held a lock when it began or, if it was done to the servers or to everybody, some " +
-		"client did. `kill-waiter` is aimed at who waits.\n\n")
+	b.WriteString("\n## Faults\n\nHow often each fault was done over all runs of an engine and, in brackets, how " +
+		"often to a holder: the client held a lock when the fault began. For faults of servers and of all clients it " +
+		"is enough that some client did. `kill-waiter` aims at waiting clients.\n\n")
 	var tables []string
 	for few := range slices.Chunk(targetsOf(cells), 7) {
 		tables = append(tables, hits(cells, few))

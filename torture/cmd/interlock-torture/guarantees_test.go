@@ -85,7 +85,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		"| redis | 1s | 1s / longest 1s of 1 | 3s / longest 3s of 1 | 5s / longest 5s of 1 | 4s / longest 4s of 1 | " +
 			"2ms / longest 2ms of 1 | 700ms / longest 700ms of 1 |\n",
 		"other faults overlap", "| clock | **two holders possible**: 0 of 1, double grants: 5 |",
-		"Engine memory is inside of one process", "150 runs\n(seeds 1 to 150)",
+		"Engine memory is inside one process", "150 runs\n(seeds 1 to 150)",
 		"| redis | clock | a lease ends early when the server's clock jumps ahead | " +
 			"`interlock torture run -engine redis -faults clock -workers 0x0 -names 0 -duration 1s -hold 1s -seed " +
 			"3` |\n",

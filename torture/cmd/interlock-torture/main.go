@@ -26,7 +26,7 @@ const usage = `interlock-torture: faults for an engine, and a verdict
   run    torture one engine: -engine redis -faults stop,cut -workers 4x2 -duration 20s -seed 1
   t0     the simulation and the searches of all states, without servers: seconds; in a clone, with Go
   t1     three minutes over all engines; what CI runs
-  t2     every engine under each fault by itself, about an hour with -increments 100000; -o FILE writes docs/guarantees.md
+  t2     every engine under each fault by itself, about an hour with -increments 100000; -o FILE writes docs/evidence/guarantees.md
   mutants
          known bugs put into copies of interlock: each must be noticed; -o FILE writes the table; in a clone, with Go
   check  DIR: judge a run again

@@ -1,3 +1,6 @@
+// Who may use the server: tokens, or programs of this machine if there are none. Every request comes through letIn
+// before its handler.
+
 package lockapi
 
 import (
@@ -8,7 +11,8 @@ import (
 	"strings"
 )
 
-// digested is a token and its digest. Digests have one length, so comparing them tells nothing about a secret.
+// digested is a token and the digest of its secret. Digests have one length, so the time of comparing them tells
+// nothing about a secret.
 type digested struct {
 	Token
 	digest [sha256.Size]byte
@@ -30,7 +34,7 @@ func (s *Server) letIn(h handler) http.HandlerFunc {
 	}
 }
 
-// who finds the token of a request.
+// who finds the token of a request, or returns the problem that says what to send.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (*Token, error) {
 	if len(s.tokens) == 0 {
 		return anybody(r)
@@ -38,7 +42,7 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (*Token, error) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	given := digestOf(secret)
 	var by *Token
-	for i := range s.tokens { // all of them: the time tells nothing
+	for i := range s.tokens { // all of them, so that the time tells nothing
 		if subtle.ConstantTimeCompare(s.tokens[i].digest[:], given[:]) == 1 {
 			by = &s.tokens[i].Token
 		}
@@ -50,8 +54,8 @@ func (s *Server) who(w http.ResponseWriter, r *http.Request) (*Token, error) {
 	return by, nil
 }
 
-// anybody lets in programs of this machine. A web page whose own name has been made to point here is refused: a
-// browser sends that name as the host.
+// anybody lets in programs of this machine. It refuses a web page whose own name has been made to point here (DNS
+// rebinding): a browser sends that name as the host.
 func anybody(r *http.Request) (*Token, error) {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

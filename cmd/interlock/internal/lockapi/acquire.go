@@ -1,3 +1,6 @@
+// Taking a mutex for a client: the request, the place in the table, the try and the wait. server.go routes it here;
+// table.go keeps the place and then the lease, lease.go has what the client does with it.
+
 package lockapi
 
 import (
@@ -12,6 +15,7 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
+// acquireRequest is the body of an acquisition.
 type acquireRequest struct {
 	ID    string   `json:"id"` // of the lease; chosen by the client, it makes the request safe to repeat
 	Name  string   `json:"name"`
@@ -20,11 +24,16 @@ type acquireRequest struct {
 	Label string   `json:"label"`
 }
 
-// goodID is what a client may call its lease: as hard to guess as it likes.
+// goodID is what a client may name its lease. At least 16 characters, so that it can be as hard to guess as the client
+// likes.
 var goodID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 
 // acquire takes a mutex for a client, which renews it from then on. It answers 201 with the lease, and 200 to a client
-// that repeats the request, because it has not heard the answer.
+// that repeats the request because it has not heard the answer.
+//
+// The place in the table is reserved before the engine is asked: so a repeated request never asks for a second lock,
+// and no lease is taken that has no room. The library does not renew the lease (NoRenew), because the client's silence
+// must end it.
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) error {
 	var q acquireRequest
 	if err := readJSON(w, r, &q, false); err != nil {
@@ -70,7 +79,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) erro
 	return nil
 }
 
-// labelOf is what operators see beside the holder.
+// labelOf is what operators see beside the holder: the token's name, and the client's label.
 func labelOf(by *Token, label string) string {
 	name := by.Name
 	if len(name) > maxLabel { // the engine's limit is 256 bytes for both
@@ -82,8 +91,8 @@ func labelOf(by *Token, label string) string {
 	return name + ": " + label
 }
 
-// keep remembers a lease, unless its client has gone or the server is ending: then nobody knows its id, so the lock is
-// given back at once.
+// keep puts the lease into the table, unless its client has gone or the server is ending. Then nobody knows its id, so
+// the lock is given back at once.
 func (s *Server) keep(r *http.Request, h *held) bool {
 	if r.Context().Err() == nil && s.table.put(h) {
 		return true
@@ -91,12 +100,12 @@ func (s *Server) keep(r *http.Request, h *held) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.Timeout)
 	defer cancel()
 	_ = h.lease.Unlock(ctx) // what is not confirmed in time goes on in the background
-	s.table.cancel(h.id)    // only now: a request that is repeated would find the lock held
+	s.table.cancel(h.id)    // not before: a request that is repeated would find the lock held
 	return false
 }
 
-// take locks the mutex. The engine's answer to the first try has a bound of its own: a wait of milliseconds is one for
-// the lock.
+// take locks the mutex: it tries, and then waits if the client wants that. The engine's answer to the try has
+// Options.Timeout, however short the wait is: wait is the time for the lock, not for the engine.
 func (s *Server) take(
 	w http.ResponseWriter, r *http.Request, name string, mutex *interlock.Mutex, wait time.Duration,
 ) (*interlock.Lease, error) {
@@ -113,7 +122,7 @@ func (s *Server) take(
 	return lease, err
 }
 
-// wait locks the mutex as soon as it is free, within limit.
+// wait locks the mutex as soon as it is free, within limit. It ends early when the client goes or the server closes.
 func (s *Server) wait(
 	w http.ResponseWriter, r *http.Request, name string, mutex *interlock.Mutex, limit time.Duration,
 ) (*interlock.Lease, error) {
@@ -125,6 +134,7 @@ func (s *Server) wait(
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a server without deadlines has its own rules
 	_ = control.SetWriteDeadline(time.Now().Add(limit + s.o.Timeout))
+	// The holder of the lock, if it is a client of this server, is told that another one waits; see table.wait.
 	defer s.table.wait(name)()
 	lease, err := mutex.Lock(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) &&

@@ -1,3 +1,5 @@
+// The stream of a lease's events, as server-sent events. server.go routes it here.
+
 package lockapi
 
 import (
@@ -15,7 +17,7 @@ const (
 )
 
 // events streams what happens to a lease: held at the start, wanted once, and lost or released at the end. A stream
-// that ends otherwise says nothing about the lease, whose deadline counts as before.
+// that ends in another way says nothing about the lease, whose deadline counts as before.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, h *held) error {
 	select {
 	case s.streams <- struct{}{}:
@@ -27,6 +29,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, h *held) error {
 	_ = out.control.SetReadDeadline(time.Time{}) // the server's own is that of a request, and would end the stream
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // asks proxies not to wait for more
+	// The first frame is how soon a browser reconnects, in milliseconds; it also sends the headers.
 	if !out.send("retry: 2000\n\n") {
 		return nil
 	}
@@ -91,7 +94,7 @@ func (o *stream) tell(h *held, happened string) bool {
 	return o.send(fmt.Sprintf("event: %s\ndata: %s\n\n", name, data)) && object.State == "held"
 }
 
-// send reports whether the client may have got it.
+// send reports whether the client may have got the frame.
 func (o *stream) send(frame string) bool {
 	_ = o.control.SetWriteDeadline(time.Now().Add(readTime)) // a server without deadlines has its own rules
 	if _, err := o.w.Write([]byte(frame)); err != nil {

@@ -1,3 +1,6 @@
+// A lease as its client sees it, and what the client does with it: look, renew, release. server.go routes these
+// requests to ofLease; acquire.go has made the lease, events.go streams what becomes of it.
+
 package lockapi
 
 import (
@@ -26,7 +29,7 @@ type leaseObject struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // held, lost or released
 
-	// Token is a text because JavaScript rounds large numbers.
+	// Token is a text, because JavaScript rounds large numbers.
 	Token string `json:"token"`
 	// Stamp is the value of the header Interlock-Stamp, while the lease is held.
 	Stamp string `json:"stamp,omitempty"`
@@ -37,6 +40,7 @@ type leaseObject struct {
 	Reason    string  `json:"reason,omitempty"`
 }
 
+// tokenText is a token in decimal digits, or nothing.
 func tokenText(token uint64) string {
 	if token == 0 {
 		return ""
@@ -44,7 +48,7 @@ func tokenText(token uint64) string {
 	return strconv.FormatUint(token, 10)
 }
 
-// object describes the lease now, and the stamp that a resource checks while it is held.
+// object describes the lease now, and the stamp that a resource checks while the lease is held.
 func (h *held) object() (o leaseObject, header http.Header) {
 	header = http.Header{}
 	deadline := h.lease.Deadline()
@@ -59,7 +63,7 @@ func (h *held) object() (o leaseObject, header http.Header) {
 		o.State = "released"
 		return o, header
 	}
-	if stamp, ok := h.lease.Stamp(); ok { // it may have ended just now: then it is told with the next request
+	if stamp, ok := h.lease.Stamp(); ok { // it may have ended just now: then the next request tells of it
 		fence.SetHeader(header, stamp)
 		o.Stamp = header.Get(fence.Header)
 	}
@@ -68,6 +72,7 @@ func (h *held) object() (o leaseObject, header http.Header) {
 	return o, header
 }
 
+// isClosed reports whether c is closed. Nothing is ever sent on these channels.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -86,7 +91,7 @@ func answerLease(w http.ResponseWriter, status int, h *held) {
 	answer(w, status, o)
 }
 
-// ofLease finds the lease that the path names.
+// ofLease finds the lease that the path names, for handlers that need one.
 func (s *Server) ofLease(do func(w http.ResponseWriter, r *http.Request, h *held) error) handler {
 	return func(w http.ResponseWriter, r *http.Request, by *Token) error {
 		h, err := s.table.get(r.PathValue("id"), by)
@@ -97,16 +102,19 @@ func (s *Server) ofLease(do func(w http.ResponseWriter, r *http.Request, h *held
 	}
 }
 
+// look answers with the lease. It asks no engine.
 func (s *Server) look(w http.ResponseWriter, _ *http.Request, h *held) error {
 	answerLease(w, http.StatusOK, h)
 	return nil
 }
 
+// renewRequest is the body of a renewal, which may be empty.
 type renewRequest struct {
 	TTL *float64 `json:"ttl"` // seconds
 }
 
-// renew moves the deadline on. It never moves it back: a shorter ttl than what is left changes nothing.
+// renew moves the deadline on. It never moves it back: a ttl that is shorter than what is left changes nothing. An
+// empty body means the ttl of the acquisition.
 func (s *Server) renew(w http.ResponseWriter, r *http.Request, h *held) error {
 	var q renewRequest
 	if err := readJSON(w, r, &q, true); err != nil {
@@ -125,7 +133,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, h *held) error {
 	return nil
 }
 
-// release gives the lock back. A client that has not heard the answer may ask again.
+// release gives the lock back. A client that has not heard the answer may ask again, and hears success once more.
 func (s *Server) release(w http.ResponseWriter, r *http.Request, h *held) error {
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
 	defer cancel()
@@ -141,5 +149,5 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, h *held) error 
 	return nil
 }
 
-// forget lets the library forget a lease that ended. After a loss this asks no engine.
+// forget lets the library forget a lease that has ended. After a loss this asks no engine.
 func forget(h *held) { _ = h.lease.Unlock(context.Background()) }

@@ -1,3 +1,5 @@
+// Who holds a lock: the one request that is about a lock and not about a lease of the client's own.
+
 package lockapi
 
 import (
@@ -12,10 +14,10 @@ type lockObject struct {
 	Name    string          `json:"name"`
 	Held    bool            `json:"held"`
 	Holders []*holderObject `json:"holders"`
-	Waiters int             `json:"waiters"` // of the clients of one server the engine knows the first
+	Waiters int             `json:"waiters"` // of the clients of one server the engine knows only the first
 }
 
-// lock tells who holds a lock and how many wait, whoever took it.
+// lock tells who holds a lock and how many wait, whoever took it. It costs one look at the engine.
 func (s *Server) lock(w http.ResponseWriter, r *http.Request, _ *Token) error {
 	name := r.URL.Query().Get("name")
 	if name == "" {

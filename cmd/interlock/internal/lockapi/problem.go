@@ -1,3 +1,5 @@
+// Answers: objects, and problems in the form of RFC 9457. Every handler's error comes here by letIn (access.go).
+
 package lockapi
 
 import (
@@ -27,7 +29,7 @@ type problem struct {
 // Error makes a problem the error of a handler.
 func (p *problem) Error() string { return p.Title + ": " + p.Detail }
 
-// titles has the type of each problem. The same type always has the same title.
+// titles has the title of each type of problem. The same type always has the same title, as the RFC wants it.
 var titles = map[string]string{
 	"request":     "The request is invalid",
 	"media":       "The body is not JSON",
@@ -48,11 +50,13 @@ var titles = map[string]string{
 	"unavailable": "The engine did not answer",
 }
 
+// problemf makes a problem of one of the types in titles.
 func problemf(status int, kind, detail string) *problem {
 	return &problem{Type: docs + kind, Title: titles[kind], Status: status, Detail: detail}
 }
 
-// problemOf finds the problem that an error of the library is. The order matters: a refusal is unavailable too.
+// problemOf finds the problem that an error of the library is. The order matters: a refusal is unavailable too, and
+// what is certain about the lease comes first. An error that is none of these is about the request.
 func problemOf(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
@@ -86,6 +90,7 @@ func problemOf(err error) *problem {
 	return problemf(http.StatusBadRequest, "request", err.Error())
 }
 
+// answerProblem sends a problem, with the time after which it makes sense to ask again if there is one.
 func answerProblem(w http.ResponseWriter, p *problem) {
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict {
 		w.Header().Set("Retry-After", "1")
@@ -99,6 +104,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	write(w, status, v)
 }
 
+// write sends v as one line of JSON.
 func write(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil { // all that is sent are structs of this package
@@ -118,11 +124,12 @@ type holderObject struct {
 	Until  string `json:"until,omitempty"`
 }
 
+// holderOf makes one of what the library tells about a holder.
 func holderOf(owner, client, label string, token uint64, since, until time.Time) *holderObject {
 	return &holderObject{owner, client, label, tokenText(token), timeText(since), timeText(until)}
 }
 
-// timeText is a time in UTC to the millisecond, or nothing.
+// timeText is a time in UTC to the millisecond, or nothing for the zero time.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -1,3 +1,5 @@
+// Reading a request's body. Every mistake in it is a problem that says what is wrong.
+
 package lockapi
 
 import (
@@ -12,13 +14,15 @@ import (
 	"time"
 )
 
-// maxBody is more than any request has: a name of 512 bytes, each written as an escape of 6.
+// maxBody is more than any request has, in bytes: a name of 512 bytes, each written as an escape of 6, and the rest.
 const maxBody = 8 << 10
 
+// invalid is the problem of a request that is wrong in itself.
 func invalid(detail string) error { return problemf(http.StatusBadRequest, "request", detail) }
 
-// readJSON reads the body, which is one object without unknown fields. The content type is checked because browsers
-// ask before they send JSON to another site, and do not ask before they send a form.
+// readJSON reads the body, which is one object without unknown fields. The content type is checked because browsers ask
+// the server before they send JSON to another site, and do not ask before they send a form: so a foreign web page
+// cannot take locks.
 func readJSON(w http.ResponseWriter, r *http.Request, into any, mayBeEmpty bool) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
@@ -36,6 +40,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any, mayBeEmpty bool)
 	return decode(body, into)
 }
 
+// decode reads one JSON value into a struct.
 func decode(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -48,7 +53,8 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// seconds reads a duration, whose zero value is absent.
+// seconds reads a duration in seconds, and rounds it to milliseconds. absent is the duration of a field that is not
+// there.
 func seconds(field string, given *float64, absent, least, most time.Duration) (time.Duration, error) {
 	if given == nil {
 		return absent, nil

@@ -1,3 +1,6 @@
+// The server: its options, its routes and its end. A request goes from the mux to letIn (access.go), and from there to
+// a handler in acquire.go, lease.go, lock.go or events.go.
+
 package lockapi
 
 import (
@@ -19,11 +22,12 @@ type Token struct {
 
 // Options configures a Server. nil means all defaults.
 type Options struct {
-	// Tokens are who may use the server. Without any, everybody who reaches it by an IP address or as localhost may.
+	// Tokens are the clients that may use the server. Without any, everybody may who reaches it by an IP address or as
+	// localhost.
 	Tokens []Token
 
-	// Timeout bounds the engine's answer to one request, beside the time that a client asked to wait. The default is
-	// 10 s.
+	// Timeout bounds the engine's answer to one request, beside the time that a client asked to wait. The default is 10
+	// s.
 	Timeout time.Duration
 
 	// MaxLeases bounds the leases, including requests that wait for one. The default is 10,000.
@@ -47,7 +51,8 @@ type Server struct {
 	active sync.WaitGroup // acquisitions, which Close waits for
 }
 
-// New returns a server of locks, which stays the caller's.
+// New returns a server of locks, which stays the caller's and must be closed after the server. It asks the engine
+// nothing.
 func New(locks *interlock.Client, o *Options) *Server {
 	s := &Server{locks: locks}
 	if o != nil {
@@ -72,8 +77,9 @@ func New(locks *interlock.Client, o *Options) *Server {
 	return s
 }
 
-// Close ends waits and streams, and refuses requests from then on. Held locks are left to run out at their deadlines:
-// their clients may be at work and cannot be told, so releasing would let another client in beside them.
+// Close ends waits and streams, and refuses requests from then on. It waits for acquisitions under way. Held locks are
+// left to run out at their deadlines: their clients may be at work and cannot be told, so releasing would let another
+// client in beside them.
 func (s *Server) Close() {
 	s.end()
 	leases := s.table.close() // from here on nothing is added, and no request begins an acquisition
@@ -109,9 +115,10 @@ func (s *Server) routes() []route {
 //go:embed openapi.json
 var openAPI []byte
 
-// descriptionPath needs no token: it is the same for everybody.
+// descriptionPath needs no token, because it is the same for everybody.
 const descriptionPath = "/openapi.json"
 
+// mux routes requests. It answers itself, with a problem, where no operation fits.
 func (s *Server) mux() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}

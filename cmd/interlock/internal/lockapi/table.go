@@ -1,3 +1,6 @@
+// The leases of all clients of this server. acquire.go reserves a place and fills it, lease.go and events.go find a
+// lease by its id, and Close of server.go empties the table.
+
 package lockapi
 
 import (
@@ -11,14 +14,15 @@ import (
 // keepEnded is how long an ended lease is remembered, so that its client hears how it ended.
 const keepEnded = time.Minute
 
-// held is a lease that a client has taken.
+// held is a lease that a client has taken. Its fields do not change.
 type held struct {
 	id    string
 	by    string // the name of the token that took it
 	lease *interlock.Lease
 	ttl   time.Duration // asked for at the start: the default of renewals
 
-	// Both are closed once. The library tells neither of a release nor that another client of this server waits.
+	// Each function closes its channel, once. They are here because the library tells neither of a release nor that
+	// another client of this server waits: to it, all clients are one process.
 	released, wanted func()
 	releasedC        <-chan struct{}
 	wantedC          <-chan struct{}
@@ -39,14 +43,14 @@ func signal() (func(), <-chan struct{}) {
 
 // table has the leases of all clients, and counts those that are being acquired.
 type table struct {
-	mu      sync.Mutex // guards what follows
-	leases  map[string]*held
-	latest  map[string]*held // by the lock's name
+	mu      sync.Mutex       // guards what follows
+	leases  map[string]*held // by id; ended ones too, for keepEnded
+	latest  map[string]*held // the last one of each lock, by the lock's name
 	waiters map[string]int   // clients of this server that wait, by the lock's name
 	pending map[string]bool  // places reserved by acquisitions, by the lease's id
-	most    int
-	swept   time.Time
-	closed  bool
+	most    int              // leases and pending together
+	swept   time.Time        // when sweep last looked
+	closed  bool             // for good
 }
 
 func newTable(most int) *table {
@@ -56,8 +60,9 @@ func newTable(most int) *table {
 	}
 }
 
-// reserve keeps a place free for a lease, and begins an acquisition that close waits for. Or it returns the lease, if
-// the same client has taken it already by a request that it repeats.
+// reserve keeps a place free for a lease, and begins an acquisition, for which Close waits: the caller calls
+// active.Done. Or it returns the lease, if the same client has taken it already by a request that it repeats. The
+// library is told of dropped leases after the mutex is free, because that may call its code.
 func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (taken *held, err error) {
 	t.mu.Lock()
 	taken, ended, err := t.place(id, name, by)
@@ -72,7 +77,7 @@ func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (tak
 	return taken, err
 }
 
-// place judges a request. It also returns the leases that it has dropped.
+// place judges a request. It also returns the leases that it has dropped. mu is held.
 func (t *table) place(id, name string, by *Token) (taken *held, ended []*held, err error) {
 	if t.closed {
 		return nil, nil, errEnding()
@@ -93,7 +98,8 @@ func (t *table) place(id, name string, by *Token) (taken *held, ended []*held, e
 	return nil, ended, err
 }
 
-// sweep drops leases that ended a while ago, at most once a second; when there is no room, all that ended.
+// sweep drops leases that ended a while ago, at most once a second, because it looks at all; when there is no room, it
+// drops all that have ended. mu is held.
 func (t *table) sweep() (ended []*held) {
 	now := time.Now()
 	full := len(t.leases)+len(t.pending) >= t.most
@@ -120,7 +126,8 @@ func (t *table) cancel(id string) {
 	delete(t.pending, id)
 }
 
-// put puts a lease into its reserved place, or reports false when the server is ending.
+// put puts a lease into its reserved place, or reports false when the server is ending. If somebody waits already, the
+// new holder is told at once.
 func (t *table) put(h *held) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +160,8 @@ func (t *table) wait(name string) (done func()) {
 	}
 }
 
-// get finds a lease of the token's. An id of another token's is like one that is not there.
+// get finds a lease of the token's. An id of another token's is like one that is not there, so that nobody can find out
+// which exist.
 func (t *table) get(id string, by *Token) (*held, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +175,7 @@ func (t *table) get(id string, by *Token) (*held, error) {
 	}
 }
 
-// close returns all leases and takes no more.
+// close returns all leases and accepts no more.
 func (t *table) close() []*held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,6 +189,7 @@ func (t *table) close() []*held {
 	return all
 }
 
+// errEnding is the problem of a request to a server that closes.
 func errEnding() error {
 	const detail = "leases stay held until their deadlines; take new ones elsewhere"
 	return problemf(http.StatusServiceUnavailable, "ending", detail)

@@ -27,7 +27,7 @@ var ServeLocks func(ctx context.Context, o *Locks) error
 // ClosingTime is how long requests that are under way may take when the page ends. Streams end at once.
 const ClosingTime = 3 * time.Second
 
-// Server are the flags of all that is served, and what it needs of the command.
+// Server are the flags that all servers have, and what they need of the command.
 type Server struct {
 	Name            string // of the command, for errors
 	Listen          string // address to listen on
@@ -35,7 +35,7 @@ type Server struct {
 	TLSCert, TLSKey string // files in PEM; both or none
 
 	Logger *slog.Logger
-	// Ready is told where it is, when it listens. An error ends it.
+	// Ready is told the address, as soon as it listens there. An error ends the server.
 	Ready func(address net.Addr) error
 }
 
@@ -46,11 +46,11 @@ func (o *Server) TLS() bool { return o.TLSCert != "" }
 type Options struct {
 	Server
 
-	Prefix     string
-	Interval   time.Duration
+	Prefix     string        // only locks whose names start with it
+	Interval   time.Duration // between two looks at the engine
 	AllowBreak bool
-	AuditFile  string // empty: Stderr
-	Hosts      []string
+	AuditFile  string   // empty: Stderr
+	Hosts      []string // names by which browsers reach the page, beside localhost and addresses
 
 	Timeout time.Duration // for one answer of the engine
 	Stderr  io.Writer     // gets whole lines
@@ -92,7 +92,7 @@ type Engine struct {
 	Client *interlock.Client
 	URL    string                             // without its password
 	Doctor func(context.Context) (any, error) // the page's answer to interlock doctor
-	Close  func() error
+	Close  func() error                       // ends the client and the driver
 }
 
 // FlagError is a wrong flag.

@@ -1,3 +1,5 @@
+// The files that flags name: certificate, tokens, audit. They are read before the engine is opened.
+
 package serve
 
 import (
@@ -11,9 +13,10 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
+// flagError is the error of a wrong flag, which the command tells like every other wrong use.
 func flagError(form string, args ...any) error { return webpage.FlagError(fmt.Sprintf(form, args...)) }
 
-// readCertificate reads certificate and key once: new ones need another start. Without any it returns none.
+// readCertificate reads certificate and key once: new ones need another start. Without the flags it returns none.
 func readCertificate(o *webpage.Server) ([]tls.Certificate, error) {
 	if (o.TLSCert == "") != (o.TLSKey == "") {
 		return nil, flagError("--tls-cert and --tls-key belong together")
@@ -28,7 +31,8 @@ func readCertificate(o *webpage.Server) ([]tls.Certificate, error) {
 	return []tls.Certificate{certificate}, nil
 }
 
-// readTokens reads the file of tokens. Without one only this machine may be able to reach the address.
+// readTokens reads the file of tokens. Without one, only this machine may be able to reach the address; that is known
+// when it listens, because a name in --listen may mean any address.
 func readTokens(o *webpage.Server, listens net.Addr) ([]console.Token, error) {
 	if o.TokenFile == "" {
 		if !webpage.Loopback(listens) {
@@ -49,7 +53,8 @@ type stays struct{ io.Writer }
 // Close does nothing.
 func (stays) Close() error { return nil }
 
-// openAudit opens what gets a line for each attempt to end a hold.
+// openAudit opens what gets a line for each attempt to end a hold: a file that is appended to and that only its owner
+// may read, or stderr.
 func openAudit(o *webpage.Options) (io.WriteCloser, error) {
 	if o.AuditFile == "" {
 		return stays{o.Stderr}, nil

@@ -1,3 +1,5 @@
+// Mutexes over HTTP, served by package lockapi. serve.go listens and answers.
+
 package serve
 
 import (

@@ -18,6 +18,7 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
+// init makes the command a full build: without this package its functions stay nil.
 func init() {
 	webpage.Serve, webpage.ServeStates, webpage.ServeLocks = servePage, serveStates, serveLocks
 }
@@ -58,7 +59,7 @@ type host struct {
 	tokens       []console.Token
 }
 
-// listen looks at the flags that all have, and listens.
+// listen looks at the flags that all servers have, and listens. After an error nothing listens.
 func listen(ctx context.Context, o *webpage.Server) (*host, error) {
 	certificates, err := readCertificate(o)
 	if err != nil {
@@ -75,7 +76,7 @@ func listen(ctx context.Context, o *webpage.Server) (*host, error) {
 	return &host{o, listener, certificates, tokens}, nil
 }
 
-// listenError says what can be done about an address that cannot be had.
+// listenError says what can be done about an address that cannot be used.
 func listenError(o *webpage.Server, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s: another program listens on %s already; choose an address with --listen, such as "+
@@ -87,8 +88,9 @@ func listenError(o *webpage.Server, err error) error {
 	return flagError("--listen: %v", err)
 }
 
-// answer answers requests until a signal comes or ctx ends, and then ends in good order, with end before it waits for
-// what is under way. A second signal ends it at once. Without certificates it speaks HTTP.
+// answer answers requests until a signal comes or ctx ends. Then it calls end, which ends streams and waits, and gives
+// the requests that are under way ClosingTime: without end they would last longer than that. A second signal ends the
+// process at once. Without certificates it speaks HTTP.
 func (h *host) answer(ctx context.Context, handler http.Handler, end func()) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

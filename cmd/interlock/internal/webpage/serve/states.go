@@ -1,3 +1,5 @@
+// States of Terraform and OpenTofu, served by package terraformlock. serve.go listens and answers.
+
 package serve
 
 import (
@@ -14,7 +16,9 @@ import (
 	"github.com/interlock-go/interlock/filelock"
 )
 
-// serveStates looks at all flags before it opens the engine. When it ends it gives the locks of all runs back.
+// serveStates looks at all flags before it opens the engine. When it ends it gives the locks of all runs back. Beside
+// the engine it opens a file engine in the folder, whose locks are held while a state is written and end with this
+// process.
 func serveStates(ctx context.Context, o *webpage.States) error {
 	h, err := listen(ctx, &o.Server)
 	if err != nil {
@@ -40,6 +44,8 @@ func serveStates(ctx context.Context, o *webpage.States) error {
 	if err != nil {
 		return flagError("--dir: %v", err)
 	}
+	// answer calls end before it waits for requests under way. It is deferred for answer's other returns; a second call
+	// finds no locks.
 	end := func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), webpage.ClosingTime)
 		defer cancel()
