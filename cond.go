@@ -109,6 +109,8 @@ func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, "signal"
 // Broadcast wakes all waits; they get the mutex one after the other. Otherwise it is like Signal.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, "broadcast", true) }
 
+// signal is Signal, or Broadcast with all. All repetitions carry one ID, so that none of them wakes another wait. The
+// engine remembers the ID for two leases (Horizon).
 func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 	if err := ready(c.made(), ctx); err != nil {
 		return err

@@ -90,6 +90,8 @@ func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error
 	return e.campaign(ctx, value, true)
 }
 
+// campaign is Campaign, or TryCampaign with try. A value that is too long is refused before the engine is asked. The
+// error does not show it.
 func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease, error) {
 	if err := e.mayBeAsked(ctx); err != nil {
 		return nil, err

@@ -62,9 +62,9 @@ type recalls struct {
 // which costs one recall more for each lock.
 const mostSkipped, mostRecalls = 64, 1024
 
-// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead.
-// Then another client may wait for it, its state is in doubt, its tokens are used up, or too little trust is left for a
-// take-over. The caller holds Client.mu.
+// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead. It
+// must if another client may wait for it, its state is in doubt, its tokens are used up, or too little trust is left
+// for a take-over. The caller holds Client.mu.
 func (g *grant) retain(now instant) bool {
 	c := g.m.c
 	if !g.recallable || g.recalled || g.alone || g.failed || g.phase != live || c.closed {

@@ -27,8 +27,8 @@ type bundle struct {
 }
 
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
-// they are to be taken one after the other. Then they cannot be had in one step, or not all of them are free and the
-// caller wants to wait.
+// they are to be taken one after the other. That is so if they cannot be had in one step, or if not all of them are
+// free and the caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	b := bundle{c: locks[0].c, locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {

@@ -38,6 +38,7 @@ func (h *holdings) several() bool {
 	return h.few.first != nil && h.few.first.in[ofOwner].next != nil
 }
 
+// add puts l in. With the hold that is one too many for the short list, all go over to manyHolds.
 func (h *holdings) add(l *Lease) {
 	if h.many == nil && h.few.shorter(fewHolds) {
 		h.few.add(ofOwner, l)
@@ -122,6 +123,7 @@ func (h *holdings) last() (last *Lease) {
 	return last
 }
 
+// add puts l in: one look in the map, and one in the heap if there is one.
 func (h *manyHolds) add(l *Lease) {
 	held := h.on[l.m.key()]
 	held.add(ofOwner, l)
@@ -132,6 +134,7 @@ func (h *manyHolds) add(l *Lease) {
 	}
 }
 
+// remove takes l out, which must be in. The heap finds it by Lease.rank, without a search.
 func (h *manyHolds) remove(l *Lease) {
 	held := h.on[l.m.key()]
 	held.remove(ofOwner, l)
@@ -146,6 +149,8 @@ func (h *manyHolds) remove(l *Lease) {
 	}
 }
 
+// last returns the hold that is last in the order of a Multi. The first call makes the heap, at the cost of all holds;
+// from then on add and remove keep it.
 func (h *manyHolds) last() *Lease {
 	if h.order == nil { // only an owner that mixes a Multi with so many holds needs the heap
 		h.order = make(holdHeap, 0, h.n)

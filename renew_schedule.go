@@ -147,8 +147,8 @@ func (g *grant) nextLook() instant {
 const claimDelay = 5 * time.Millisecond
 
 // renewalDue returns when g is to be renewed next. That is one interval after the last confirmed renewal was sent. It
-// is soon if the engine gave less than was asked for or shows another call's label. It is never before notBefore, which
-// is the pause after an attempt. The caller holds Client.mu.
+// comes sooner if the engine gave less than was asked for or shows another call's label. It is never before notBefore,
+// which is the pause after an attempt. The caller holds Client.mu.
 func (g *grant) renewalDue() instant {
 	if r := g.retained(); r != nil {
 		return g.retainedRenewalDue(r)

@@ -12,10 +12,10 @@ type MultiAcquirer interface {
 	// answer has a grant for each request, in their order. Tokens of different locks may be equal, as always.
 	//
 	// If one of the locks cannot be had, the error is a *HeldError for it, and nothing was taken. Requests that the
-	// engine cannot serve in one step are refused with an error matching [ErrUnsupported], and nothing was taken. Such
-	// are locks of several shards, an owner with a name, or a state of a lock that the quick step cannot judge. They
-	// may still be acquired one by one. The same error refuses a list in which a lock or an ID occurs twice, and an
-	// empty one.
+	// engine cannot serve in one step are refused with an error matching [ErrUnsupported], and nothing was taken. The
+	// reason may be locks of several shards, an owner with a name, or a state of a lock that the quick step cannot
+	// judge. They may still be acquired one by one. The same error refuses a list in which a lock or an ID occurs
+	// twice, and an empty one.
 	//
 	// The same IDs asked again get the same grants, for as long as all of them are held. If any of them has been
 	// released or undone, or has ended, the error matches [ErrLost] and the step takes nothing. What an error means is

@@ -40,6 +40,7 @@ func (c *client) adopt(from string, r *driver.Request) (*hold, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.tr.Context(), c.tr.h.Patience)
 	defer cancel()
+	// An adoption never waits: the hold is there, or it is not.
 	r.Try = true
 	g, err := d.Adopt(ctx, from, r)
 	if err != nil {

@@ -26,6 +26,7 @@ func atomicity() []behaviour {
 func strangersReleaseChangesNothing(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
+	// Also by the holder's own client: an engine that ends whatever the client has would pass with another one alone.
 	for _, c := range []*client{a, b} {
 		tr.mustMatch(c.end(tr.mutex(), freshName()), driver.ErrLost, c.name+": release by an ID that was never granted")
 		b.findsHeld(tr.mutex(), "after "+c.name+" released an ID that was never granted")

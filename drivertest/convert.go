@@ -246,6 +246,8 @@ func conversionAfterLostReply(tr *trial) {
 	read.release()
 }
 
+// The copy arrives after the write was released. An engine that has forgotten the ID would grant it again, with nobody
+// to release it.
 func lateCopyOfConversion(tr *trial) {
 	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Copy: settle}), tr.client()
 	read := a.take(a.upgradeable())

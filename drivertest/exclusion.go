@@ -60,6 +60,7 @@ func oneOfManyTries(tr *trial) {
 				case err == nil:
 					granted.Add(1)
 					winner.Store(h)
+				// Errorf and not Fatalf, which only the behaviour's own goroutine may call.
 				case !errors.Is(err, driver.ErrHeld):
 					tr.Errorf("a try says: %v", err)
 				}

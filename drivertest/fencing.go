@@ -52,6 +52,7 @@ func (l *tokenOrder) add(h *hold, when string) *hold {
 	case g.Token <= l.last:
 		l.tr.Fatalf("%s: the token is %d, want more than %d, the last of the block that was granted before",
 			when, g.Token, l.last)
+	// A token, and the last of its block, must fit a signed 64-bit column.
 	case g.Token > math.MaxInt64-uint64(g.Tokens):
 		l.tr.Fatalf("%s: the token is %d, want less than 1<<63", when, g.Token)
 	case g.Nonce == "" || l.nonces[g.Nonce]:

@@ -218,6 +218,8 @@ func listingCanBeLeftEarly(tr *trial) {
 	two.release()
 }
 
+// Whether an owner is listed once or with each of its holds is left to the engine. Its last release must take it off
+// the list.
 func ownerInsideTwiceIsListed(tr *trial) {
 	a, b := tr.client(), tr.client()
 	first := a.take(a.asOwner("order-7", tr.mutex()))

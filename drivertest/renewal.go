@@ -42,6 +42,7 @@ func outlivesItsLease(tr *trial) (seen bool) {
 	trusted := h.trustedUntil()
 	for end := time.Now().Add(3 * tr.h.Lease); time.Now().Before(end); {
 		tr.pass(tr.h.Lease / 5)
+		// Somebody else may get in only if the machine stood still for a whole lease, so not before the trust ended.
 		if other, err := b.try(tr.mutex()); err == nil {
 			other.notBefore(trusted, "beside a renewed hold")
 			other.release()
@@ -56,6 +57,7 @@ func outlivesItsLease(tr *trial) (seen bool) {
 			_ = a.end(tr.mutex(), h.r.ID)
 			return false
 		}
+		// From before the renewal was sent, as the portable layer counts.
 		trusted = sent.Add(tr.h.Lease)
 	}
 	h.abandon() // it may be over by now, if the machine stands still

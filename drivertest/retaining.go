@@ -79,6 +79,7 @@ func (h *hold) retain(pass int, lease time.Duration) (sent time.Time) {
 	return sent
 }
 
+// A renewal's answer tells of a wait only while there is one, and repeats what the message to the holder told.
 func answerTells(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, l := a.listening(tr.mutex())
@@ -260,6 +261,8 @@ func (tr *trial) endsSoonAlthough(late ...func(h *hold) error) {
 	next.release()
 }
 
+// An ordinary renewal that is late, of no later pass, must not bring the owner back into the list. One of a later pass
+// must, because then somebody holds the lock again.
 func retainedIsListed(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, _ := a.passing()

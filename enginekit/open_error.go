@@ -16,7 +16,7 @@ type OpenError struct {
 	Hint    string // what to do about it; empty if that is not known
 	// Refused says that the servers have answered no, and would again. The error then also unwraps to a
 	// driver.RefusedError with Hint.
-	Refused bool // the servers have answered no, and would again: it also unwraps to a driver.RefusedError with Hint
+	Refused bool
 }
 
 // Error names the servers, what went wrong and, if Hint says it, what to do: "redis: cannot use host:6379: EOF (name

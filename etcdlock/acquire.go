@@ -96,12 +96,15 @@ func (a *attempt) run(ctx context.Context) error {
 		switch {
 		case e.isGranted():
 			return nil
+		// The key is not in the queue yet.
 		case e.revision == 0:
 			err = a.enqueue(ctx)
+		// It is in the queue, and the queue was not read yet.
 		case e.view.revision == 0:
 			err = a.look(ctx)
 		case e.view.granted:
 			err = a.hold(ctx)
+		// Somebody is in the way.
 		default:
 			a.tell()
 			err = a.await(ctx)

@@ -30,6 +30,7 @@ func revokesLate(version string) bool {
 func (f *facts) checkVersion() (driver.Finding, bool) {
 	var versions []string
 	old := false
+	// Each endpoint is asked, because a cluster in the middle of an upgrade has several versions.
 	for _, s := range f.answered() {
 		versions = append(versions, s.Version)
 		major, rest, _ := strings.Cut(s.Version, ".")
@@ -46,6 +47,7 @@ func (f *facts) checkVersion() (driver.Finding, bool) {
 	case old:
 		return enginekit.Fail("version", "run etcd 3.4 or later",
 			"the servers are of version %s, of which waiting is not known to work", all), true
+	// A cluster of one has no other leader to renew with.
 	case revoking && f.members != nil && len(f.members.Members) > 1:
 		return enginekit.Warn("version", "run etcd 3.5.13, 3.4.31 or later",
 			"the servers are of version %s: a leader that stood still, for a slow disk for instance, ends sessions "+
@@ -64,6 +66,7 @@ func (f *facts) checkLeader() (driver.Finding, bool) {
 	switch {
 	case len(leaders) == 0:
 		return driver.Finding{}, false
+	// A member without a leader names the member 0.
 	case leaders[0]:
 		return enginekit.Fail("leader", "see whether most members run and reach each other",
 			"an endpoint knows no leader"), true
@@ -84,6 +87,7 @@ func (f *facts) checkAlarms() (driver.Finding, bool) {
 		names = append(names, fmt.Sprintf("%s of member %x", a.Alarm, a.MemberID))
 	}
 	for _, a := range f.alarms.Alarms {
+		// A full database stops all writes. Every other alarm is told as it is.
 		if a.Alarm == pb.AlarmType_NOSPACE {
 			return enginekit.Fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl "+
 				"alarm disarm",
@@ -122,6 +126,7 @@ func (f *facts) checkMembers() (driver.Finding, bool) {
 			voters++
 		}
 	}
+	// Learners do not vote, so they do not count.
 	switch {
 	case voters == 1:
 		return enginekit.Warn("members", "run three",

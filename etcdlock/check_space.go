@@ -27,9 +27,11 @@ func (f *facts) checkSpace() (driver.Finding, bool) {
 	told := ""
 	for _, s := range f.answered() {
 		most, how := s.DbSizeQuota, ""
+		// Versions before 3.6 do not tell their quota.
 		if most <= 0 {
 			most, how = usualQuota, " by etcd's default"
 		}
+		// Members are compared by how full they are, not by size, because their quotas may differ.
 		if quota == 0 || float64(s.DbSize)/float64(most) > float64(size)/float64(quota) {
 			size, quota, told = s.DbSize, most, how
 		}

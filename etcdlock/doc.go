@@ -25,18 +25,18 @@
 //
 // A client has one session, an etcd lease, for all that it holds and waits for. A sign of life is sent each third of
 // its timeout, in a request of its own, and holds are trusted until the timeout has passed since the last answered one
-// was SENT. The servers count from when it arrived, and after an election from the beginning, so they give nothing away
-// before. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers have
-// been out of reach for its timeout, or until an operator revokes the lease. Then all holds are told at once, waits end
-// (interlock begins them again, at the end of the queue), and a new session is made.
+// was SENT. The servers count from its arrival, and after an election from the beginning, so they never free a lock
+// before that. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers
+// have been out of reach for its timeout, or until an operator revokes the lease. Then the owners of all holds are told
+// at once, waits end (interlock begins them again, at the end of the queue), and a new session is made.
 //
 // After a wake-up a waiter reads whether its own key is still there and nobody is before it; a wake-up alone grants
 // nothing. A release deletes the key only if it is the one that was granted, by its revision. A request whose answer
 // got lost is sent again without taking anything twice; one that is given up leaves a tomb, so that a copy that arrives
 // late takes nothing.
 //
-// What no lock can do, this one cannot either: a process that stands still for longer than its session, or whose write
-// is under way for so long, acts beside the next owner. Resources have to look at tokens; see package
+// One thing no lock can prevent: a process that stands still for longer than its session, or whose write is under way
+// for so long, acts beside the next owner. Resources have to look at tokens; see package
 // [github.com/interlock-go/interlock/fence].
 //
 // With LockOptions.Retain a client keeps its key after an Unlock, for nobody, until another asks. Whoever finds such a
@@ -59,9 +59,9 @@
 //   - Connections: one to each endpoint, with two streams.
 //   - The import: 3 to 4 ms at the start of a program, in which the libraries register etcd's messages. None of it is
 //     this package's.
-//   - A queue is read from the server's index with each acquisition, in time proportional to its length and to
-//     the number of sessions that have used the lock since the last compaction; and with the wake-up of a waiter of a
-//     mutex only if who was before it has left without having had the lock, or has given back another contended lock
+//   - A queue is read from the server's index with each acquisition, in time proportional to its length and to the
+//     number of sessions that have used the lock since the last compaction; and with the wake-up of a waiter of a mutex
+//     only if the request before it has left without having had the lock, or has given back another contended lock
 //     since. The release of a mutex that had waited writes one small key more for that, in the same transaction. Let
 //     etcd compact by itself, for instance with --auto-compaction-retention=1h: otherwise its history, to which every
 //     lock and unlock adds, fills its disk.
@@ -81,15 +81,16 @@
 //   - A member hangs without closing its connections: grpc takes the endpoints in turn and notices after some 13
 //     seconds, so until then every so many requests take an eighth of RequestTimeout more, and a wake-up may come 4
 //     seconds late.
-//   - The whole cluster is away for longer than the timeout: all holds are lost, and told so before anybody else can
-//     get them.
+//   - The whole cluster is away for longer than the timeout: all holds are lost, and their owners are told before
+//     another can get the lock.
 //   - The servers have no room left (their quota): locks are given back and passed on, and nothing new is asked for.
 //     Older patch versions refuse transactions that only delete as well (etcd #13429); there locks stay until there is
 //     room.
 //   - The servers forget a client's token (all were restarted, or it was idle for --auth-token-ttl): the next request
 //     logs in again, which takes some 0.1 s. Holds and waits go on. A client that is given to [New] needs
 //     [KeepLoggedIn] for that.
-//   - An operator revokes the lease: told within milliseconds. An operator deletes a key: told with a sign of life.
+//   - An operator revokes the lease: the owners are told within milliseconds. An operator deletes a key: its owner is
+//     told with a sign of life.
 //
 // # What it cannot do
 //

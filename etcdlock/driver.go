@@ -49,12 +49,12 @@ type Driver struct {
 	stop context.CancelFunc
 	// background are goroutines that end with life, or with a bounded request. It is joined only under mu while life
 	// goes on, so that Close can wait for it.
-	background sync.WaitGroup // what ends with life, or with a request; joined only under mu while life goes on
+	background sync.WaitGroup
 	calls      sync.WaitGroup // users' calls; likewise
 
 	// mu guards what follows, and fields elsewhere whose comments say so. Nothing blocks under it, and no code of the
 	// user runs under it.
-	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
+	mu      sync.Mutex
 	closed  bool
 	current *session // nil if there is no session that counts
 	making  *making  // nil if no session is being made
@@ -190,9 +190,12 @@ func (d *Driver) enterCall(ctx context.Context) (bounded context.Context, leave 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	// The call is counted under the mutex, so that Close, which sets closed under it, waits for every call that was let
+	// in.
 	d.calls.Add(1)
 	bounded, cancel := context.WithCancel(ctx)
 	forget := context.AfterFunc(d.life, cancel)
+	// forget must be called too, or the driver would keep a function for each call that has ended.
 	return bounded, func() {
 		forget()
 		cancel()

@@ -25,7 +25,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	prefix := a.d.names.queuePrefix(a.r.Key)
 	t := a.creation(s)
 	// The else branch finds a copy of this request first, and then whoever is in the way.
-	if a.r.Try { // a copy of itself is found first
+	if a.r.Try {
 		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0))
 		t.els = append(t.els, clientv3.OpGet(prefix, clientv3.WithFirstCreate()...))
 	}
@@ -122,7 +122,7 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 		return nil, nil //nolint:nilnil // run looks at what it has become
 	}
 	// open stays up if the answer is lost. From now on an undo must not rely on what it sees.
-	e.open++ // from now on an undo does not rely on what it sees
+	e.open++
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
 	// A server without room may have carried the request out all the same.

@@ -54,11 +54,13 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	switch e := d.entries[id]; {
 	case d.closed:
 		return nil, driver.ErrClosed
+	// A request that was released is never granted again, also if a copy of it comes late.
 	case d.gone.Has(id), e != nil && e.released:
 		return nil, errReleased(r.Key)
 	case e != nil:
 		return e, nil
 	}
+	// The entry outlives the call, so it keeps a copy of the request.
 	own := *r
 	e := &entry{d: d, r: &own, turn: make(chan struct{}, 1), over: make(chan struct{})}
 	d.entries[id] = e
@@ -124,6 +126,7 @@ func (d *Driver) leave(id holdID) *entry {
 		return nil
 	}
 	if !e.released {
+		// over wakes the attempt that waits. It is closed once: a loss has closed it already.
 		if e.ended == "" {
 			close(e.over)
 		}

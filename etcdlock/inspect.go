@@ -29,6 +29,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		defer leave()
 		for _, kind := range kinds {
 			l := &listing{d: d, kind: kind, yield: yield}
+			// The names are escaped in keys, so the prefix is.
 			more, err := l.run(bounded, d.names.kind(kind)+escape(prefix))
 			if err != nil {
 				yield(driver.LockInfo{}, d.sorted(ctx, "list", prefix, err))
@@ -70,6 +71,7 @@ func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 			return l.flush(), nil
 		}
 		revision = page.Header.Revision
+		// The next page begins right after the last key: nothing sorts between a key and the same with a zero byte.
 		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 	}
 }

@@ -124,6 +124,7 @@ func unescape(s string) (string, error) {
 			high, low := strings.IndexByte(hex, s[i+1]), strings.IndexByte(hex, s[i+2])
 			b = byte(high<<4 | low)
 			i += 2
+			// A byte that needs no escape must not be escaped, or one name would have two keys.
 			if high < 0 || low < 0 || !mustEscape(b) {
 				return "", fmt.Errorf("a bad escape in %q", s)
 			}

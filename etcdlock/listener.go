@@ -34,9 +34,9 @@ type listener struct {
 	asked []int64
 	post  chan struct{} // buffer of one: something is in the outbox
 	// open: there is a stream. Before that, requests need not be written, because each stream begins with all watches.
-	open   bool // there is a stream: before, requests need not be written, since each watch is begun with it
-	silent int  // requests for a sign of life since the last message
-	mute   int  // streams in a row on which nothing has come
+	open   bool
+	silent int // requests for a sign of life since the last message
+	mute   int // streams in a row on which nothing has come
 }
 
 const (

@@ -39,6 +39,7 @@ func KeepLoggedIn(config clientv3.Config) clientv3.Config {
 	}
 	l.first = l.limit
 	config.Username, config.Password = "", ""
+	// The library itself gets no user, so it does not log in by its own rules.
 	config.DialOptions = append(slices.Clip(config.DialOptions),
 		grpc.WithChainUnaryInterceptor(l.unary), grpc.WithChainStreamInterceptor(l.stream))
 	return config

@@ -27,6 +27,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		found = info
 		return true
 	}}
+	// A lock's keys are listed as in Locks. There is only one lock here, so yield is called at most once.
 	if _, err := l.run(bounded, d.names.queuePrefix(key)); err != nil {
 		return found, d.sorted(ctx, "look at", key.Name, err)
 	}

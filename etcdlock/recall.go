@@ -46,7 +46,7 @@ func (a *attempt) patience() <-chan time.Time {
 
 // isHeld is the answer to a try that found p in its way. If p's client may retain the lock, it is called.
 func (a *attempt) isHeld(ctx context.Context, p *queueKey) error {
-	if p.record.Retains { // the refusal is true in any case
+	if p.record.Retains {
 		_ = a.d.call(ctx, p) // the refusal is true in any case
 	}
 	return p.heldError(a.r.Key)

@@ -129,9 +129,11 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 		return err
 	}
 	for _, p := range queue {
+		// The ID is the request's own, so at most one key has it.
 		if p.record.ID != r.ID {
 			continue
 		}
+		// The key is deleted only in the revision that was read: a later request may have the same key.
 		t := &transaction{when: []clientv3.Cmp{isOf(p.key, p.revision)}, then: []clientv3.Op{clientv3.OpDelete(p.key)}}
 		answer, doubtful, err := d.commit(ctx, t)
 		switch {
@@ -139,6 +141,7 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 			return err
 		case answer.Succeeded:
 			return nil
+		// The answer was lost, so the key may be deleted or not.
 		case doubtful:
 			return errUnsure
 		}
@@ -258,6 +261,7 @@ func (d *Driver) dueTombs() (due []clientv3.Op, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
+	// The list is filtered in place: left never gets ahead of what is read.
 	left := d.tombs[:0]
 	for _, t := range d.tombs {
 		if len(due) < sweepMost && now.After(t.due) {

@@ -68,6 +68,7 @@ func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Gr
 	case !known:
 		return driver.Grant{}, lost(r.Key, 0, driver.LostExpired, errNothingToGive)
 	}
+	// The request is in the queue already, so acquiring it goes on where it stands.
 	return d.Acquire(ctx, r)
 }
 

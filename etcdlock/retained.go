@@ -51,9 +51,11 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		}
 		d.renewPart(bounded, part)
 		for _, n := range part {
+			// A loss is an answer. Everything else means that the engine is unavailable.
 			if n.err != nil && !errors.Is(n.err, driver.ErrLost) {
 				n.err = d.unavailable(ctx, "renew", n.r.Name, n.err)
 			}
+			// Owners are told here, with no mutex held, because it is their code.
 			if n.wanted != nil {
 				n.wanted()
 			}
@@ -202,10 +204,12 @@ func (n *renewing) learn(written int64, queue *pb.ResponseOp) {
 	n.over = true
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
+	// Answers may come in another order than the writes. The latest write counts.
 	if written > e.written {
 		e.written, e.shown = written, showingOf(n.r)
 	}
 	for _, kv := range kvsOf(queue) {
+		// Another key in the queue belongs to somebody who waits.
 		if string(kv.Key) != e.queueKey && e.ended == "" && !e.released {
 			n.wanted = e.r.Wanted
 		}

@@ -89,7 +89,7 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		s, err := d.makeSession()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if err == nil && d.closed { // its lease runs out
+		if err == nil && d.closed {
 			err = driver.ErrClosed // its lease runs out
 		}
 		if err == nil {

@@ -19,6 +19,7 @@ func (s *session) occupy(e *entry) {
 		s.slots[e.r.Key] = all
 	}
 	all.used++
+	// A key that was used before is used again; see queueKey for why.
 	if n := len(all.free); n > 0 {
 		e.slot, all.free = all.free[n-1], all.free[:n-1]
 	} else {

@@ -45,8 +45,8 @@ func (w *watch) tell() {
 }
 
 // request makes the server watch from its present revision on. A watch from an older revision is served by a loop that
-// comes around ten times a second (etcd's "unsynced watchers"), which is why etcd's concurrency.Mutex takes 70 to 100
-// ms to pass a lock on. What happened before the server began to watch is found by reading: the server tells at which
+// comes around ten times a second (etcd's "unsynced watchers"). That is why etcd's concurrency.Mutex takes 70 to 100 ms
+// to pass a lock on. What happened before the server began to watch is found by reading: the server tells at which
 // revision it began.
 func (w *watch) request() *pb.WatchRequest {
 	create := &pb.WatchCreateRequest{WatchId: w.id, Key: []byte(w.key)}
@@ -86,6 +86,7 @@ func (w *watch) received(r *pb.WatchResponse) {
 	case r.Created:
 		w.created, w.begun, w.refused = r.Header.Revision, true, false
 	case len(r.Events) > 0:
+		// The last event of a response is the newest.
 		w.changed = r.Events[len(r.Events)-1].Kv.ModRevision
 		if w.keep {
 			for _, event := range r.Events {

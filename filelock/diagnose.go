@@ -31,6 +31,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, findings)
 }
 
+// checkFolder judges whether this process can make and remove files in the folder, and then who else can.
 func (d *Driver) checkFolder() driver.Finding {
 	f := driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
 	if err := writable(d.dir); err != nil {
@@ -63,6 +64,8 @@ func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
 	return f
 }
 
+// checkFileSystem judges whether the folder is on a local file system. On others flock depends on server and mount
+// options, so they get a warning and no failure.
 func (d *Driver) checkFileSystem() driver.Finding {
 	f := driver.Finding{Check: "file system", Level: driver.LevelOK}
 	switch name, local, err := fileSystem(d.dir); {
@@ -82,6 +85,8 @@ func (d *Driver) checkFileSystem() driver.Finding {
 // fewBytes is less than a handful of new lock files need.
 const fewBytes = 1 << 20
 
+// checkSpace judges the free bytes and inodes. Only a new lock needs any: the records of existing ones have their
+// place.
 func (d *Driver) checkSpace() driver.Finding {
 	f := driver.Finding{Check: "space", Level: driver.LevelOK}
 	const advice = "free space or inodes: a new lock's file could not be written; existing ones still work"
@@ -132,6 +137,7 @@ func (d *Driver) checkFlock() driver.Finding {
 	return f
 }
 
+// checkWaiting warns if waits poll, because no signal is left that could end one in the kernel.
 func (d *Driver) checkWaiting() driver.Finding {
 	f := driver.Finding{Check: "waiting", Level: driver.LevelOK, Detail: "waits sleep in the kernel"}
 	if d.interrupter() == nil {

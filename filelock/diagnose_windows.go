@@ -31,6 +31,7 @@ func (d *Driver) checkFolder() driver.Finding {
 	return driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
 }
 
+// checkExclusion locks a file of its own by one handle, and expects that a second handle is refused.
 func (d *Driver) checkExclusion() driver.Finding {
 	path := d.dir + "/.diagnose-" + strconv.Itoa(os.Getpid())
 	one, err := openLockFile(path, d.dir)

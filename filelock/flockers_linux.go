@@ -51,6 +51,7 @@ func parseLocks(text []byte) flockers {
 	return found
 }
 
+// parseFlockedFile parses the file of a line of /proc/locks: MAJOR:MINOR:INODE, the first two in hexadecimal.
 func parseFlockedFile(s string) (flockedFile, bool) {
 	parts := strings.Split(s, ":")
 	if len(parts) != 3 {

@@ -125,6 +125,8 @@ func (f *lockFile) tryLock() error { return f.tryFlock(syscall.LOCK_EX) }
 // awaitLock sleeps in the kernel until it has the lock; a signal ends it with EINTR.
 func (f *lockFile) awaitLock() error { return f.awaitFlock(syscall.LOCK_EX) }
 
+// tryFlock takes the flock in mode how if it is free: nil, or EWOULDBLOCK. A borrowed file must have no lock before, or
+// the answer would be about that one; see vacant.
 func (f *lockFile) tryFlock(how int) error {
 	if err := f.vacant(); err != nil {
 		return err
@@ -132,6 +134,8 @@ func (f *lockFile) tryFlock(how int) error {
 	return f.got(flock(f.holding(), how|syscall.LOCK_NB))
 }
 
+// awaitFlock is tryFlock, asleep in the kernel until it has the flock. Unlike flock, it does not repeat the call after
+// a signal: EINTR is how its wait is ended.
 func (f *lockFile) awaitFlock(how int) error {
 	if err := f.vacant(); err != nil {
 		return err

@@ -50,6 +50,8 @@ const (
 // poller tries again and again. It costs no thread, wakes for nothing, and comes up to maxPause late.
 type poller struct{}
 
+// wait tries, and sleeps between the tries for pauses that double up to maxPause. EACCES, of record locks, means the
+// same as EWOULDBLOCK: another has it.
 func (poller) wait(ctx context.Context, s stage) error {
 	pause := minPause
 	timer := time.NewTimer(pause)

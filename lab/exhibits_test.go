@@ -16,8 +16,11 @@ const (
 	exhibits = lab + "/exhibit"
 )
 
-// shown are the only packages that may use exhibits; play has their connections, and report prints their code.
-var shown = []string{lab + "/internal/experiment", lab + "/internal/play", lab + "/internal/report"}
+// shown are the only packages that may use exhibits; play has their connections, report prints their code, and search
+// looks for the schedules by which they fail.
+var shown = []string{
+	lab + "/internal/experiment", lab + "/internal/play", lab + "/internal/report", lab + "/internal/search",
+}
 
 // pkg is what go list tells about a package.
 type pkg struct {

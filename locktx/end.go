@@ -188,8 +188,9 @@ func (t *Tx) answers() bool {
 	return t.conn.QueryRowContext(ctx, "SELECT 1").Scan(&one) == nil
 }
 
-// undetermined reports whether err itself says that the outcome is unknown. It is about the connection, or its SQLSTATE
-// is of one of three kinds: a connection, an operator who ended it, or a statement whose completion is unknown.
+// undetermined reports whether err itself says that the outcome is unknown. That is so if err is about the connection,
+// or if its SQLSTATE says so: of a connection, of an operator who ended it, or of a statement whose completion is
+// unknown.
 func undetermined(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return true

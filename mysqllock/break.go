@@ -33,8 +33,8 @@ const (
 // The session is not ended at once, because other holds are on it, which nobody has asked to break.
 //
 // It costs three round trips before the first pause, and one for each further look. It returns driver.ErrNotHeld if
-// nobody holds the lock, a *driver.HeldError if the token is not the holder's or the holder has not yet written its
-// row, and the error of ctx when that ends, after which the holder may still obey.
+// nobody holds the lock, and a *driver.HeldError if the token is not the holder's or the holder has not yet written its
+// row. When ctx ends it returns the error of ctx; the holder may obey after that.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	r, err := d.current(ctx, key)
 	switch {

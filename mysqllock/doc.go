@@ -78,8 +78,8 @@
 //     session.
 //   - The server does not notice that a client that waits is gone. If the client's machine has said goodbye (its
 //     process was killed) its turn passes at once; if it is lost without a word, its turn costs the others a timeout.
-//   - Listing reads the table in steps of a thousand rows, and the server's list of processes: who waits for longer
-//     than its slice, or asks again and again, is not always there.
+//   - Listing reads the table in steps of a thousand rows, and the server's list of processes: a wait that lasts longer
+//     than its slice, or that asks again and again, is not always there.
 //
 // # Servers
 //

@@ -34,7 +34,7 @@ type Driver struct {
 	texts  *[statements]string // with the table's name put in
 
 	mu       sync.Mutex        // guards what follows
-	scope    string            // database and table, which are part of each lock's identity; "" before the first session
+	scope    string            // database and table, a part of each lock's identity; "" before the first session
 	settings map[string]string // of the server, by settingNames, as the last session has read them
 }
 

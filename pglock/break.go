@@ -58,8 +58,8 @@ func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.t
 // The session is not ended at once, because other holds are on it, which nobody has asked to break.
 //
 // It costs one round trip for each look, after pauses of 2 ms that double up to 100 ms, and one to leave the row. It
-// returns driver.ErrNotHeld if nobody holds the lock, a *driver.HeldError if another token does, and the error of ctx
-// when that ends, after which the holder may still obey.
+// returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if another token does. When ctx ends it
+// returns the error of ctx; the holder may obey after that.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	var asked *record
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {

@@ -111,8 +111,8 @@ type parameter struct {
 //
 // The server notices a vanished client by idle_session_timeout while its session holds locks, and by
 // client_connection_check_interval and the TCP settings while it waits in a statement. What roles and databases set for
-// other programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the row of the
-// token from being read anew after a wait (the isolation level): a token would then be minted from an old one.
+// other programs must not end a wait (statement_timeout) or its session (transaction_timeout). Nor must the isolation
+// level keep the token's row from being read anew after a wait: a token would then be minted from an old one.
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }

@@ -169,8 +169,8 @@ func unlocked(found rows) error {
 	return nil
 }
 
-// Leave gives back what the session may have. It looks nothing up in pg_locks, which costs as much as there are locks
-// on the server, and takes no new place in it, which a server that is short of them does not have.
+// Leave gives back what the session may have. It does not look into pg_locks, which would cost more with each lock on
+// the server. It takes no new place there either, because a server that is short of places would refuse that.
 //
 // A session that waits holds nothing else, so it unlocks all, about which the server is silent. Others unlock the one
 // lock; the server writes a warning to its log if they did not have it, which is seldom, because it takes an error

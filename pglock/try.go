@@ -94,8 +94,8 @@ func (s *speaker) refused(e *sqlsession.Entry, num int64, found rows) (a sqlsess
 	}
 	a.Held = s.inTheWayOf(e, num, last)
 	if !a.Foreign && !e.Request.Try {
-		s.d.core.Hint(lockOf(num), hotFor)
-	} // the next requests for it go straight to the queue
+		s.d.core.Hint(lockOf(num), hotFor) // the next requests for it go straight to the queue
+	}
 	return a, nil
 }
 

@@ -58,9 +58,9 @@ type attempt struct {
 	luck    float64 // from 0 to 1, drawn once: below a threshold it is one of the scouts of its process
 	// unknown: at least one call has an unknown outcome, so a copy of the request may still be on its way to the
 	// server.
-	unknown bool // a call's outcome is unknown
+	unknown bool
 	// ran: at least one call may have run, known outcome or not. Without it nothing of the request can be on a server.
-	ran bool // a call may have run, whatever came of it
+	ran bool
 
 	sent   time.Time // our clock, just before the call of the last answer was sent
 	answer reply
@@ -117,6 +117,8 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	if a.counted {
 		a.d.presence.leave()
 	}
+	// A hold is registered only now, when no push can go to the attempt any more. It fails if a Close or a release came
+	// meanwhile.
 	if err == nil {
 		err = a.d.hold(a.r.ID, a.e)
 	}
@@ -169,6 +171,7 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	way := byte('p')
 	switch {
+	// The way goes with the request and is stored by the server: see setWay.
 	case a.spokenFor():
 		way = 'P'
 	case a.r.Try:
@@ -182,6 +185,7 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 		}
 	}
 	a.setWay(way)
+	// With way l, an answer that the request would wait means that it is not queued yet.
 	if err := a.ask(ctx, give); err != nil || a.answer.verdict != wouldWait {
 		return err
 	}
@@ -204,6 +208,7 @@ func (a *attempt) heartbeat(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) || isFinal(err) {
 			return err
 		}
+		// Half of the pause is random, so that the waiters of a server that comes back do not ask all at once.
 		select {
 		case <-time.After(retry/2 + rand.N(retry)):
 		case <-ctx.Done():

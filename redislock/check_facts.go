@@ -50,7 +50,7 @@ type linkFact struct {
 	known bool
 	// same: pushes come over the connection of the replies, so a push can be trusted without a round trip. See
 	// attempt.trusts.
-	same bool // over the connection that replies come over
+	same bool
 	err  error
 }
 
@@ -77,6 +77,7 @@ func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) 
 	if thorough {
 		all.Go(func() { found.links = d.askLink(ctx) })
 	}
+	// Each goroutine writes into a struct of its own, so they need no mutex.
 	for i, node := range nodes {
 		n := &nodeFacts{addr: node.Addr()}
 		found.nodes[i] = n

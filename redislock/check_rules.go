@@ -56,6 +56,7 @@ func checkVersion(n *nodeFacts) *opinion {
 		return warn("use Redis 6.2 or later, or Valkey", "the server does not tell a version that can be read")
 	case version < oldest:
 		return fail("use Redis 6.2 or later, or Valkey", "%s %s is too old", product, text)
+	// Sharded channels came with Redis 7.0. In a Cluster, a push by another channel would go to every node.
 	case version < oldestCluster && n.info["cluster_enabled"] == "1":
 		return fail("use Redis 7.0 or later, or Valkey",
 			"%s %s is too old for a Cluster: it has no sharded channels", product, text)
@@ -75,6 +76,7 @@ func checkCluster(n *nodeFacts, f *facts) *opinion {
 	assigned, _ := number(n.cluster, "cluster_slots_assigned")
 	sound, _ := number(n.cluster, "cluster_slots_ok")
 	switch state := n.cluster["cluster_state"]; {
+	// A client of an older one is told by checkVersion.
 	case !f.sharded && version >= oldestCluster:
 		return fail("write redis+cluster:// (or make the client one for a Cluster)",
 			"this is a node of a Cluster, but the client takes it for a server that stands alone")
@@ -101,6 +103,7 @@ func checkEviction(n *nodeFacts) *opinion {
 	}
 	const advice = "set maxmemory-policy noeviction: a server that is full then refuses new locks and keeps those " +
 		"that are held"
+	// Keys that were evicted may have been locks, so the number is told.
 	limit, evicted := n.info["maxmemory"], ""
 	if count := n.info["evicted_keys"]; count != "" && count != "0" {
 		evicted = "; " + count + " keys have been evicted since it started"
@@ -157,6 +160,7 @@ func checkReplicas(n *nodeFacts, wanted int) *opinion {
 		least = "; min-replicas-to-write is " + v
 	}
 	switch {
+	// This comes before every warning: such a client gets no lock at all.
 	case online < wanted:
 		return fail("start the missing replicas, or wait for fewer",
 			"%d replicas follow, but each lock waits for %d: none can be taken or renewed%s", online, wanted, least)
@@ -191,6 +195,7 @@ func checkPersistence(n *nodeFacts) *opinion {
 	switch {
 	case aof == "1" && fsync == "always":
 		return fine("a restart keeps all locks (appendfsync is always)")
+	// Without CONFIG GET, INFO alone tells that there is a log, not how often it is forced to disk.
 	case aof == "1" && fsync == "":
 		return fine("a restart of the process keeps all locks (appendonly is yes)")
 	case aof == "1":

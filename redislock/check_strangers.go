@@ -48,6 +48,7 @@ var marks = []struct {
 func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers {
 	s := &strangers{}
 	cursor := "0"
+	// Only a bounded number of pages is read, because a server may have millions of keys.
 	for range strangerPages {
 		answer, err := node.Do(ctx, "SCAN", cursor, "COUNT", fmt.Sprint(strangerPage))
 		list, _ := answer.([]any)
@@ -61,6 +62,7 @@ func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers 
 			break
 		}
 	}
+	// Servers return keys in any order, and a report should be the same from look to look.
 	slices.SortFunc(s.found, func(a, b stranger) int {
 		return cmp.Or(strings.Compare(a.library, b.library), strings.Compare(a.key, b.key))
 	})

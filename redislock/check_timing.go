@@ -86,6 +86,7 @@ func checkPushes(l linkFact) []driver.Finding {
 	case l.err != nil:
 		f.Level, f.Detail = driver.LevelFail, fmt.Sprintf("a script could not be run: %v", l.err)
 		f.Advice = "see the package documentation of redislock for the rights that locking needs"
+	// A transport that does not tell its connections has no finding.
 	case !l.known:
 		return nil
 	case l.same:

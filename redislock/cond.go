@@ -32,6 +32,7 @@ type condWait struct {
 func (d *Driver) CondWait(
 	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
 ) (driver.Grant, error) {
+	// Each of these would mean another thing to the script: a reader, a try, an undo, or another lock.
 	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Undo || give.Keep > 0 ||
 		give.Key != r.Key {
 		return driver.Grant{}, fmt.Errorf("redis: a wait for a condition is for exclusive holds of a mutex: %w",
@@ -74,6 +75,7 @@ func (c *condWait) answered(a *attempt, text string) error {
 		return fmt.Errorf("the owner %q has further holds: %w", a.r.Owner, driver.ErrNested)
 	case "lost":
 		return lostError(a.r.Key, reason)
+	// The request is in a queue or granted, so the hold was released by the same script.
 	case "C", "Q", "W", "G":
 		if !c.told {
 			c.told = true

@@ -31,6 +31,7 @@ func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 		return driver.ErrClosed
 	}
 	keys, slot := d.names.request(c.Key, c.ID)
+	// A block is stored by its first and its last token.
 	last := c.Token + uint64(max(c.Tokens, 1)) - 1
 	answer := d.conn.Call(ctx, &Call{
 		Script: confirmScript, Slot: slot, Keys: keys[:],
@@ -48,6 +49,7 @@ func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 		return d.newer("confirm", c.Key, reason)
 	case word != "ok":
 		return fmt.Errorf("redis: the answer %q to a confirmation cannot be read", answer.Text)
+	// The hold was extended at the primary alone, so a failover could forget that.
 	case answer.Acked < d.opts.Replicas:
 		return &driver.UnavailableError{Op: "confirm", Name: c.Name, Err: d.tooFewReplicas(answer.Acked)}
 	}

@@ -46,9 +46,9 @@ type Driver struct {
 	mu      sync.Mutex        // guards what follows; nothing blocks under it
 	entries map[string]*entry // by request ID: acquisitions under way, and holds
 	// client is the name that operators see, of the latest request. A renewal does not carry it.
-	client string // as operators see it: who asked last
+	client string
 	// marks: some request was marked by markOf. Until then renewals need not look for marked holds.
-	marks  bool       // there was a request that markOf has marked: only then are there holds to look for
+	marks  bool
 	urgent int        // how many entries are urgent; see count
 	gone   tombstones // the latest requests that are over
 	// unsent are IDs of requests that are still to be undone although nothing of them was sent: 1024 at most. See
@@ -58,7 +58,7 @@ type Driver struct {
 	slots   slotsInUse                     // where we listen, in a Cluster
 
 	// presence says that this process is alive, on behalf of those who wait in it. It has a mutex of its own.
-	presence presence // says that this process is alive, for those who wait
+	presence presence
 }
 
 // startTime is how long New waits for a server that hangs.
@@ -136,12 +136,14 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 		entries: make(map[string]*entry),
 	}
 	d.channel = d.names.channel(d.process)
+	// The listener is passed before anything is sent, so no push can come to nobody.
 	err = conn.Start(ctx, d.channel, (*listener)(d))
 	if err == nil {
 		err = d.checkAtStart(ctx)
 	}
 	if err != nil {
 		err = d.failed(err)
+		// Closing may take longer than ctx lasts, and nothing is held yet.
 		enginekit.CloseWithin(ctx, conn.Close)
 		return nil, err
 	}

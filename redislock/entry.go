@@ -27,7 +27,7 @@ type entry struct {
 	// broken: an operator has taken the lock before the grant was known here.
 	broken bool
 	// wants: another client has asked for the lock before the grant was known here.
-	wants  bool  // another wants its lock, and has said so before the grant was known here
+	wants  bool
 	marked bool  // see markOf
 	urgent bool  // what is pushed to its hold must be seen at once, see count
 	wait   *wait // nil unless something is pushed or waited for
@@ -230,6 +230,7 @@ func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 		p, again := w.push, w.again
 		w.push, w.again = nil, false
 		d.mu.Unlock()
+		// An order to ask again ends the wait like a push, with none.
 		if p != nil || again {
 			return p, nil
 		}

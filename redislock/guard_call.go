@@ -80,7 +80,9 @@ func newGuardCall(script *conn.Script, resource string, s fence.Stamp, keys, arg
 			Script: script,
 			Slot:   conn.SlotOf(resource),
 			Keys:   append([]string{GuardKey(resource)}, keys...),
-			Args:   append([]string{fmt.Sprintf("%020d", s.Token), url.QueryEscape(s.Nonce), role}, args...),
+			// The script compares tokens as texts, so they have twenty digits. The nonce comes back in the text of an
+			// error, where spaces separate words, so it is escaped.
+			Args: append([]string{fmt.Sprintf("%020d", s.Token), url.QueryEscape(s.Nonce), role}, args...),
 		},
 		resource: resource, stamp: s,
 	}, nil

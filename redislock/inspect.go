@@ -38,6 +38,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[string]bool,
 	yield func(driver.LockInfo, error) bool,
 ) bool {
+	// The prefix of the driver and that of the names may have characters that SCAN takes for a pattern.
 	pattern := globQuote(d.names.prefix) + "*:" + globQuote(prefix) + "*"
 	cursor := "0"
 	for {
@@ -52,12 +53,14 @@ func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[st
 		}
 		var keys []driver.Key
 		for _, name := range names {
+			// The pattern of SCAN matches too much, so each name is checked here.
 			if key, is := d.names.lockOf(name); is && strings.HasPrefix(key.Name, prefix) && !seen[name] {
 				seen[name] = true
 				keys = append(keys, key)
 			}
 		}
 		for i, found := range d.look(ctx, keys) {
+			// The lock may have become free between SCAN and the look.
 			found = found.listed(keys[i])
 			if found.err != nil || found.inUse {
 				if !yield(found.info, found.err) || found.err != nil {

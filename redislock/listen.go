@@ -43,6 +43,7 @@ func (a *attempt) listen(ctx context.Context) error {
 		d.slots.waits[a.slot]++
 		d.mu.Unlock()
 	}
+	// Listen returns at once if the subscription is there already.
 	return d.conn.Listen(ctx, a.slot, d.names.shard(d.process, a.slot))
 }
 

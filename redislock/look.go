@@ -27,6 +27,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	if answer.Err != nil {
 		return none, d.unavailable(ctx, "look at", key, answer.Err)
 	}
+	// A hold that has ended may not have been cleared yet. Then the lock counts as free.
 	if found := d.seen(key, answer.Text); found.err != nil || found.inUse {
 		return found.info, found.err
 	}

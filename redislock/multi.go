@@ -44,6 +44,7 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	}
 	if err != nil {
 		err = t.explain(err)
+		// Without a definite answer the entries stay until it is known that nothing is left of the request.
 		t.leave(driver.IsDefinite(err))
 		return nil, err
 	}
@@ -167,6 +168,7 @@ func (t *together) failed(ctx context.Context, err error) error {
 	if t.d.isClosed() {
 		return driver.ErrClosed
 	}
+	// The script may have run, so the holds must be undone before their IDs are forgotten.
 	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
 		t.unknown = true
 		for _, e := range t.entries {

@@ -25,8 +25,8 @@ type Options struct {
 	// Replicas is how many replicas must acknowledge an acquisition or a renewal before it counts. Give the number of
 	// all that are configured: with fewer, the promoted one may be the one that was not waited for. While fewer are
 	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for
-	// each acquisition and renewal, a connection for each acquisition that runs at the same time, and one more round
-	// trip after a wait. The default is 0: a failover can lose locks that were granted just before.
+	// each acquisition and renewal, and one more after a wait. Each acquisition that runs at the same time needs a
+	// connection. The default is 0: a failover can lose locks that were granted just before.
 	Replicas int
 
 	// ReplicaTimeout bounds the wait for Replicas, in the server. A grant that too few have acknowledged by then is

@@ -130,7 +130,7 @@ func (p *presence) tick(d *Driver) {
 	defer p.mu.Unlock()
 	n, known, err := among(answer)
 	// The server has taken this process for dead meanwhile: waiters in it may have been passed over.
-	if err == nil && p.spoken && !known { // those who wait here may have been passed over
+	if err == nil && p.spoken && !known {
 		defer (*listener)(d).askAll()
 	}
 	next := p.answered(n, every, err)
@@ -146,7 +146,7 @@ func (p *presence) answered(n int, said time.Duration, err error) (next time.Dur
 	if err != nil {
 		// The call took at most half of said, and the sign before it lasts for all of it. A quarter leaves time for
 		// another try.
-		return said / 4 // the call took half of said at most, and what the one before it said lasts for all of it
+		return said / 4
 	}
 	p.others, p.spoken = n, true
 	return min(p.every(), said)

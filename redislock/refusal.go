@@ -87,7 +87,7 @@ func judgeError(err error, failsOver bool) opinionOn {
 		return opinionOn{class: denied, hint: foreignHint}
 	// A Lua error on a lock that has not the form it must have. The function split, with its local 'at', reads the lock
 	// before anything is written; elsewhere writes may have happened.
-	case script && strings.Contains(text, "attempt to "): // Lua, on a lock that is not in the form that it must be in
+	case script && strings.Contains(text, "attempt to "):
 		inSplit := strings.Contains(text, "on local 'at'") // which reads the lock, before anything is written
 		return opinionOn{class: denied, hint: foreignHint, part: !inSplit}
 	case failsOver && (says(text, "READONLY") || errors.Is(err, conn.ErrReplica)):

@@ -46,7 +46,7 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
 	// Most releases are plain: no late copies, nothing kept. What is not sent need not be made an argument of the
 	// script.
-	if q.args[1] != "" || q.args[3] != "0" { // most are plain, and what is not sent costs the server nothing
+	if q.args[1] != "" || q.args[3] != "0" {
 		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
 		q.call.Args = q.args[:]
 	}

@@ -32,6 +32,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	for i, g := range groups {
 		calls[i] = d.renewal(batch, g)
 	}
+	// Batch calls this function once for each script, from any goroutine.
 	d.conn.Batch(ctx, calls, func(n int, r Reply) {
 		for at, i := range groups[n].members {
 			done(i, d.renewed(ctx, &batch[i], r, at))
@@ -46,7 +47,7 @@ type group struct {
 }
 
 // group splits the batch. In a Cluster each hold has a script of its own, and not only because the keys of a script
-// must be of one slot. While the slot moves, its keys are on two nodes, and a script with several of them is refused
+// must be of one slot. While the slot moves, its keys are on two nodes. A script with several of them is refused
 // (TRYAGAIN) for as long as that takes, which may be longer than a lease.
 func (d *Driver) group(batch []driver.Renewal) []group {
 	size := batchSize

@@ -129,6 +129,7 @@ func (a *reply) parseGrant(s string) {
 	a.tokens, _ = strconv.Atoi(tokens)
 	a.nonce = nonce
 	a.lease = millis(lease)
+	// A grant without any of these cannot have come from our scripts.
 	if a.token == 0 || a.tokens < 1 || a.lease <= 0 {
 		a.verdict, a.detail = unreadable, s
 	}

@@ -95,7 +95,7 @@ func (a *attempt) how() string {
 	delay := ""
 	if r.LockDelay > 0 {
 		// Rounded up, because the delay is a minimum.
-		delay = inMillis(r.LockDelay + time.Millisecond - 1) // rounded up: for so long at least
+		delay = inMillis(r.LockDelay + time.Millisecond - 1)
 	}
 	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside +
 		" " + owner
@@ -108,6 +108,7 @@ func (a *attempt) setWay(way byte) {
 	b := append(make([]byte, 0, 192), way, ' ')
 	b = append(strconv.AppendInt(b, claim, 10), ' ')
 	lasts := int64(heartbeatLasts * float64(claim))
+	// A request for which the process speaks needs no sign of life of its own.
 	if a.spokenFor() {
 		lasts = queuePlaceLasts.Milliseconds()
 	}

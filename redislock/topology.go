@@ -107,6 +107,7 @@ func encrypt(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		return err
 	}
 	o.TLSConfig = c
+	// The Sentinels are reached in the same way as the servers behind them.
 	if u.Scheme == "redis+sentinel" {
 		o.Sentinel.TLSConfig = c
 	}

@@ -101,6 +101,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	if err := address.CheckPath("redis", u); err != nil {
 		return o, nil, err
 	}
+	// Keys are taken out of the query as they are read. What is left over is unknown, and refused below.
 	p := u.Params()
 	opts := &Options{
 		Prefix: p.String("prefix", ""), Replicas: p.Int("replicas", 0, 0),
@@ -123,6 +124,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		return o, nil, err
 	}
 	err = topology(&o, u, q)
+	// It depends on the client that topology has chosen.
 	o.Dialer.KeepAlive = keepAliveOf(o.ForceSingleClient)
 	return o, opts, err
 }

@@ -89,6 +89,7 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 func (d *Driver) await(
 	ctx context.Context, w *watch, pause time.Duration, failing bool, changed func(),
 ) (missed bool, err error) {
+	// While registrations fail, the next one comes sooner, and at a random time.
 	if failing {
 		pause = retry/2 + rand.N(retry)
 	}
@@ -115,6 +116,7 @@ func (d *Driver) await(
 func (d *Driver) register(
 	ctx context.Context, place *attempt, key driver.Key,
 ) (known bool, pause time.Duration, err error) {
+	// In a Cluster the news come by a channel of the slot, so this process must listen to that first.
 	way := "p"
 	if d.conn.Sharded() {
 		way = "s"

@@ -21,7 +21,7 @@ type attempt struct {
 	r *driver.Request
 	// give is a hold that is given back in the same step as the node is made, whose turn the attempt has too; nil if
 	// there is none.
-	give *entry // a hold, whose turn it has too, to be given back in the same step; nil if none
+	give *entry
 }
 
 // Acquire puts a node into the lock's queue, and blocks until no node before it is in its way. A wait survives broken
@@ -69,6 +69,7 @@ func servable(r *driver.Request) error {
 		return fmt.Errorf("zk: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
 		return fmt.Errorf("zk: named owners: a node belongs to one session: %w", driver.ErrUnsupported)
+	// Only the read/write lock has another mode than the exclusive one.
 	case r.Mode > driver.Upgradeable || r.Kind != driver.KindRWMutex && r.Mode != driver.Exclusive:
 		return fmt.Errorf("zk: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
@@ -142,6 +143,7 @@ func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 	case ended:
 		reason, _ := a.d.gone.Epitaph(e.id)
 		return g, true, lostError(e.key, reason)
+	// A node that was not made yet, or that is in the queue, is neither granted nor gone.
 	case asking:
 	}
 	return g, false, nil
@@ -166,12 +168,14 @@ func (a *attempt) advance(ctx context.Context, l *link) error {
 	if err := a.trust(ctx, l); err != nil {
 		return err
 	}
+	// The path is empty until the node is known to be made. A node that is alone in its queue has the lock at once.
 	if a.e.path == "" {
 		alone, err := a.put(ctx, l)
 		if err != nil || alone {
 			return err
 		}
 	}
+	// Without a blocker the queue has to be read: it is not known who stands in front.
 	if w.blocker == "" {
 		free, err := a.look(ctx, l)
 		if err != nil || free {
@@ -208,7 +212,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	// There may be a node of it, so "nothing was sent" would be wrong.
-	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil { // there may be a node of it
+	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil {
 		return classed("lock", a.e.key.Name, withoutServer(err))
 	}
 	return classed("lock", a.e.key.Name, err)

@@ -48,6 +48,7 @@ func checkServers(servers []serverFacts) []driver.Finding {
 		switch {
 		case s.err != nil:
 			silent = append(silent, fmt.Sprintf("%s (%v)", s.addr, s.err))
+		// A server that answers without its mode has the command switched off.
 		case s.mode == "":
 			secretive = append(secretive, s.addr)
 		default:
@@ -79,6 +80,7 @@ func checkClients(servers []serverFacts) []driver.Finding {
 	var least *serverFacts
 	for i := range servers {
 		s := &servers[i]
+		// A server may set no limit, which it tells as zero.
 		if s.most > 0 && (least == nil || s.most-s.ours < least.most-least.ours) {
 			least = s
 		}
@@ -124,6 +126,7 @@ func checkModes(modes []string, listed int) driver.Finding {
 	case listed == 1:
 		return enginekit.Warn("ensemble", "list all servers in the URL",
 			"one server of an ensemble is listed: without it this client has none")
+	// With an even number, a majority is one more than half, as with one server more.
 	case listed%2 == 0:
 		return enginekit.Warn("ensemble", "run an odd number",
 			"%d servers are listed: as many may fail as with one fewer", listed)
@@ -155,6 +158,7 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	var best time.Duration
 	for range 5 {
 		sent := time.Now()
+		// A sync goes through the leader, as a write does.
 		if err := l.sync(ctx); err != nil {
 			return append(findings, enginekit.Fail("latency", "see whether the servers hang",
 				"the leader does not answer: %v", err))

@@ -125,7 +125,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	// The library leaves the connection of an expired session to the garbage collector.
-	if l.conn != nil { // the library leaves the connection of an expired session to the garbage collector
+	if l.conn != nil {
 		_ = l.conn.Close()
 	}
 	l.conn = &tap{Conn: conn, line: l, began: began}

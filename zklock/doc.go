@@ -1,6 +1,6 @@
 // Package zklock is the engine for Apache ZooKeeper: one server, or an ensemble. A request is an ephemeral sequential
-// node below the lock's; who has nobody in his way has the lock, and everybody else watches the one node that is in
-// his.
+// node below the lock's. A request with no other one in its way has the lock, and every other one watches the single
+// node that is in its way.
 //
 //	locks, err := interlock.Open(ctx, "zk://zk1,zk2,zk3/app", nil)
 //
@@ -33,8 +33,8 @@
 // a node, of whatever kind and whoever caused it, only makes a waiter read the queue, and nothing but the queue grants.
 //
 // A hold lasts until its release or until the session ends, which happens when the servers have not heard of the client
-// for the session's timeout: so long a client that vanishes keeps its locks, and a client that ends without Close too.
-// Three things are told apart:
+// for the session's timeout. A client that vanishes keeps its locks for so long, and so does one that ends without
+// Close. Three things are told apart:
 //
 //   - A broken connection. The session is suspended; the client connects to another server with the same session. Holds
 //     and places in queues stay. Operations wait for the next connection for as long as their context allows, those
@@ -44,26 +44,26 @@
 //     of its clients live) and a drift allowance. Then it counts as lost (LostUnconfirmed), before the servers can end
 //     it. Each third of the timeout a request goes to the leader to confirm it, and each ninth while one is not
 //     answered; a follower that has lost its leader confirms nothing.
-//   - A session that the servers have ended (LostSession), of which they tell when the client reaches them again. The
+//   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue.
 //
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
 //
-// With LockOptions.Retain a client keeps its node after an Unlock, for nobody, until another asks. Whoever asks, a try
-// too, writes to the lock's node in the same transaction, which the holder watches, so that it gives the lock back at
-// once; after a broken connection the holder looks whether anybody has asked. The price: if the client dies meanwhile,
-// the lock stays closed until its session ends, because the session cannot be shortened for one lock. Choose a short
-// Lease, which becomes the session's timeout, if that is too long.
+// With LockOptions.Retain a client keeps its node after an Unlock, for nobody, until another asks. Each request, a try
+// too, writes to the lock's node in the same transaction. The holder watches that node and gives the lock back at once;
+// after a broken connection it looks whether anybody has asked. The price: if the client dies meanwhile, the lock stays
+// closed until its session ends, because the session cannot be shortened for one lock. Choose a short Lease, which
+// becomes the session's timeout, if that is too long.
 //
 // The token is the number of the transaction that made the node, times 64; the 63 that follow are for passes inside the
 // process. Transactions are counted by the ensemble over all elections, so tokens grow for ever, but not over a backup
 // that is put back.
 //
-// A reply that is lost is no harm. A node's name begins with a word that no other request ever has, so a request whose
-// reply was lost finds its node again, and takes it only if it belongs to its own session. What a broken connection may
-// still deliver late is refused: each session has a node of its own whose version is raised before a new connection is
-// used, and a request for a lock is carried out only with the version that it knows.
+// A lost reply does no harm. A node's name begins with a word that no other request ever has, so a request whose reply
+// was lost finds its node again, and takes it only if it belongs to its own session. A request that a broken connection
+// delivers late is refused. Each session has a node of its own, whose version it raises before it uses a new
+// connection, and a request for a lock is carried out only with the version that it knows.
 //
 // # Costs
 //
@@ -74,12 +74,12 @@
 //     Those of one client that wake together share it.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - A hold that is older than a tenth of a second: two round trips in the background, for the watches on its own node
-//     and, of a mutex or an election, on the lock's. The first request of another that comes then costs the
-//     holder a message.
+//     and, of a mutex or an election, on the lock's. The first request of another that comes then costs the holder a
+//     message.
 //   - A hold with Retain that found the lock free: the second of these at once. Each further acquisition by the same
-//     process sends nothing. What is retained for a second costs one transaction, which shows it as such, and another
-//     when somebody has it again; nothing more while nobody asks. Each request of others costs the holder a message,
-//     and at most ten reads a second.
+//     process sends nothing. A lock that is retained for a second costs one transaction, which shows it as retained,
+//     and another when it has an owner again; nothing more while nobody asks. Each request of others costs the holder a
+//     message, and at most ten reads a second.
 //   - A refused try: three round trips.
 //   - After a reconnection: one round trip, then two for each wait, and one or two for each hold.
 //   - Connections: one. Requests of all locks go over it together.

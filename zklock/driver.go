@@ -47,13 +47,13 @@ type Driver struct {
 
 	// mu guards what follows, and fields elsewhere whose comments say so. Nothing blocks under it, and no code of the
 	// user runs under it.
-	mu      sync.Mutex     // guards what follows, and what says so elsewhere; nothing blocks under it
+	mu      sync.Mutex
 	calls   sync.WaitGroup // goroutines of spawn; Close waits for them
 	closed  bool
 	timeout time.Duration // of the first session, as negotiated; constant once New has returned
 	session *session      // nil before the first
 	// stir is closed and replaced whenever a session comes, goes, or changes; see changed.
-	stir    chan struct{}     // closed and replaced whenever a session comes, goes, or changes; see changed
+	stir    chan struct{}
 	failure error             // why there is no usable session; nil while there is one
 	entries map[string]*entry // by the ID of the request
 	gone    tombstones
@@ -105,6 +105,7 @@ func (d *Driver) whyNot(ctx context.Context, err error) error {
 	if why == nil && d.session != nil {
 		why = d.session.line.failure()
 	}
+	// That a server has hung up says less than the error of the attempt.
 	if why == nil || errors.Is(why, errHungUp) {
 		why = err
 	}
@@ -216,6 +217,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	for {
 		d.mu.Lock()
+		// State and channel are read in one step, so that a change after the look is not missed.
 		l, over, closed, stir := s.link, s.cause != nil, d.closed, d.stir
 		d.mu.Unlock()
 		switch {

@@ -17,7 +17,7 @@ type entry struct {
 	id  string
 	// turn holds an element while somebody works on the request: an Acquire, a release, a renewal. Only its owner uses
 	// wait and showing.
-	turn chan struct{} // has one place, taken by whoever works on the request; only they use wait
+	turn chan struct{}
 
 	// Driver.mu guards these. s, path and czxid also change only in the turn, so its owner may read them without the
 	// mutex. asOf likewise, and it does not change while the lock is held.
@@ -168,6 +168,7 @@ func (d *Driver) drop(e *entry) {
 func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tell func()) {
 	var calls []func(driver.LostReason, error)
 	for _, e := range lost {
+		// A hold that was given back, and a driver that is closed, have nobody to tell.
 		if e.phase != held || d.closed {
 			continue
 		}

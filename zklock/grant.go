@@ -18,7 +18,7 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 	e := a.e
 	// The session is asked first, and then the queue once more: what the queue said may be from before the session's
 	// end.
-	if !l.s.isTrusted() { // the session is asked first, and then the queue
+	if !l.s.isTrusted() {
 		e.wait.blocker = ""
 		return errAgain
 	}
@@ -60,6 +60,8 @@ func (a *attempt) drain(ctx context.Context, l *link) error {
 		return err
 	}
 	err := l.delete(ctx, a.d.tree.lock(a.e.key))
+	// Only an empty node can be removed. The servers refuse it while anybody stands in the queue, and the request gives
+	// way again.
 	switch {
 	case err == nil:
 		return errAgain
@@ -68,6 +70,7 @@ func (a *attempt) drain(ctx context.Context, l *link) error {
 	case a.r.Try:
 		return heldBy(a.e.key, nil)
 	}
+	// The pause is random, so that clients that give way do not come back all at once.
 	pause := time.NewTimer(drainPause + rand.N(drainPause))
 	defer pause.Stop()
 	select {

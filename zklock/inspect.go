@@ -116,6 +116,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	if key.Kind != driver.KindRWMutex {
 		info.Limit = 1
 	}
+	// Who holds is not stored anywhere. It follows from the queue, by the rule that waiters use.
 	all := queuePlacesOf(nodes)
 	for i, n := range nodes {
 		if blocker(all, i) < 0 {

@@ -179,6 +179,7 @@ func (s *session) makeNode(l *link) error {
 			err = l.create(s.d.life, l.node, []byte(s.d.opts.Client), zk.FlagEphemeral)
 		}
 	}
+	// The version of a new node.
 	l.epoch = 0
 	return err
 }

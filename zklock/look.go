@@ -23,6 +23,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	if err != nil {
 		return none, d.explainOperator(ctx, "look at", key.Name, err)
 	}
+	// A lock without a node is free, or was never used.
 	if len(nodes) == 0 {
 		return none, nil
 	}

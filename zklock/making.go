@@ -136,6 +136,8 @@ func (m *making) container() error {
 		_, err := now(m.l, true, func(c *zk.Conn) (string, error) {
 			return c.CreateContainer(m.lock, nothing, zk.FlagContainer, d.opts.ACL)
 		})
+		// Containers came with ZooKeeper 3.5. A server without them does not know the request, and then the node is one
+		// that stays.
 		if !isUnimplemented(err) {
 			return err
 		}

@@ -16,6 +16,7 @@ const upperHex = "0123456789ABCDEF"
 // byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What stays is
 // fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the same.
 func encode(name string) string {
+	// Most names need no escape, and cost no allocation then.
 	clean := true
 	for i := range len(name) {
 		clean = clean && stays(name, i)

@@ -29,7 +29,7 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	name := strings.TrimPrefix(e.path, lock+"/")
 	mine := slices.IndexFunc(all, func(p queuePlace) bool { return p.name == name })
 	// Somebody has removed its node, so the request begins again.
-	if mine < 0 { // somebody has removed it, so it begins again
+	if mine < 0 {
 		a.own("", 0)
 		return false, errAgain
 	}

@@ -63,6 +63,7 @@ func inOrder(children []string) []queuePlace {
 			marks = append(marks, request)
 		}
 	}
+	// Marks and places may come in any order, so marks are put to their places at the end.
 	for i := range all {
 		all[i].retained = slices.Contains(marks, all[i].name)
 	}

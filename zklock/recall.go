@@ -118,6 +118,7 @@ func (l *link) remind(ctx context.Context, e *entry) error {
 		return nil
 	}
 	found, err := l.view(ctx, parent(e.path))
+	// Alone in the queue it has nobody to tell of.
 	if err != nil || len(found.places) < 2 {
 		return err
 	}

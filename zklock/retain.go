@@ -87,6 +87,7 @@ func (d *Driver) refresh(ctx context.Context, e *entry) error {
 		if err == nil {
 			err = l.remind(ctx, e)
 		}
+		// An error that passes is one of the connection: the next one is waited for in linkOf.
 		if err == nil || errors.Is(err, errOver) || !isPassing(err) {
 			return err
 		}

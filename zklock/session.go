@@ -98,6 +98,7 @@ func (silent) Printf(string, ...any) {}
 // handleEvent handles what the library tells, in the order in which it happened. The library's goroutines call it, so
 // it must not block.
 func (s *session) handleEvent(ev zk.Event) {
+	// Events of watches have a type of their own.
 	if ev.Type != zk.EventSession {
 		s.fired(ev)
 		return
@@ -105,6 +106,7 @@ func (s *session) handleEvent(ev zk.Event) {
 	switch ev.State {
 	case zk.StateHasSession:
 		s.connected()
+	// The session lives on at the servers. Only its connection is gone.
 	case zk.StateDisconnected, zk.StateConnecting:
 		s.suspended()
 	case zk.StateExpired:

@@ -93,6 +93,7 @@ func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err
 	if opts.ACL, known = acls[acl]; !known {
 		return nil, nil, errors.New("zk: acl is open or creator")
 	}
+	// The ACL creator stands for the user that has logged in, and there is none.
 	if acl == "creator" && u.User == "" {
 		return nil, nil, errors.New("zk: acl=creator needs a user: write zk://user:password@host")
 	}

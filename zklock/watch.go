@@ -76,6 +76,7 @@ func (s *session) sweep(e *entry) {
 func (s *session) rearm() {
 	for path, w := range s.watches {
 		w.armed = false
+		// Every waiter looks again: its blocker may have gone while nobody was listening.
 		for e := range w.waiters {
 			e.wake()
 		}
@@ -139,7 +140,7 @@ func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error)
 		l.s.d.mu.Lock()
 		defer l.s.d.mu.Unlock()
 		// All watches are set anew over the next connection, or were already.
-		if l.s.link != l { // all watches are set anew over the next connection, or were already
+		if l.s.link != l {
 			return nil, zk.ErrConnectionClosed
 		}
 		w.armed, w.data, w.stat = true, data, stat

@@ -101,12 +101,14 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	defer func() { _ = e.close() }() // closes connections only: the hold was not taken through the client
 	traits := e.driver.Traits()
+	// This is asked before the lock: the engine would refuse it too, but in other words than the flag's.
 	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
 		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
 	}
 	if e.url.Scheme == "mem" {
 		a.say("warning: mem:// lives inside one process: this lock ends with this command")
 	}
+	// A signal during the wait leaves the queue, and what was granted in that moment is given back below.
 	waitCtx, done := signals.endWait(ctx)
 	defer done()
 	err = a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, true), nil)
@@ -160,6 +162,7 @@ func (a *app) acquireHandle(
 	if undo := d.Release(undoCtx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: o.lease}); undo != nil {
 		a.say("warning: %q may stay held until its lease of %v has ended: %v", r.Name, o.lease, undo)
 	}
+	// A signal outweighs the error that it has caused.
 	var stopped *signalError
 	if errors.As(context.Cause(ctx), &stopped) {
 		return stopped
@@ -176,6 +179,7 @@ func (a *app) ask(
 	r.Waiting = holder.Store
 	cancel := context.CancelFunc(func() {})
 	switch {
+	// A try is one exchange with the engine. A wait is not, so --timeout does not bound it.
 	case r.Try:
 		ctx, cancel = a.within(ctx)
 	case o.waitGiven:
@@ -193,6 +197,7 @@ func (a *app) ask(
 		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
 		return grant, &waitedError{&held, o.wait}
 	}
+	// The wait has heard nothing. What the try before it has found still counts for a moment; see lastKnown.
 	if known != nil {
 		if err := a.lastKnown(ctx, known, asked, err); errors.Is(err, interlock.ErrHeld) {
 			return grant, &waitedError{err, o.wait}

@@ -105,6 +105,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
+	// The nearest command is named, because most unknown ones are mistyped.
 	hint := ""
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("; did you mean %q?", near[0])

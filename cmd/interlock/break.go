@@ -101,6 +101,7 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown, and finding the lock may mean listing all
 	}
 	found, err := a.findLock(ctx, e, driver.Kind(o.kind), name)
+	// An engine that cannot tell holders can still compare tokens.
 	if errors.Is(err, interlock.ErrUnsupported) && o.token != 0 {
 		return driver.Holder{Token: o.token}, nil
 	}

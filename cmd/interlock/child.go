@@ -85,6 +85,7 @@ func (c *child) watch() {
 		case <-c.done:
 			return
 		}
+		// A stopped command is watched further: it may be continued.
 		if !status.Stopped() {
 			break
 		}

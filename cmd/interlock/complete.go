@@ -44,6 +44,7 @@ func (a *app) lockNames(ctx context.Context, prefix string) []string {
 	locks, _ := a.listLocks(ctx, e, prefix)
 	var names []string
 	for i, l := range locks {
+		// Locks of several kinds may have one name, which is offered once.
 		if i == 0 || locks[i-1].Name != l.Name {
 			names = append(names, l.Name)
 		}

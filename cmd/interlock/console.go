@@ -124,6 +124,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 			host = hosts[0]
 		}
 	}
+	// JoinHostPort puts an IPv6 address in brackets.
 	url := scheme + "://" + net.JoinHostPort(host, port) + "/"
 	if a.output == asJSON {
 		return a.printJSON(consoleObject{schemaVersion, url})

@@ -151,6 +151,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	if err := a.printDiagnosis(d); err != nil {
 		return err
 	}
+	// Closing a client over a file system that hangs would hang too, and the process ends anyway.
 	if len(opened) > 0 && !hangs {
 		_ = (<-opened).close()
 	}
@@ -164,6 +165,7 @@ func (a *app) examine(
 ) error {
 	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
 	if err != nil {
+		// A URL that makes no sense is wrong use and no finding about a server.
 		if judge(err).exit != exitUnavailable {
 			return err
 		}

@@ -37,6 +37,7 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 			rounds),
 	}
 	switch {
+	// A hold that ends with its process needs no renewals, so no time is too long.
 	case e.driver.Traits().Lifetime == driver.Process:
 	case slowest >= lease/3:
 		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of "+

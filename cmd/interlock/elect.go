@@ -106,6 +106,7 @@ func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []st
 		j.env = append(j.env, "INTERLOCK_VALUE="+o.value)
 		end, err := j.run(a.stdin, a.stdout, a.stderr)
 		err = a.giveBack(ctx, &o.runOptions, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
+		// Without a loss the command has ended by itself, and a signal to it means that nobody wants it any more.
 		if !o.again || !end.lost || j.asked > 0 {
 			return err
 		}
@@ -124,6 +125,7 @@ func (a *app) lead(
 		waitCtx, cancel = context.WithTimeout(ctx, o.wait)
 	}
 	defer cancel()
+	// Observers should learn something of the leader in any case.
 	if o.value == "" {
 		o.value = clientName(os.Getpid())
 	}
@@ -168,6 +170,7 @@ func (a *app) observeElection(ctx context.Context, name string) error {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// An error before the first answer means that the engine cannot be asked at all.
 	seen := false
 	for l, err := range e.client.Election(name, nil).Observe(ctx) {
 		switch {

@@ -50,6 +50,7 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	if opts == nil {
 		opts = &interlock.Options{}
 	}
+	// A command that is done should not wait long for a server that is gone.
 	opts.CloseTimeout, opts.Logger = min(a.timeout, maxCloseTimeout), a.clientWarnings()
 	ctx, cancel := a.within(ctx)
 	defer cancel()

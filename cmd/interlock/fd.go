@@ -134,6 +134,7 @@ func unfit(fd int, path string) string {
 func (a *app) waitOnDescriptor(
 	ctx context.Context, d *onDescriptor, o *runOptions, name string,
 ) (driver.Grant, error) {
+	// The grant belongs to the descriptor and has no lease of ours, so only the wait and the label count.
 	opts := &acquireOptions{wait: o.wait, waitGiven: o.waitGiven, label: o.label}
 	request := func(try bool) *driver.Request {
 		r := opts.request(name, try)

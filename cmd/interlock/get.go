@@ -49,6 +49,7 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	} else {
 		err = a.printDetails(e, name, found)
 	}
+	// The exit code tells a script whether the lock is free.
 	if err == nil && len(found) == 0 {
 		return silently(exitNone)
 	}

@@ -50,6 +50,7 @@ func (a *app) graph(ctx context.Context, prefix string) error {
 	if reason, lacks := e.driver.Traits().Lacking(driver.Waiters); lacks {
 		return fmt.Errorf("graph: who waits: %w: %s", interlock.ErrUnsupported, reason)
 	}
+	// A part of the list still shows the waits in it, so it is printed before the error.
 	locks, failed := a.listLocks(ctx, e, prefix)
 	if failed != nil && len(locks) == 0 {
 		return failed
@@ -101,6 +102,7 @@ func (a *app) printGraph(g board.Graph) error {
 		holder := endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", endpointText(e.Waiter), printable(e.Name), e.Kind, holder, mark)
 	}
+	// The table is complete only now: tabwriter needs all lines to find the widths.
 	if err := w.Flush(); err != nil {
 		return err
 	}

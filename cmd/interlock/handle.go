@@ -57,6 +57,7 @@ func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.
 	}
 	traits := e.driver.Traits()
 	renewer, ok := e.driver.(driver.Renewer)
+	// Without leases a hold ends with the process or its session, and this process ends now.
 	if traits.Lifetime == driver.Leases && ok {
 		return e, renewer, nil
 	}

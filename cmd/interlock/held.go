@@ -50,6 +50,7 @@ func prefixOf(err error) string {
 func describeHeld(h *interlock.HeldError, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held", h.Name)
+	// What the engine does not tell is left out.
 	if h.Client != "" {
 		fmt.Fprintf(&b, " by %s", printable(h.Client))
 	}

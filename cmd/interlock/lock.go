@@ -63,6 +63,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 		waitCtx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
 	}
 	defer cancel()
+	// The wait may be shorter than one exchange with the engine, which lastKnown needs to know.
 	asked := time.Now()
 	if lease, err = m.Lock(waitCtx); err == nil {
 		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time, so --wait counts no more
@@ -102,6 +103,7 @@ func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Dur
 	if err == nil {
 		return lease, nil
 	}
+	// The lease must not stay behind, also when ctx has ended.
 	undo, cancel := a.within(context.WithoutCancel(ctx))
 	defer cancel()
 	return nil, errors.Join(err, lease.Unlock(undo))

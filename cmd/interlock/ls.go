@@ -45,6 +45,7 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 	}
 	if olderThan > 0 {
 		limit := time.Now().Add(-olderThan)
+		// Such locks are held, maybe for long, and would be missing without a word.
 		if a.output == text && slices.ContainsFunc(locks, ageUnknown) {
 			a.say("warning: --older-than leaves out locks of which this engine does not tell since when they are held")
 		}

@@ -28,6 +28,7 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 			if err != nil {
 				return err
 			}
+			// Without the flag the lease is the handle's own.
 			if cmd.Flags().Changed("lease") {
 				if err := checkLeaseFlag(lease); err != nil {
 					return err
@@ -109,6 +110,7 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
+	// The ID alone tells the engine which hold is meant, so a later holder is never hit.
 	err = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID})
 	already := isReleased(err)
 	switch {

@@ -118,6 +118,7 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 			return cmd.Help()
 		}
 		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
+		// With --fd nothing runs, so none of the checks for a job apply.
 		if cmd.Flags().Changed("fd") {
 			return a.lockDescriptor(cmd.Context(), o, name, argv, cmd.Flags().Changed)
 		}
@@ -160,6 +161,7 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	if o.noWait {
 		o.wait, o.waitGiven = 0, true
 	}
+	// It depends on the lease, so it is no default of the flag.
 	if !o.graceGiven {
 		o.grace = defaultGrace(o.lease)
 	}
@@ -311,6 +313,7 @@ func (a *app) giveBack(
 		fallthrough
 	case end.lost:
 		return exitWith(o.lostExitCode, fmt.Errorf("the command was ended: %w", lost))
+	// The command has ended by itself, but the lock was gone before: its last writes may have met another holder.
 	case errors.Is(released, interlock.ErrLost) && o.onLost == "kill":
 		return exitWith(o.lostExitCode, fmt.Errorf("the command ended with exit code %d, but %w", code, released))
 	case released != nil && o.strict:

@@ -41,6 +41,7 @@ func schemeError(scheme string) error {
 	if word, ok := ourWords[scheme]; ok {
 		hint, ours = "; write "+word+"://", word
 	}
+	// The light build knows the names of the others, so that it does not look like a typing error.
 	if slices.Contains(missingSchemes(), ours) {
 		hint += "; " + onlyFull("engine for "+ours+"://")
 	}

@@ -89,6 +89,7 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	case webpage.ServeStates == nil:
 		return usage("%s", onlyFull("serve"))
 	}
+	// A folder that is not there is made later; a file in its place would only fail then.
 	if info, err := os.Stat(o.Folder); err == nil && !info.IsDir() {
 		return usage("--dir %s is not a folder", o.Folder)
 	}

@@ -92,6 +92,7 @@ func (s *signals) endWait(parent context.Context) (ctx context.Context, done fun
 			select {
 			case sig := <-s.ch:
 				switch sig {
+				// ^Z stops a wait as it would stop any command. The place in the queue may be lost meanwhile.
 				case syscall.SIGTSTP:
 					stopOurselves()
 				case syscall.SIGCONT, syscall.SIGWINCH:

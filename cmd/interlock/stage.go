@@ -36,6 +36,7 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 		s.close()
 		return nil, err
 	}
+	// The engine decides how long a hold lasts, so the budget can be checked only now.
 	if s.budget, err = s.e.budget(o); err != nil {
 		s.close()
 		return nil, err

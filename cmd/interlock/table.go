@@ -23,6 +23,7 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 		if waitersKnown {
 			waiting = itoa(len(l.Waiters))
 		}
+		// The record cannot be read, so nothing else is known of the lock.
 		if l.Unreadable != "" {
 			fmt.Fprintf(w, "%s\t%s\t(%s)\n", printable(l.Name), l.Kind, l.Unreadable)
 			continue

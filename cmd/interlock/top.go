@@ -89,6 +89,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	if err != nil {
 		return err
 	}
+	// The reader is closed before the poller, and the client after both.
 	p := board.NewPoller(e.client, looks)
 	defer p.Close()
 	r := p.Reader(0)

@@ -62,6 +62,7 @@ func parseKey(sent string, last bool) (key string, size int) {
 		}
 		return sent[:1], 1
 	}
+	// A character of several bytes may come in two reads.
 	if !utf8.FullRuneInString(sent) && !last {
 		return "", 0
 	}

@@ -81,6 +81,7 @@ func (l *topLoop) loop(ctx context.Context) error {
 			return err
 		}
 		var escaped <-chan time.Time
+		// The beginning of a key waits for its rest, but not for ever: Escape alone is a key.
 		if l.pending != "" {
 			escaped = time.After(escapeTime)
 		}

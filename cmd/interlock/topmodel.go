@@ -191,6 +191,7 @@ func (m *topModel) edit(k string) topAction {
 	switch {
 	case k == keyEscape:
 		m.prompt = promptNone
+		// Escape takes the filter away, and breaks nothing.
 		if asked == promptFilter {
 			m.filter = ""
 		} else {

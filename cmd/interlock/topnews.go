@@ -61,6 +61,7 @@ func (m *topModel) graphBody() topBody {
 		why := topLine{"Who waits is unknown: " + oneLine(b.Knows.Waiters.Why), stylePlain}
 		return topBody{append(head, why), 0, nil}
 	}
+	// The cycles come first, because they are what somebody looks for here.
 	line := func(i int) topLine {
 		if i < len(b.Cycles) {
 			return topLine{"! cycle: " + cycleText(b.Cycles[i]), styleWarning}

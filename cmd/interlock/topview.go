@@ -113,6 +113,7 @@ func (m *topModel) head(now time.Time) []topLine {
 		title += "  prefix " + printable(b.Prefix)
 	}
 	clock := now.Local().Format(time.TimeOnly)
+	// On a narrow screen the title matters more than the clock.
 	if room := m.width - len(clock) - 1; room >= len("interlock top") {
 		title = pad(title, room, false) + " " + clock
 	}
@@ -153,6 +154,7 @@ func (m *topModel) counts(now time.Time) string {
 func (m *topModel) warnings(now time.Time) (all []string) {
 	b := m.board
 	age := now.Sub(b.Taken)
+	// Only the most important one of these is said: each explains those after it.
 	switch {
 	case b.SchemaVersion == 0:
 		all = append(all, "the engine has not answered yet")

@@ -117,6 +117,7 @@ func (m *topModel) locksBody(now time.Time) topBody {
 		r := &m.rows[i]
 		selected, cycle := i == m.at, m.cycles[r.lock.ID]
 		style := stylePlain
+		// The selection hides the colour of a cycle; its mark stays.
 		switch {
 		case selected:
 			style = styleSelected
@@ -148,6 +149,7 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 		lines = append(lines, topLine{"! its owners wait for each other: press g", styleWarning})
 	}
 	lines = append(lines, topLine{}, topLine{counted(len(l.Holders), "holder"), styleHeader})
+	// A holder may have gone since it was selected.
 	m.openHold = max(0, min(m.openHold, len(l.Holders)-1))
 	for i := range l.Holders {
 		lines = append(lines, holderLine(&l.Holders[i], i == m.openHold, now))

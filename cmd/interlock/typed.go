@@ -17,6 +17,7 @@ func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// Without a buffer, at most one read is ahead of the loop: what is typed later stays for the next program.
 	ch, quit := make(chan string), make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() { // ends by stop, or when the terminal has vanished

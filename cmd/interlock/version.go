@@ -55,6 +55,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.output == asJSON {
 				return a.printJSON(v)
 			}
+			// Where the build has recorded no version, it stays "(devel)".
 			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform,
 				strings.Join(v.Schemes, ", "), aboutMissing())
 			return err

@@ -54,6 +54,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		add(attr)
 	}
 	r.Attrs(add)
+	// Start-up checks are told only by commands that take locks; see app.tellsChecks.
 	if check != "" && !w.app.tellsChecks {
 		return nil
 	}

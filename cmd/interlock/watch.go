@@ -70,6 +70,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 	if err != nil {
 		return err
 	}
+	// At the start everything is new, so what is held and waited for is printed as changes from nothing.
 	if err := a.printEvents(board.Changes(nil, seen, time.Now())); err != nil {
 		return err
 	}
@@ -84,6 +85,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 		}
 		fresh, err := a.lookOnce(ctx, e, prefix)
 		if err != nil {
+			// The error is told once. It would be the same every --interval, and hide the changes.
 			if !failing && ctx.Err() == nil {
 				a.tellError(err)
 			}

@@ -21,6 +21,8 @@ func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (dri
 	return g, err
 }
 
+// adopt puts an entry for r in the place of the hold from, under the store's mutex. told is the giver's Lost, which the
+// caller calls without it.
 func (d *Driver) adopt(
 	from string, r *driver.Request,
 ) (g driver.Grant, told func(driver.LostReason, error), err error) {
@@ -29,7 +31,7 @@ func (d *Driver) adopt(
 	defer s.mu.Unlock()
 	l := s.lock(r.Key)
 	s.evict(l)
-	// It is a path of its own: the defects of acquiring and minting are not its.
+	// The defects of acquiring and minting are elsewhere, so adoption has its own code for both.
 	if e := find(l.holders, r.ID); e != nil {
 		return e.grant, nil, nil
 	}

@@ -196,6 +196,8 @@ func (w *wrapped) plain(ctx context.Context, op Op, name string, ask func(contex
 	return answer
 }
 
+// Renew sends the batch as one message, so one rule decides on all of it: the first rule for any of its names. A copy
+// of the message renews again, and its answers are dropped.
 func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
 	names := make([]string, len(batch))
 	for i, r := range batch {
@@ -230,6 +232,7 @@ func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 	}
 }
 
+// Locks has both faults, of the request and of the reply, before the first lock, so a list that has begun is whole.
 func (w *wrapped) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		r := w.c.rule(Locks, prefix)

@@ -53,6 +53,8 @@ func (c *client) Resize(ctx context.Context, key driver.Key, limit int) error {
 	return c.plain(ctx, &message{Op: "resize", Key: key, Limit: limit})
 }
 
+// AcquireAll counts the leases from before the message was sent, by this process's clock: the other process's instants
+// mean nothing here.
 func (c *client) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
 	sent := time.Now()
 	answer, err := c.valued(ctx, &message{Op: "acquire all", All: rs}, &call{all: rs})
@@ -128,6 +130,7 @@ func (c *client) Renew(ctx context.Context, batch []driver.Renewal, done func(in
 	}
 }
 
+// Locks fetches the whole list in one message, so the loop over it holds nothing up in the other process.
 func (c *client) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		answer, err := c.p.ask(ctx, &message{Op: "locks", Prefix: prefix}, &call{})

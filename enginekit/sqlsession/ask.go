@@ -50,7 +50,7 @@ func (e *Entry) goOn(c *Conn, left int) {
 		e.d.mu.Lock()
 		e.leaves()
 		// Before it is asked once more, so that the next question does not go to this connection again.
-		e.d.retire(c) // before it is asked once more
+		e.d.retire(c)
 		e.d.mu.Unlock()
 		e.ask(left - 1)
 	case c.broken != nil: // died settles it
@@ -114,7 +114,7 @@ func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	e.c = c
 	c.holds[e] = struct{}{}
 	// Before the others go on: they must not ask on c, which the server would let in.
-	d.own(e) // before the others go on, who must not ask on c
+	d.own(e)
 	next := d.asked(e)
 	wanted = !e.ending
 	if wanted {
@@ -167,6 +167,7 @@ func (e *Entry) contend(refused bool) {
 		e.refused = refused
 		next = append(next, d.toWait(e))
 	}
+	// What the requests in line have to do is done without the mutex.
 	d.mu.Unlock()
 	runAll(next)
 }

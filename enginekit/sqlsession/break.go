@@ -53,7 +53,7 @@ func (d *Core) Break(lock LockID, token uint64) {
 		}
 	}
 	// It has been released, or the row is an old one.
-	if e == nil { // it has been released, or the row is an old one
+	if e == nil {
 		d.mu.Unlock()
 		return
 	}

@@ -26,7 +26,7 @@ type Conn struct {
 	prompt  Prompt   // session, if it is one
 	// broken is why the connection is not used any more. Only the goroutine that runs statements touches it, until done
 	// is closed.
-	broken error // of who runs statements until done is closed: why the connection is not used any more
+	broken error
 
 	confirmed atomic.Int64 // when the last answered statement was sent, as time since Core.born
 	busy      atomic.Int64 // since when the server owes an answer, likewise; 0 if it owes none

@@ -69,7 +69,7 @@ func (d *Core) AddShared(c *Conn) {
 
 // Start begins to look after the connections: signs of life, late answers, breaks, old rows. Call it once, when the
 // engine knows that locks can be kept. The goroutine ends with Close.
-func (d *Core) Start() { d.spawn(d.heartbeat) } // ends with Close
+func (d *Core) Start() { d.spawn(d.heartbeat) }
 
 // Connections returns how many connections there are, of both sorts.
 func (d *Core) Connections() int {
@@ -140,7 +140,7 @@ func (d *Core) Close() error {
 	patience := time.NewTimer(closeTime)
 	defer patience.Stop()
 	// Their goroutines interrupt them in the server, over shared connections, so these must still live.
-	for _, e := range waits { // their goroutines have them interrupted in the server, over shared connections
+	for _, e := range waits {
 		select {
 		case <-e.over:
 			continue

@@ -37,6 +37,7 @@ func (d *Core) heartbeat() {
 		select {
 		case <-ticker.C:
 			d.look(d.Clock())
+		// A break was announced, so it is read at once and not at the next tick.
 		case <-d.knock:
 			d.readBreaks()
 		case <-d.base.Done():
@@ -77,6 +78,7 @@ func (d *Core) plan(now time.Duration) (r round) {
 	defer d.mu.Unlock()
 	for c := range d.all {
 		switch {
+		// A connection that is late is ended and not asked: an answer would come too late for its holds.
 		case c.isLate(now):
 			r.end = append(r.end, c)
 		case c.isStale(now):
@@ -84,6 +86,7 @@ func (d *Core) plan(now time.Duration) (r round) {
 		}
 	}
 	for _, c := range d.shared {
+		// The server has owed an answer for two seconds. Jobs that were not begun go to other connections.
 		if c.isSuspect(now) {
 			r.next = append(r.next, d.passBy(c)...)
 		}

@@ -9,9 +9,10 @@ import (
 )
 
 // A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs.
-// So who wants to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent
-// to his goroutine. Its own looks from time to time whether his context has ended, and has him leave then. Whatever is
-// not decided by then, or needs a further statement, is left to the connection's goroutine, which goes on from there.
+// So a connection that has nothing else to do is lent to the caller's goroutine, which sends the statement and reads
+// the answer. The connection's own goroutine looks from time to time whether the caller's context has ended, and makes
+// it leave then. Whatever is not decided by then, or needs a further statement, is left to the connection's goroutine,
+// which goes on from there.
 
 // Prompt is a [Session] that can be asked in the goroutine that wants the answer. Its methods return false when the
 // read deadline of the connection's socket is over. What they have not decided, sent or not, is decided afterwards by

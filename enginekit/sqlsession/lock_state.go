@@ -80,6 +80,8 @@ func (d *Core) asked(e *Entry) (next []func()) {
 		return nil
 	}
 	line := p.line
+	// The line is routed anew, one after the other: the first may become the next asker, and the others stand behind it
+	// again.
 	p.asker, p.line = nil, nil
 	for _, other := range line {
 		if f := d.route(other); f != nil {

@@ -161,7 +161,7 @@ func (c *Conn) bequeath() {
 	c.d.died(c)
 	close(c.done) // not before: whoever waits for it looks at what died has decided
 	// Nothing of them was sent, whatever ended the connection.
-	for _, j := range left { // nothing of them was sent, whatever ended the connection
+	for _, j := range left {
 		j.Dead(fmt.Errorf("%w: %w", ErrLost, c.broken))
 	}
 }

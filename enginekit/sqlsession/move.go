@@ -3,9 +3,9 @@
 package sqlsession
 
 // A lock may be known to the server by a number, and two locks may have the same one. The row of a number carries the
-// name to which it belongs, and whoever meets a row of another name takes the number of his next probe. So that all
-// clients find the same number for a name for ever, the row that was met stays for ever: it is pinned before anybody
-// goes on.
+// name to which it belongs, and a request that meets a row of another name takes the number of its next probe. So that
+// all clients always find the same number for a name, the row that was met stays for ever: it is pinned before the
+// request goes on.
 
 // moveOn leaves a number that belongs to another lock, over a shared connection.
 func (e *Entry) moveOn() { e.d.OnShared(Job{Run: e.moveOnOver, Dead: e.fail}) }

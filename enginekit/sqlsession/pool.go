@@ -87,7 +87,7 @@ func (e *Entry) dial() (*Conn, error) {
 		return nil, nil //nolint:nilnil // the caller finds out
 	}
 	// Another could not open one while e waited for its turn.
-	if d.poolRests() { // another could not open one while e waited for its turn
+	if d.poolRests() {
 		return nil, nil //nolint:nilnil // the caller polls instead
 	}
 	ctx, cancel := context.WithCancel(d.base)
@@ -136,11 +136,11 @@ func (p *pool) fails(begun, now time.Duration) {
 	}
 	if begun < p.failed {
 		// Side by side with the last that failed: that is one failure, and not the second in a row.
-		return // side by side with the last that failed: that is one failure, and no second in a row
+		return
 	}
 	p.failed = now
 	// At random, so that not all clients come back at once.
-	p.dialAfter = now + dialCooldown<<p.slow + rand.N(dialCooldown<<p.slow) // not all clients at once
+	p.dialAfter = now + dialCooldown<<p.slow + rand.N(dialCooldown<<p.slow)
 	p.slow = min(p.slow+1, mostSlow)
 }
 

@@ -64,7 +64,7 @@ func (d *Core) cancel(e *Entry, err error) {
 	close(e.stop)
 	if p := d.lockState(e.lock); e.phase == asking && p.asker != e && e.c == nil {
 		// It has not been asked for. One that was passed by has been, and its answer may still come.
-		d.drop(e) // it has not been asked for; one that was passed by has been
+		d.drop(e)
 	}
 	d.tidy(e.lock)
 }
@@ -78,7 +78,7 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 		return d.outcome(ctx, e, undo)
 	}
 	// A release learns at once that it has become uncertain.
-	var torn <-chan struct{} // who waits for a release learns at once that it has become uncertain
+	var torn <-chan struct{}
 	if unsure && c != nil {
 		torn = c.done
 	}
@@ -88,7 +88,7 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 			break
 		}
 		// It was lost before, so the only open question is when the server knows.
-		select { // it was over before, so there is nothing to be unsure of but when the server knows
+		select {
 		case <-e.over:
 		case <-ctx.Done():
 		case <-d.base.Done():
@@ -157,7 +157,7 @@ func (d *Core) died(c *Conn) {
 		case releasing:
 			// Nobody knows whether the release ended it. If the session was beyond its timeout, it counts as lost
 			// before.
-			e.credited = true // nobody knows whether it was by the release
+			e.credited = true
 			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
 				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
 			}

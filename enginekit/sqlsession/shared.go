@@ -83,6 +83,7 @@ func (e *Entry) tryFromPool(j Job) {
 	case c != nil:
 		c.Submit(Job{Run: func(c *Conn) {
 			j.Run(c)
+			// Without a grant the connection is free for others. With one it belongs to the hold until the release.
 			if c.broken == nil && !e.wasGranted() {
 				e.d.toPool(c)
 			}
@@ -164,6 +165,8 @@ func (d *Core) growShared() {
 		d.mu.Lock()
 		if err == nil {
 			d.shared = append(d.shared, c)
+			// With a connection, jobs that came during the attempt are served too. Without one they start another
+			// attempt.
 			asked, d.wanting = append(asked, d.wanting...), nil
 		}
 		d.dialing = err != nil && len(d.wanting) > 0

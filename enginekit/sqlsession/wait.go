@@ -60,7 +60,7 @@ func (e *Entry) wait() {
 		case settled:
 			return
 		// On the shared connections it finds another number.
-		case foreign: // on the shared connections it finds another number
+		case foreign:
 			e.d.toPool(c)
 			e.moveOn()
 			return
@@ -87,7 +87,7 @@ func (e *Entry) waitOn(c *Conn) verdict {
 		look = timer.C
 	}
 	// looked brings when to look again; 0 means never. Both are buffered, so that a job never waits for this goroutine.
-	answer, looked := make(chan verdict, 1), make(chan time.Duration, 1) // the latter: when to look again, 0 is never
+	answer, looked := make(chan verdict, 1), make(chan time.Duration, 1)
 	c.Submit(Job{
 		Run:  func(c *Conn) { answer <- e.slice(c) },
 		Dead: func(error) { answer <- unused },

@@ -41,7 +41,7 @@ type Script struct {
 	read func() string // nil if the source was given; called once
 
 	// once completes what follows, so that a program that never runs the script does not pay for it.
-	once   sync.Once // completes what follows, which a program that never runs the script does not pay for
+	once   sync.Once
 	source string
 	sha    string
 }

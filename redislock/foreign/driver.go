@@ -235,7 +235,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return err // and asked again
 	}
 	// It will not succeed later either: the key is left to its time to live.
-	if err != nil { // nor will it be done later: the key is left to its time to live
+	if err != nil {
 		if ours := d.ours.Release(ctx, r); ours != nil || r.Undo { // the acquire has told of the refusal
 			return ours
 		}

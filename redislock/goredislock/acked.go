@@ -45,7 +45,7 @@ func (c *transport) runAcked(ctx context.Context, r route, cmds []once, jobs []*
 		exec(ctx, patient(node, limit).Pipeline(), withAsking(ctx, r, cmds, wait))
 		replies := repliesOf(cmds)
 		// Without an answer to WAIT no replica has acknowledged anything, as far as is known.
-		acked, _ := wait.Int() // without an answer nobody has acknowledged anything, as far as we know
+		acked, _ := wait.Int()
 		for i := range replies {
 			replies[i].Acked = acked
 		}

@@ -67,6 +67,8 @@ func (b batcher) replies(ctx context.Context, r route, jobs []*conn.Job) []conn.
 			return repliesOf(cmds), nil
 		})
 	}
+	// The error of a pipeline says nothing about a single command, so each job gets it and decides whether it may be
+	// sent again.
 	if err != nil {
 		return slices.Repeat([]conn.Reply{{Err: err}}, len(jobs))
 	}

@@ -64,6 +64,8 @@ func (c *transport) Call(ctx context.Context, call *conn.Call) conn.Reply {
 		return c.callAcked(ctx, call)
 	}
 	var t conn.Try
+	// Each turn sends the script once. Whether another follows is decided in again, by the rules that both transports
+	// share.
 	for {
 		text, node, err := c.send(ctx, &t, call)
 		if err == nil {
@@ -89,6 +91,7 @@ func (c *transport) send(
 			return "", nil, err
 		}
 	}
+	// After a NOSCRIPT the script goes along in source, since the server did not know its hash.
 	cmd := command(ctx, call, t.Evals > 0)
 	text, err = within(ctx, c, func() (string, error) {
 		if node == nil {
@@ -122,7 +125,7 @@ func (c *transport) judged(node *redis.Client, err error) conn.Judgement {
 	j := c.judge(node, err)
 	if j.Verdict != conn.Refused && j.Verdict != conn.NoScript {
 		// The table of slots may be outdated. go-redis itself looks only every ten seconds, or after a redirect.
-		c.outdated() // perhaps; go-redis itself looks anew only every ten seconds, or after a redirect
+		c.outdated()
 	}
 	return j
 }

@@ -15,35 +15,35 @@
 // [redis.Ring] is refused: when one of its servers does not answer, it takes another one for the same keys. Wrappers of
 // clients are refused too; hooks are fine.
 //
-// Clients of both libraries share locks. What is said there of guarantees, deaths and servers holds here too.
+// Clients of both libraries share locks. What package redislock says of guarantees, deaths and servers holds here too.
 //
 // # Costs
 //
-// A plain client of one server tells how it connects, and the driver opens two connections in the same way: by
-// its dialer, with its user, password or provider of these, its database and its name. A lock costs what it costs
-// by URL then. Commands pass the client by: its hooks, its pool and its statistics know nothing of them, and
-// locks go on when it is closed.
+// A plain client of one server tells how it connects, and the driver opens two connections in the same way: by its
+// dialer, with its user, password or provider of these, its database and its name. A lock costs what it costs by URL
+// then. Commands pass the client by: its hooks, its pool and its statistics know nothing of them, and locks go on when
+// it is closed.
 //
-// Sentinels and Clusters keep their addresses to themselves, and some options cannot be met from outside (see [New]).
-// Then commands go over the client, and with [NewPooled] always. That costs two to three times as much:
+// Clients of Sentinels and Clusters do not tell their addresses, and some options cannot be met from outside (see
+// [New]). Then commands go over the client, and with [NewPooled] always. That costs two to three times as much:
 //
 //   - A hand-off costs one round trip more: a push comes over another connection than the answer before, so the instant
 //     of the grant cannot be told from it, and the waiter asks the server.
 //   - Each call takes a connection of the client's pool for one round trip. PoolSize bounds how many run at a time;
-//     when there is no connection within PoolTimeout, a lock is refused as unavailable, and a renewal is tried
-//     again. Who waits for a lock takes no connection. With Options.Replicas a call keeps its connection until the
-//     replicas have acknowledged it.
+//     when there is no connection within PoolTimeout, a lock is refused as unavailable, and a renewal is tried again. A
+//     wait for a lock takes no connection. With Options.Replicas a call keeps its connection until the replicas have
+//     acknowledged it.
 //   - Each call runs in a goroutine of its own, about a microsecond.
-//   - Connections beside the pool: one for pushes, and in a Cluster one more from each node at
-//     which locks are waited for.
+//   - Connections beside the pool: one for pushes, and in a Cluster one more from each node at which locks are waited
+//     for.
 //
 // # The client's options
 //
 // What follows is about commands that go over the client.
 //
 // Retries (MaxRetries) do not apply: a call whose outcome is unknown is not sent again by go-redis, because interlock
-// does it when it is safe. Refusals that pass (a failover, a slot that moves, a server that loads its data) are
-// waited for, up to 2 seconds.
+// does it when it is safe. Refusals that pass (a failover, a slot that moves, a server that loads its data) are waited
+// for, up to 2 seconds.
 //
 // All calls return when their contexts end, whatever ContextTimeoutEnabled says. What such a call leaves behind in the
 // client ends with ReadTimeout and DialTimeout, so do not switch these off: a server that hangs would keep a connection
@@ -55,8 +55,8 @@
 // # Limits
 //
 //   - A failover client does not tell the address of its primary, so findings and nodes call it "the primary".
-//   - Hooks of a ClusterClient itself see only calls that are redirected; those that are set on its
-//     nodes (OnNewNode) see all.
+//   - Hooks of a ClusterClient itself see only calls that are redirected; those that are set on its nodes (OnNewNode)
+//     see all.
 //   - With Options.Replicas in a Cluster, locks that are new in a slot which is on its way to a node that has no slot
 //     yet are unavailable until it has arrived.
 //   - The user needs what package redislock lists. Of what go-redis sends by itself, CLIENT SETINFO and CLIENT

@@ -179,6 +179,7 @@ func (f *feed) listen(ctx context.Context, channel string) error {
 func (f *feed) subscription(channel string) *demand {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// The map is nil from the end of the feed on, so nobody waits for a subscription that nobody will make.
 	if f.channels == nil {
 		return nil
 	}

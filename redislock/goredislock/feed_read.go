@@ -20,6 +20,7 @@ func (f *feed) read() {
 				return
 			}
 		}
+		// An answer with an error is a sign of life too.
 		f.heard.Store(true)
 		if err != nil {
 			f.refused(err)

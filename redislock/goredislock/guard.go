@@ -99,7 +99,7 @@ func (g *Guard) run(ctx context.Context, call *redislock.GuardCall) (any, error)
 		return nil, nil //nolint:nilnil // which is what the script has answered
 	}
 	// Without what hooks of the client wrap around it: Explain reads the text.
-	if answer, is := asAnswer(err); is { // without what hooks of the client wrap around it
+	if answer, is := asAnswer(err); is {
 		err = answer
 	}
 	return reply, call.Explain(err)

@@ -37,6 +37,7 @@ func (c *transport) subscribe(ctx context.Context) (*feed, error) {
 	if !c.spawn(f.run) {
 		return nil, driver.ErrClosed
 	}
+	// Without the subscription the feed is of no use, so it is ended. A caller may try again with a new one.
 	if err := f.listen(ctx, c.channel); err != nil {
 		f.fail(err)
 		return nil, err
@@ -59,7 +60,7 @@ func (c *transport) keep(f *feed) {
 			return
 		}
 		// Once more, after the new subscription: what was missed before it must be asked for.
-		c.handler.Dropped(0) // ask once more, for what was missed before the server had us again
+		c.handler.Dropped(0)
 	}
 }
 
@@ -108,7 +109,7 @@ func (c *transport) Listen(ctx context.Context, _ uint16, channel string) error 
 			return final
 		}
 		// After MOVED too: the cluster client looks anew in the background.
-		_ = conn.Pause(ctx) // also after MOVED, until the cluster client has looked anew
+		_ = conn.Pause(ctx)
 	}
 	return ctx.Err()
 }

@@ -78,7 +78,7 @@ func (c *transport) clients(ctx context.Context) []*redis.Client {
 		return found, err
 	})
 	// ForEachMaster asks one node for the slots, and that one may hang. Take what the client knew before.
-	if err != nil { // a node that hangs was asked who has which slot: take what was known before
+	if err != nil {
 		found = c.sample(ctx)
 	}
 	list := make([]*redis.Client, 0, len(found))
@@ -182,6 +182,7 @@ func plainMap(m map[any]any) any {
 		keys = append(keys, name)
 		values[name] = plain(value)
 	}
+	// A fixed order lets callers read the list in the same way each time.
 	slices.Sort(keys)
 	list := make([]any, 0, 2*len(m))
 	for _, key := range keys {

@@ -80,6 +80,7 @@ func (d *Driver) check(r *driver.Request) error {
 		return lacks("a delay after a loss", driver.LockDelays)
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
 		return lacks("a limit", driver.Ability(driver.KindSemaphore))
+	// The longest lease is how long a node rests after a restart, so a longer one could outlive that rest.
 	case r.Lease > d.opts.LongestLease:
 		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in "+
 			"the URL) in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
@@ -105,6 +106,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 		return nil, false, driver.ErrClosed
 	}
 	at := requestKey{r.Key, r.ID}
+	// A copy of a request that is under way shares its claim: both get the same answer.
 	if c := d.current[at]; c != nil {
 		return c, false, nil
 	}

@@ -128,6 +128,7 @@ func (d *Driver) judgeNumber(found []facts) []driver.Finding {
 		reach.Detail = fmt.Sprintf("%d of %d nodes do not answer: %s", len(errs), len(found), strings.Join(errs, "; "))
 		reach.Advice = "check the address, the network and the server"
 	}
+	// Fewer than a majority grant nothing, so that is a failure and not a warning.
 	if len(found)-len(errs) < d.quorum {
 		reach.Level = driver.LevelFail
 	}

@@ -14,9 +14,9 @@
 //
 //	redlock://user:password@h1:6379,h2:6379,h3,h4,h5/0       the servers, all with these credentials and this database
 //
-// There must be three servers at least; an even number is warned of, because it survives no more failures than
-// one less. The servers are primaries that know nothing of each other. User, password, ports and the path are
-// written as in a redis:// URL.
+// There must be three servers at least; an even number is warned of, because it survives no more failures than one
+// less. The servers are primaries that know nothing of each other. User, password, ports and the path are written as in
+// a redis:// URL.
 //
 // Query keys: longest-lease and node-timeout (as in [Options]), prefix, check (warn, refuse or none: a server that is
 // refused is not used), db, tls (true), ca, cert and key (as in package redislock). An unknown key is an error.
@@ -32,10 +32,10 @@
 //
 // The three questions that explanations of the algorithm ask:
 //
-//   - Why a majority? Any two majorities have a node in common, and that one votes for one owner. Less, and two owners
-//     meet nobody who knows both; all, and one dead node stops everything.
-//   - Why measure? The lease of the first vote runs while the others are waited for. A majority that came together when
-//     its first leases were over is none.
+//   - Why a majority? Any two majorities have a node in common, and that one votes for one owner. With fewer votes, two
+//     owners may have no node in common; with all votes, one dead node stops everything.
+//   - Why measure? The lease of the first vote runs while the others are waited for. A majority whose first leases
+//     ended before the last vote came is none.
 //   - Why release everywhere? A node that did not answer, or whose answer was lost, may have voted. What is left there
 //     keeps the next owner out until its lease ends.
 //
@@ -46,35 +46,36 @@
 // At most one owner has a lock at once, as long as
 //
 //   - nodes keep what they have granted, or rest: see below;
-//   - their clocks do not jump: Redis ends leases by the wall clock. A jump forward on so many nodes of a holder's
-//     majority that the others and they are another one lets a second owner in. One jump on one node does so only for a
-//     holder that has no vote to spare;
+//   - their clocks do not jump: Redis ends leases by the wall clock. A jump forward on some nodes of a holder's
+//     majority lets a second owner in if those and the other nodes are a majority too. One jump on one node does so
+//     only for a holder that has no vote to spare;
 //   - the holder stops when it is told that the lock is lost, and is not paused longer than its lease.
 //
 // Tokens hold beyond that. Each node mints its own, its clock in microseconds or one more than its largest. If all
 // nodes have voted, the token is the one that a majority has reached (of five, the third largest), and costs nothing.
-// If not, it is the largest, and a majority is told before the grant counts, each only if it still has the vote. Either
-// way every later one is larger, whichever majority grants it, unless a majority of the nodes has forgotten.
+// If not, it is the largest. A majority is told it before the grant counts, and each of these nodes accepts it only if
+// it still has the vote. Either way every later one is larger, whichever majority grants it, unless a majority of the
+// nodes has forgotten.
 //
 // # A node that comes back empty
 //
 // A node that was restarted without its data must not vote until the longest lease has passed ([Options.LongestLease]):
 // with its vote a second owner could get a majority. So each node carries a mark, the run ID of its server (the key
-// PREFIXredlock), and for each connection it is asked whether it has it; a vote over a connection for which that is not
-// known does not count. A node without a mark rests until it has run for the longest lease, by uptime_in_seconds of its
-// INFO, and gets the mark then. So does one whose mark is of an earlier run, unless it writes an append-only file: the
-// mark, and what else it has, is from a snapshot, and the votes since then are forgotten. Those that the snapshot
-// brought back keep others out until they end.
+// PREFIXredlock), and it is asked for the mark once for each connection. A vote over a connection without that answer
+// does not count. A node without a mark rests until it has run for the longest lease, by uptime_in_seconds of its INFO,
+// and gets the mark then. So does one whose mark is of an earlier run, unless it writes an append-only file: the mark,
+// and what else it has, is from a snapshot, and the votes since then are forgotten. Those that the snapshot brought
+// back keep others out until they end.
 //
 // Only if all nodes are there when a driver is opened, and none has a mark, they are taken for new and get it at once.
 // A majority is not enough for that: they may have come back empty while the others, which are away, know of a hold. So
 // new nodes of which some are missing vote when they have run for the longest lease. Nor is any node new beside one
 // that has a mark of an earlier run.
 //
-// What that cannot see: a node that lost only its last writes (appendfsync everysec and a loss of power; appendonly
-// that was switched on after a start from a snapshot); FLUSHALL and eviction on a node that goes on running; a restart
-// of all nodes at once without data; a node's clock that is set forward after its start. With appendonly yes and
-// appendfsync always nothing is forgotten, and nothing rests. Leases above LongestLease are refused.
+// These cases the mark cannot show: a node that lost only its last writes (appendfsync everysec and a loss of power;
+// appendonly that was switched on after a start from a snapshot); FLUSHALL and eviction on a node that goes on running;
+// a restart of all nodes at once without data; a node's clock that is set forward after its start. With appendonly yes
+// and appendfsync always nothing is forgotten, and nothing rests. Leases above LongestLease are refused.
 //
 // A hold does not get back the vote of a node that has forgotten it, so three restarts without data during one hold of
 // five nodes end it, also one after the other. It does get, with its next renewal, the vote of a node that could not be
@@ -84,15 +85,15 @@
 //
 // A request stands in the queue of every node, and gets each vote by a push when it is its turn there. Requests that
 // come within a network's jitter of each other may stand in another order on each node, so that several have some votes
-// and none enough. Whoever has votes that are no majority keeps them for a random time only: between v and v+1 units
-// with v votes, a unit being four round trips, 4 ms at least, and twice as long after each try, up to 400 ms. So who
-// has the fewest gives back first, and joins the end of all queues; when each of the others has done that once they
-// stand in one order everywhere. That is a matter of chance, which no bound excludes, but its expected length is a few
-// units for each of those who met. If somebody else has a majority, a waiter gives back only its votes, which the
-// holder may need when a node fails, and keeps its places.
+// and none enough. A request whose votes are no majority keeps them for a random time only: between v and v+1 units
+// with v votes, a unit being four round trips, 4 ms at least, and twice as long after each try, up to 400 ms. So the
+// one with the fewest gives them back first, and joins the end of all queues. When each of the others has done that
+// once, they stand in one order everywhere. That is a matter of chance, which no bound excludes, but its expected
+// length is a few units for each request that takes part. If somebody else has a majority, a waiter gives back only its
+// votes, which the holder may need when a node fails, and keeps its places.
 //
-// A try that meets other tries, so that nobody gets a majority, is made eight times at most before it
-// says that the lock is held.
+// A try that meets other tries, so that nobody gets a majority, is made eight times at most before it says that the
+// lock is held.
 //
 // # Costs
 //
@@ -106,15 +107,15 @@
 // # What it cannot do
 //
 //   - Conversion: a holder of a read lock that also wants to write would need all nodes to answer alike.
-//   - Semaphores: two majorities may have only one node in common, so five nodes with two permits
-//     each would let three in.
+//   - Semaphores: two majorities may have only one node in common, so five nodes with two permits each would let three
+//     in.
 //   - Named owners: two nodes may know different holds of an owner, so that they have no token in common. Without them
 //     no owner upgrades a read.
 //   - LockDelay: a node cannot tell the end of a hold that a majority had from that of one that never came about.
 //   - First come, first served: see Waiting. Nearly so, in practice.
 //   - Giving back and asking again in one step, conditions, latches, and several locks in one step.
-//   - Elections are there, but nobody is pushed a change of leader: who observes looks every second.
-//   - Listing is kept in memory until the last node has answered.
+//   - A push for a change of leader: elections are there, but an observer looks every second.
+//   - A listing in parts: it is kept in memory until the last node has answered.
 //   - Grant anything while a majority is away. With five nodes two may be.
 //
 // Whether a lock of this kind may be relied upon was argued by Martin Kleppmann, "How to do distributed locking"
@@ -122,7 +123,7 @@
 // safe?" (http://antirez.com/news/101). The first shows what pauses, delays and clock jumps do, and that the resource
 // must check a token that grows, which the algorithm did not have. The second shows that delays before the end of the
 // acquisition are seen by measuring, and that those after it hit every lock with a lease. Both hold here: the window of
-// trust is measured, and the tokens are there to be checked.
+// trust is measured, and resources can check the tokens.
 //
 // # Servers
 //

@@ -205,6 +205,7 @@ func (d *Driver) enough() error {
 		if n.driver() != nil {
 			connected++
 		} else {
+			// The reasons of all nodes are told, because which of them would help is for the operator to see.
 			errs = append(errs, n.failure())
 		}
 	}

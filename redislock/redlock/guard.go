@@ -133,7 +133,7 @@ func grants(text string) bool { return strings.HasPrefix(text, "G ") }
 func (g *guard) look(ctx context.Context, allNew bool) error {
 	// The server counts whole seconds, so the lease is rounded up, and one is added for what the server has rounded
 	// down.
-	need := int64((g.opts.LongestLease+time.Second-1)/time.Second) + 1 // the server counts whole seconds
+	need := int64((g.opts.LongestLease+time.Second-1)/time.Second) + 1
 	args := []string{strconv.FormatInt(need, 10), ""}
 	if allNew {
 		args[1] = "new"

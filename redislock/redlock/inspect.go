@@ -37,6 +37,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 			yield(driver.LockInfo{}, err)
 			return
 		}
+		// A lock is told once, with what all views say of it, at the first view that knows it.
 		seen := make(map[driver.Key]bool)
 		for _, view := range views {
 			for key := range view {
@@ -71,7 +72,7 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 			var a answer
 			select {
 			// A new client would otherwise miss a node that is only late, and may know the newest hold.
-			case <-n.tried: // else a look of a new client would lack a node that is only late, and may know the newest
+			case <-n.tried:
 			case <-ctx.Done():
 			}
 			a.err = n.call(func(nd *redislock.Driver) (err error) {
@@ -137,7 +138,7 @@ func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string 
 		}
 		return func() {}, err
 		// Without a majority it is asked for under its own ID, and not found either.
-	}) // without a majority it is asked for under its own ID, and is not found either
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	return found
@@ -214,6 +215,7 @@ func inOrder(waiting map[string]*wait) []driver.Waiter {
 		}
 	}
 	slices.SortFunc(waits, func(a, b *wait) int {
+		// The products compare the means place/seen without dividing.
 		return cmp.Or(cmp.Compare(a.place*b.seen, b.place*a.seen), a.waiter.Since.Compare(b.waiter.Since),
 			cmp.Compare(a.waiter.Owner, b.waiter.Owner))
 	})

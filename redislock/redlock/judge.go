@@ -34,6 +34,8 @@ func (rd *round) tally(now time.Time) (t tally) {
 	t.silent = now.Sub(rd.began) >= rd.c.d.opts.NodeTimeout
 	for i := range rd.votes {
 		v := &rd.votes[i]
+		// A node that has had its time counts as failed, even if its answer may still come. The votes are judged as if
+		// it were away.
 		if rd.isOverdue(i, t.silent) {
 			t.failed++
 			continue
@@ -96,7 +98,7 @@ func (rd *round) answersSoon(i int) bool {
 	case asked:
 		return !rd.c.d.nodes[i].late.Load()
 	// Until the round waits, the node has only just said that it will take its time.
-	case queued: // before the round waits the node has just said that it will take its time
+	case queued:
 		return rd.waits && !rd.c.d.nodes[i].late.Load()
 	default:
 		return false
@@ -198,10 +200,12 @@ func (rd *round) patient(since *time.Time, now time.Time, pending int, grace tim
 func (rd *round) announce(t tally) {
 	c := rd.c
 	answered := t.granted + t.queued + t.ended
+	// Nothing is told while the nodes that have not answered could still make a majority of grants.
 	if c.r.Try || answered < c.d.quorum || t.queued+t.failed+t.ended <= len(rd.votes)-c.d.quorum {
 		return
 	}
 	held, _ := rd.inTheWay()
+	// The same holder is told once.
 	if rd.waits && held == rd.told {
 		return
 	}
@@ -220,7 +224,7 @@ func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
 	}
 	// The others have not answered yet, so this may become a majority by itself.
-	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum { // the others have not answered yet
+	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum {
 		rd.voted = 0
 		return wait, nil
 	}

@@ -155,6 +155,7 @@ func (n *node) acquire(ctx context.Context, r *driver.Request) (g driver.Grant, 
 		if err := n.guard.rests(); err != nil {
 			return fmt.Errorf("%s: %w: %w", n.name, errAway, err)
 		}
+		// A node that is late and owes many answers would only collect more requests.
 		if owed > mostOwed && n.late.Load() {
 			return fmt.Errorf("%s: %w: it owes %d answers", n.name, errAway, owed)
 		}
@@ -184,6 +185,7 @@ func (n *node) renew(ctx context.Context, batch []driver.Renewal, done func(i in
 		return
 	}
 	d.Renew(ctx, batch, func(i int, err error) {
+		// An answer shows that the node is not late any more.
 		if err == nil {
 			n.late.Store(false)
 		}

@@ -62,7 +62,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 }
 
 // claimOf returns the claim of a request. If this driver does not know the request (it is another's, or was ended
-// before) it makes one, with id as what the nodes know it by, and with votes as far as anybody can tell.
+// before) it makes one: id is what the nodes know it by, and the votes are as far as anybody can tell.
 func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,12 +220,15 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	defer deadline.Stop()
 	for {
 		c.mu.Lock()
+		// The outcome and the channel of news are read in one step, so that news which comes after the look wakes this
+		// loop.
 		wait, known, err := c.outcome(e, r, time.Now())
 		news := e.news
 		c.mu.Unlock()
 		if known {
 			return err
 		}
+		// The wait bounds one turn: the outcome depends on the time too, and no news tells of that.
 		timer := time.NewTimer(wait)
 		select {
 		case <-news:

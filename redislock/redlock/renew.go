@@ -27,6 +27,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	for n := range plans {
 		r.start(n, &plans[n])
 	}
+	// After stop, answers that still come find every hold answered for, so done is not called again.
 	select {
 	case <-r.over:
 		return
@@ -220,7 +221,7 @@ func (r *renewing) answer(i int, err error) {
 		c.mu.Lock()
 		c.told = true
 		// What is left on some nodes would keep others out.
-		if c.ending == nil { // what is left on some nodes keeps others out
+		if c.ending == nil {
 			c.end(&driver.Release{Key: c.r.Key, ID: c.r.ID})
 		}
 		c.mu.Unlock()

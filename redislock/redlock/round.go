@@ -51,7 +51,7 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 	c.mu.Lock()
 	votes, blocks := rd.granted(time.Now())
 	// If another copy of the request was granted before, the tokens are those that it has.
-	known := c.answer // if another copy of the request was granted before: the tokens are those that it has
+	known := c.answer
 	c.mu.Unlock()
 	if len(votes) < c.d.quorum {
 		return false, nil

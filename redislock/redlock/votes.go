@@ -128,6 +128,7 @@ func (rd *round) inTheWay() (driver.HeldError, int) {
 		if held == nil {
 			continue
 		}
+		// Each node names the holder by the ID of its vote, which is hidden in the owner's name.
 		id, _ := hidden(held.Owner)
 		named[id] = append(named[id], held)
 		if n := len(named[id]); n > most || n == most && id < best {
@@ -140,6 +141,7 @@ func (rd *round) inTheWay() (driver.HeldError, int) {
 	}
 	e = *named[best][0]
 	_, e.Owner = hidden(e.Owner)
+	// The token is made of the votes that name this holder, like a grant's.
 	e.Token = tokenOf(named[best], len(rd.votes), rd.c.d.quorum)
 	return e, most
 }

@@ -8,12 +8,17 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/lab/internal/experiment"
+	"github.com/interlock-go/interlock/lab/internal/search"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
 // settings are what the arguments say.
 type settings struct {
 	chosen []*experiment.Experiment
+	search bool // look for schedules that fail, instead of running experiments
+	sought []*search.Exhibit
+	serve  bool // the page on which readers break locks themselves
+	listen string
 	list   bool
 	lang   story.Lang
 	json   bool
@@ -24,7 +29,9 @@ type settings struct {
 const usage = `usage: interlock lab                          list the experiments
        interlock lab D3 [D10 ...]             run some
        interlock lab --all [--report FILE]    run all; with --report write one page of HTML
-flags: --lang en|zh   -o text|json   --wire   --report FILE   --all
+       interlock lab search [D2 ...]          find the shortest schedules by which D1 to D6 fail
+       interlock lab serve [--listen ADDRESS] serve a page on which you break locks yourself
+flags: --lang en|zh   -o text|json   --wire   --report FILE   --all   --listen ADDRESS
 `
 
 func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
@@ -37,6 +44,7 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 	form := flags.String("o", "text", "text or json")
 	flags.BoolVar(&s.wire, "wire", false, "tell what interlock's clients sent, with the answers")
 	flags.StringVar(&s.report, "report", "", "write a page of HTML to this file")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "the loopback address of the page")
 	var ids []string
 	for len(args) > 0 { // flags may stand before and after what they are for
 		if err := flags.Parse(args); err != nil {
@@ -47,12 +55,21 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 			args = args[1:]
 		}
 	}
+	if len(ids) > 0 && (ids[0] == "search" || ids[0] == "serve") {
+		s.search, s.serve, ids = ids[0] == "search", ids[0] == "serve", ids[1:]
+	}
 	s.lang, s.json = story.Lang(*lang), *form == "json"
 	switch {
 	case s.lang != story.EN && s.lang != story.ZH:
 		return nil, fmt.Errorf("there is no language %q; there are en and zh", *lang)
 	case !s.json && *form != "text":
 		return nil, fmt.Errorf("-o is text or json, not %q", *form)
+	case s.search:
+		return s, s.seek(ids)
+	case s.serve && len(ids) > 0:
+		return nil, fmt.Errorf("serve has all exhibits on its page; leave out %s", strings.Join(ids, " "))
+	case s.serve:
+		return s, nil
 	case *all && len(ids) > 0:
 		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
 	case s.report != "" && !*all && len(ids) == 0:
@@ -75,6 +92,33 @@ func (s *settings) choose(ids []string) error {
 		s.chosen = append(s.chosen, e)
 	}
 	return nil
+}
+
+// seek finds the exhibits to search; no ids are all of them.
+func (s *settings) seek(ids []string) error {
+	if len(ids) == 0 {
+		s.sought = search.All()
+	}
+	for _, id := range ids {
+		found := search.Find(id)
+		if len(found) == 0 {
+			return fmt.Errorf("there is no search of %q; there are D1 to D6", id)
+		}
+		s.sought = append(s.sought, found...)
+	}
+	return nil
+}
+
+// tasks are what is to run.
+func (s *settings) tasks() []task {
+	var all []task
+	for _, e := range s.sought {
+		all = append(all, task{e.ID, e.Title, e.Run})
+	}
+	for _, e := range s.chosen {
+		all = append(all, task{e.ID, e.Title, e.Run})
+	}
+	return all
 }
 
 // languageOf is the language of the environment, if it is one of the lab's.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
-	"github.com/interlock-go/interlock/lab/internal/experiment"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/report"
 	"github.com/interlock-go/interlock/lab/internal/story"
@@ -20,9 +19,16 @@ import (
 // atOnce is how many experiments run at the same time. They wait most of the time.
 const atOnce = 4
 
-// result is what became of one experiment.
+// task is one experiment, or one search.
+type task struct {
+	id    string
+	title story.Text
+	run   func(ctx context.Context, t testing.TB) *story.Story
+}
+
+// result is what became of one task.
 type result struct {
-	of    *experiment.Experiment
+	of    task
 	story *story.Story // nil if it did not come to its end
 	err   error
 }
@@ -52,6 +58,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		return exitUsage
 	case s.list:
 		return s.print(stdout, stderr)
+	case s.serve:
+		return s.servePage(ctx, stdout, stderr)
 	}
 	if err := s.prepare(); err != nil { // before a long run, not after it
 		fmt.Fprintln(stderr, "interlock lab:", err)
@@ -82,19 +90,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	return worst
 }
 
-// runAll runs the experiments, some of them at the same time, and yields what became of them in their order.
+// runAll runs the tasks, some of them at the same time, and yields what became of them in their order.
 func (s *settings) runAll(ctx context.Context) func(yield func(*result) bool) {
 	return func(yield func(*result) bool) {
 		slots := make(chan struct{}, atOnce)
-		results := make([]chan *result, len(s.chosen))
+		tasks := s.tasks()
+		results := make([]chan *result, len(tasks))
 		for i := range results {
 			results[i] = make(chan *result, 1) // an experiment ends whether anybody looks or not
 		}
 		go func() { // ends when the last experiment has begun
-			for i, e := range s.chosen {
+			for i, one := range tasks {
 				slots <- struct{}{}
 				go func() {
-					results[i] <- runOne(ctx, e)
+					results[i] <- runOne(ctx, one)
 					<-slots
 				}()
 			}
@@ -107,22 +116,22 @@ func (s *settings) runAll(ctx context.Context) func(yield func(*result) bool) {
 	}
 }
 
-func runOne(ctx context.Context, e *experiment.Experiment) *result {
-	r := &result{of: e}
-	r.err = play.Alone(func(t testing.TB) { r.story = e.Run(ctx, t) })
+func runOne(ctx context.Context, one task) *result {
+	r := &result{of: one}
+	r.err = play.Alone(func(t testing.TB) { r.story = one.run(ctx, t) })
 	return r
 }
 
 // tell prints one result.
 func (s *settings) tell(r *result, stdout, stderr io.Writer) error {
 	if r.err != nil {
-		fmt.Fprintf(stderr, "interlock lab: %s: %v\n", r.of.ID, r.err)
+		fmt.Fprintf(stderr, "interlock lab: %s: %v\n", r.of.id, r.err)
 	}
 	switch {
 	case r.story == nil || s.json:
 		return nil
 	case s.report != "": // the page has the stories
-		_, err := fmt.Fprintf(stdout, "%-4s %s: %s\n", r.of.ID, r.of.Title.In(s.lang), r.story.Verdict().In(s.lang))
+		_, err := fmt.Fprintf(stdout, "%-4s %s: %s\n", r.of.id, r.of.title.In(s.lang), r.story.Verdict().In(s.lang))
 		return err
 	default:
 		if err := r.story.Print(stdout, story.Style{Lang: s.lang, Wire: s.wire}); err != nil {

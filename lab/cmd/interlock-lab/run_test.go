@@ -44,6 +44,9 @@ func TestLab_WrongUse_SaysWhatToDo(t *testing.T) {
 		{"-o xml", `-o is text or json, not "xml"`},
 		{"--all D3", "--all runs every experiment; leave out D3"},
 		{"--report x.html", "--report wants experiments to run"},
+		{"search D9", `there is no search of "D9"; there are D1 to D6`},
+		{"serve D3", "serve has all exhibits on its page; leave out D3"},
+		{"serve --listen 0.0.0.0:0", "no loopback address"},
 		{"--nonsense", "flag provided but not defined"},
 	} {
 		code, out, words := lab(t, nil, strings.Fields(c.args)...)
@@ -75,6 +78,18 @@ func TestLab_Wire_TellsWhatWasSent(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "|  A → Redis: ") || !strings.Contains(out, "interlock:mutex:stock") ||
 		strings.Contains(out, "redis.call('TIME')") {
 		t.Errorf("exit %d, stdout %s, stderr %q", code, out, words)
+	}
+}
+
+func TestLab_Search_TellsWhatItFinds(t *testing.T) {
+	code, out, words := lab(t, nil, "search", "d5")
+	if code != exitOK {
+		t.Fatalf("exit %d, stderr %q", code, words)
+	}
+	for _, part := range []string{"D5a  ", "D5b  ", "None: a lock that never opens again.", "One has overrun its lease"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("it does not tell %q:\n%s", part, out)
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ func (c *Process) Stop() {
 		story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))
 }
 
-// Continue lets it go on. It believes what its lease tells it, before it does anything else.
-func (c *Process) Continue() {
+// Continue lets it go on. It believes what its lease tells it, before it does anything else: whether it has the lock.
+func (c *Process) Continue() bool {
 	c.p.Helper()
 	if err := c.child.Resume(); err != nil {
 		c.p.Fatalf("%s: SIGCONT: %v", c.name, err)
@@ -28,12 +28,13 @@ func (c *Process) Continue() {
 		c.p.set(c.name, story.Holds)
 		c.p.step(c.name, story.Fate,
 			story.T("goes on. lease.Err: nil, the lock is still held.", "继续运行。lease.Err：nil，锁仍在手里。"))
-		return
+		return true
 	}
 	c.p.set(c.name, story.Idle)
 	c.p.step(c.name, story.Fate,
 		story.T("goes on (SIGCONT). The first look at lease.Err says ErrLost, without asking anyone.",
 			"继续运行（SIGCONT）。第一次查看 lease.Err 就是 ErrLost，不用问任何人。"))
+	return false
 }
 
 // Kill ends the process with kill -9.

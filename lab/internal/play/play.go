@@ -133,6 +133,13 @@ func (p *Play) ShowAlone(en, zh string, args ...any) {
 	p.Show(!p.act.Clashed(), en, zh, args...)
 }
 
+// Clashed reports whether two believed to hold the lock in this act.
+func (p *Play) Clashed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.act.Clashed()
+}
+
 // cast makes name one whose belief the picture shows.
 func (p *Play) cast(name string) {
 	p.mu.Lock()

@@ -153,7 +153,7 @@ func (e *ear) listen() talk {
 
 // longest is how much of a command or an answer is told, and most of one argument.
 const (
-	longest     = 400
+	longest     = 700
 	longestWord = 60
 )
 

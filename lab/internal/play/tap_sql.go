@@ -2,11 +2,14 @@ package play
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -165,8 +168,17 @@ func sqlValue(kind byte, unsigned bool, b []byte) (text string, n int) {
 	case slices.Contains([]byte{0x0f, 0xfc, 0xfd, 0xfe}, kind):
 		size, n := length(b)
 		if end := n + int(size); n > 0 && size <= mostPacket && len(b) >= end { //nolint:gosec // it is small
-			return "'" + shorten(strings.ToValidUTF8(string(b[n:end]), "?"), longestWord) + "'", end
+			return literal(b[n:end]), end
 		}
 	}
 	return "", 0
+}
+
+// literal is a string as SQL has it, in hexadecimal digits if it is no text.
+func literal(b []byte) string {
+	noText := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if strings.ContainsFunc(string(b), noText) {
+		return "x'" + shorten(hex.EncodeToString(b), longestWord) + "'"
+	}
+	return "'" + shorten(string(b), longestWord) + "'"
 }

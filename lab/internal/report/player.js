@@ -148,7 +148,7 @@ function neighbour(by) {
 function fromAddress() {
   const [, id, n] = /^#([^.]*)\.?(\d*)$/.exec(location.hash) ?? [];
   const i = Math.max(run.findIndex((s) => s.id === id), 0);
-  scene(i, Math.min(Math.max(Number(n) - 1, 0), run[i].pairs.length - 1));
+  scene(i, Math.min(Math.max((Number(n) || 1) - 1, 0), run[i].pairs.length - 1));
 }
 
 // ---- showing

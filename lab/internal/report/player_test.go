@@ -73,6 +73,14 @@ func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
 	p.Wants("#count", "0 / 6")
 }
 
+func TestPlayer_AtAnAddressWithoutAScene_ShowsTheFirst(t *testing.T) {
+	for _, fragment := range []string{"", "#", "#D0", "#D0.", "#D0.0", "#nothing"} {
+		p := play(t, fragment)
+		p.wants(".story h2", "D0 · a <title>")
+		p.wants("#count", "0 / 6")
+	}
+}
+
 func TestPlayer_Asks_AndJudgesTheGuess(t *testing.T) {
 	p := play(t, "#D0")
 	p.Press(kb.ArrowRight, kb.ArrowRight)

@@ -21,6 +21,8 @@ func (c *Conn) Call(ctx context.Context, call *conn.Call, how Sending) (string, 
 		return "", err
 	}
 	var p *request
+	// A request that the script of bundles knows is gathered with others into one command. Any other one closes the
+	// bundle first, so that commands go out in the order of the calls.
 	if kind := c.gathered.kindOf(call, how); kind != 0 {
 		p = c.bundle(kind, call)
 	} else {
@@ -85,7 +87,7 @@ func (c *Conn) together(ctx context.Context, n int, write func([]byte) []byte) (
 	p.left, p.listed, p.list = n, true, make([]result, 0, n)
 	c.seal()
 	// From the first byte on, to be on the safe side: the server may run the first command before it has the last.
-	first := c.sent + uint64(len(c.out)) + 1 // with the first byte of all, to be on the safe side
+	first := c.sent + uint64(len(c.out)) + 1
 	c.out = write(c.out)
 	c.add(p, first)
 	if err := c.finish(ctx, p); err != nil {
@@ -104,6 +106,7 @@ func (c *Conn) Subscribe(ctx context.Context, kind, channel string) error {
 	}
 	p := c.newRequest()
 	p.confirm, p.channel = kind, channel
+	// A bundle that is being gathered goes first, as in Call.
 	c.seal()
 	c.out = appendCommand(c.out, kind, channel)
 	c.add(p, c.sent+uint64(len(c.out)))

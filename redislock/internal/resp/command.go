@@ -18,6 +18,7 @@ func appendCall(b []byte, call *conn.Call, source bool) []byte {
 		b = append(b, "$7\r\nEVALSHA\r\n"...)
 		b = appendText(b, call.Script.SHA())
 	}
+	// The digits are written to the stack: a number formatted by itself would be one allocation for each call.
 	var digits [20]byte
 	b = appendText(b, strconv.AppendInt(digits[:0], int64(len(call.Keys)), 10))
 	for _, key := range call.Keys {

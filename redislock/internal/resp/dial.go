@@ -131,6 +131,7 @@ func (o *Options) dial(ctx context.Context, addr string) (net.Conn, error) {
 // one round trip; a database costs one more.
 func (c *Conn) greet(ctx context.Context, o *Options) (conn.Greeting, error) {
 	hello := []string{"HELLO", "3"}
+	// HELLO takes a password only together with a user. Where no users were made, it is the one called default.
 	if o.Password != "" {
 		user := o.Username
 		if user == "" {

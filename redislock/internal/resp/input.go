@@ -10,7 +10,7 @@ type input struct {
 	start, end int // the unread part of buf
 	scan       scanner
 	// The kind and channel of the last push. The next push often has the same, and then needs no new strings.
-	kind    string // of the last push,
+	kind    string
 	channel string // which the next one often shares
 }
 
@@ -26,6 +26,7 @@ func (in *input) space() []byte {
 	if len(in.buf)-in.end >= 1024 {
 		return in.buf[in.end:]
 	}
+	// What is unread moves to the front, of a larger buffer if it takes more than half of this one.
 	to := in.buf
 	if in.end-in.start > len(in.buf)/2 {
 		to = make([]byte, 2*len(in.buf))

@@ -58,7 +58,7 @@ func (s *scanner) message(b []byte) (int, error) {
 			return n, nil
 		}
 		// Each value has three bytes at least, so a list that announces too many is refused before they come.
-		if s.pos+3*s.open > largestMessage { // a value has three bytes at least
+		if s.pos+3*s.open > largestMessage {
 			return 0, errTooLarge
 		}
 	}
@@ -187,6 +187,7 @@ func decodeBulk(m []byte) (text, rest []byte, err error) {
 
 // decodeText returns the answer to a script. It avoids decode for the usual case, which would allocate more.
 func decodeText(m []byte) (string, error) {
+	// The first byte is the type of the answer.
 	switch m[0] {
 	case '$', '+', '=':
 		text, _, err := decodeBulk(m)
@@ -256,10 +257,12 @@ func decodeList(m []byte, depth int) (any, []byte, error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
+	// The depth is bounded, because decoding recurses and the message comes from outside.
 	case depth == 0:
 		return nil, nil, errTooLarge
 	case n < 0:
 		return nil, rest, nil
+	// A map is a list of keys and values, so it has twice as many elements as its header says.
 	case m[0] == '%':
 		n *= 2
 	}

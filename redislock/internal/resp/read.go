@@ -88,7 +88,7 @@ func (c *Conn) setDeadline(t time.Time) {
 func (c *Conn) drain() error {
 	var few [16]*request
 	// To be roused without mu: they would wake up only to wait for it.
-	ready := few[:0] // to be roused without mu, or they would wait for it
+	ready := few[:0]
 	defer func() {
 		if len(ready) == 0 {
 			return
@@ -128,7 +128,7 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	if p.taught {
 		p.taught = false
 		// A server that refuses the source gets no bundles.
-		c.gathered.on = c.gathered.on && m[0] != '-' // who may not be taught gets no bundles
+		c.gathered.on = c.gathered.on && m[0] != '-'
 		return c.count(p, ready), nil
 	}
 	if p.bundled > 0 {

@@ -51,7 +51,7 @@ func newRawIO(conn any) *rawIO {
 		}
 		// The system is asked until it says that it can take no more: only then does it report when it can
 		// (edge-triggered).
-		return false // the system is asked until it says that it can take no more: only then does it tell when it can
+		return false
 	}
 	return r
 }
@@ -61,6 +61,7 @@ func (p *rawPiece) do(fd uintptr) bool {
 	for {
 		n, err := p.call(fd, p.b)
 		switch err {
+		// Less than the whole piece may have been written or read. The caller goes on with the rest.
 		case nil:
 			p.n += n
 			p.b = p.b[n:]

@@ -67,7 +67,7 @@ func (c *Conn) unsealed() int { return len(c.out) + c.gathered.n }
 func (c *Conn) write() bool {
 	c.keepTime()
 	// Nothing else sets this deadline. A deadline that moves on does not end a write under way.
-	if !c.tick.Equal(c.writeDeadline) { // set by nobody else: a deadline that moves on does not end a write under way
+	if !c.tick.Equal(c.writeDeadline) {
 		c.writeDeadline = c.tick
 		_ = c.raw.SetWriteDeadline(c.tick) // fails only when the connection has ended
 	}
@@ -76,7 +76,7 @@ func (c *Conn) write() bool {
 	b := c.out
 	c.out, c.spare = c.spare[:0], nil
 	// Counted before the write: if another goroutine finds the connection broken meanwhile, these may have been sent.
-	c.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
+	c.sent += uint64(len(b))
 	c.mu.Unlock()
 	n, err := len(b), error(nil)
 	if n > 0 {

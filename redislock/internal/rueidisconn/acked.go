@@ -39,7 +39,7 @@ func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*conn.Job) ([]resp.
 	}
 	last := len(rs) - 1
 	// Without an answer to WAIT no replica has acknowledged anything, as far as is known.
-	acked, _ := rs[last].AsInt64() // without an answer nobody has acknowledged anything, as far as we know
+	acked, _ := rs[last].AsInt64()
 	return textsOf(rs[:last], len(jobs)), int(acked)
 }
 

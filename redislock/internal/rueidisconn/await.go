@@ -22,6 +22,7 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 	if n := c.owner(slot); n != nil {
 		if l := n.link.Load(); l != nil && l.resp != nil {
 			heard, err := l.resp.Await(ctx, news, until)
+			// An error of the link is not the waiting attempt's: the timer and the news go on below without it.
 			if err == nil || ctx.Err() != nil {
 				return heard, err
 			}
@@ -45,7 +46,7 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 // reads them.
 func (c *Conn) Attend(on bool) {
 	// Stored before the links are looked for: one that is being made looks at it when it is ready (see keep).
-	c.attends.Store(on) // before the links are looked for: one that is made just now looks itself
+	c.attends.Store(on)
 	if c.only != nil {
 		c.only.attend(on)
 		return

@@ -12,7 +12,7 @@ import (
 // route is what the jobs of one pipeline have in common.
 type route struct {
 	// node is the owner of the slots, or nil if it is not known: then RunPart looks for it.
-	node   *node  // nil if it is not known
+	node   *node
 	asking string // the node to ask this time only, after ASK
 	acked  bool   // WAIT follows, so the pipeline needs a connection for itself
 }

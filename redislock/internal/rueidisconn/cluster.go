@@ -139,6 +139,7 @@ func askTable(ctx context.Context, addr string, client rueidis.Client) ([]slotRa
 		}
 		table = append(table, r)
 	}
+	// A node that has not joined its Cluster yet answers with an empty table.
 	if len(table) == 0 {
 		return nil, conn.ErrNoOwner
 	}
@@ -166,7 +167,7 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 	port, err3 := owner[1].AsInt64()
 	host, err := owner[0].ToString()
 	// The node does not know its own name: it is reachable by the name that we called it by.
-	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
+	if err != nil || host == "" {
 		host, _, err = net.SplitHostPort(from)
 	}
 	return slotRange{
@@ -179,6 +180,7 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 func (c *Conn) apply(table []slotRange) {
 	var owners [conn.Slots]*node
 	for _, r := range table {
+		// The numbers come from a server, and the array has a place for each slot and no others.
 		first, last := max(r.first, 0), min(r.last, conn.Slots-1)
 		if first > last {
 			continue

@@ -174,7 +174,7 @@ func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, 
 			return nil, &conn.RefusedError{Err: err}
 		}
 		// n.await waits by itself for the next attempt; without a node there is nothing to wait for.
-		if n == nil { // n.await takes its time itself
+		if n == nil {
 			if err := conn.Pause(ctx); err != nil {
 				return nil, err
 			}
@@ -224,6 +224,7 @@ func (c *Conn) node(ctx context.Context, slot uint16, addr string) (*node, error
 	if n := c.owner(slot); n != nil {
 		return n, nil
 	}
+	// Only a slot without an owner is worth a question. A wrong owner is found out by a redirect.
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}

@@ -36,9 +36,9 @@ type link struct {
 	node *node
 	// number names the link in replies and pushes. It is 0 with RESP2, where rueidis opens a second connection for the
 	// pushes.
-	number conn.Link // 0 with RESP2, where rueidis opens a second connection for the pushes
+	number conn.Link
 	// peers are the servers that rueidis knew before it made the connection, outside of a Cluster; see suspect.
-	peers []string // the servers that rueidis knew before it made the connection, if it is not a Cluster
+	peers []string
 
 	carrier carrier
 	resp    *resp.Conn      // the carrier, if it is one of package resp

@@ -81,7 +81,7 @@ func (n *node) openResp(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	// The client will need the node for WAIT and for the list of nodes, and asking now is not in any call's time.
-	if c.cluster { // for what goes over the client: WAIT, and the list of nodes
+	if c.cluster {
 		c.spawn(func() { _, _ = c.introduce(c.base, addr, uint16(n.slot.Load())) }) // ends when rueidis has asked
 	}
 	l.number = conn.Link(c.links.Add(1))

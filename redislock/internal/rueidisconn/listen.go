@@ -76,6 +76,7 @@ func (l *link) listen(ctx context.Context, channel string) error {
 			if s.err != nil {
 				return s.err
 			}
+		// Nothing was sent over a link that has broken, so the caller may subscribe over the next one.
 		case <-l.failed:
 			return conn.ErrUnsent
 		case <-ctx.Done():
@@ -166,10 +167,12 @@ func (l *link) subscribed(kind, channel string) {
 	case "ssubscribe":
 		l.subscribing.Lock()
 		defer l.subscribing.Unlock()
+		// A confirmation for a subscription that nobody waits for any more changes nothing.
 		if known := l.subscriptions[channel]; known != nil && known.state == beginning {
 			known.state = listening
 		}
 	case "sunsubscribe":
+		// The server ends a subscription by itself when the slot moves away. Then pushes were missed.
 		if l.lostSubscription(channel) {
 			l.dropped()
 		}

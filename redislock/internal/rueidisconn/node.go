@@ -45,12 +45,11 @@ type node struct {
 }
 
 // attempt is one try to make a link. Goroutines that want the link wait for its end.
-type attempt struct { // it is under way; guarded by the node's mu
-	begun bool          // closed at the end
-	done  chan struct{} // why there is no link; set before done is closed
-	// last is set before done is closed: the keeper has ended with this attempt, so no further one follows.
-	err  error // set before that
-	last bool  // so too: the keeper has ended with it
+type attempt struct {
+	begun bool          // it is under way; guarded by the node's mu
+	done  chan struct{} // closed at the end
+	err   error         // why there is no link; set before done is closed
+	last  bool          // the keeper has ended with this attempt, so no further one follows; set before done is closed
 }
 
 func newNode(c *Conn, addr string) *node {
@@ -171,7 +170,7 @@ func (n *node) keep() {
 	}
 	if lost != nil && c.base.Err() == nil {
 		// There will be no new link: what was missed must be asked for elsewhere.
-		c.dropped(lost.number) // there will be no new one: what was missed must be asked for elsewhere
+		c.dropped(lost.number)
 	}
 }
 

@@ -55,6 +55,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) erro
 	if err != nil {
 		return err
 	}
+	// Everything that can be wrong with the request was checked before it gets a place.
 	taken, err := s.table.reserve(&s.active, q.ID, q.Name, by)
 	if err != nil {
 		return err
@@ -116,6 +117,7 @@ func (s *Server) take(
 	if wait > 0 && errors.Is(err, interlock.ErrHeld) {
 		lease, err = s.wait(w, r, name, mutex, wait)
 	}
+	// The server's end has cancelled the wait, which the client should not take for a lock that is held.
 	if err != nil && s.ending.Err() != nil {
 		return nil, errEnding()
 	}

@@ -55,6 +55,7 @@ func (h *held) object() (o leaseObject, header http.Header) {
 	o = leaseObject{
 		ID: h.id, Name: h.lease.Name(), State: "held", Token: tokenText(h.lease.Token()), Deadline: timeText(deadline),
 	}
+	// A lease that was lost and one that was released are told apart: after a loss the client must stop.
 	var lost *interlock.LostError
 	if err := h.lease.Err(); errors.As(err, &lost) {
 		o.State, o.Reason = "lost", string(lost.Reason)

@@ -81,6 +81,7 @@ func New(locks *interlock.Client, o *Options) *Server {
 // left to run out at their deadlines: their clients may be at work and cannot be told, so releasing would let another
 // client in beside them.
 func (s *Server) Close() {
+	// Waits and streams end first, so that the acquisitions waited for below return.
 	s.end()
 	leases := s.table.close() // from here on nothing is added, and no request begins an acquisition
 	s.active.Wait()

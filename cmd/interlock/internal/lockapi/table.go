@@ -82,6 +82,7 @@ func (t *table) place(id, name string, by *Token) (taken *held, ended []*held, e
 	if t.closed {
 		return nil, nil, errEnding()
 	}
+	// An ID names one lease for ever, so the same one with another name or token is refused.
 	taken = t.leases[id]
 	switch {
 	case t.pending[id]:

@@ -30,6 +30,7 @@ func servePage(ctx context.Context, o *webpage.Options) error {
 		return err
 	}
 	defer h.listener.Close()
+	// Files and the port come before the engine: a mistake in a flag should not cost a connection.
 	audit, err := openAudit(o)
 	if err != nil {
 		return err

@@ -1,0 +1,79 @@
+package breaking
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/interlock-go/interlock/lab/internal/search"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+//go:embed break.html break.js break.css
+var files embed.FS
+
+var page = template.Must(template.New("break.html").Funcs(template.FuncMap{
+	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
+}).ParseFS(files, "break.html"))
+
+// fault is one that the page offers.
+type fault struct {
+	Action search.Action `json:"action"`
+	Sign   string        `json:"sign"`
+	Name   story.Text    `json:"name"`
+}
+
+// faults are all of them.
+var faults = []fault{
+	{search.Dies, "✖", story.T("kill", "杀死")},
+	{search.Stops, "❚❚", story.T("stop", "停住")},
+	{search.Passes, "⊘", story.T("the lease ends", "租约到期")},
+	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个回答")},
+	{search.Jumps, "◷", story.T("the clock jumps", "时钟跳变")},
+}
+
+// index is the page itself.
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
+	all, err := courses(r.Context())
+	var b bytes.Buffer
+	if err == nil {
+		err = page.Execute(&b, struct {
+			Chinese bool
+			Courses []course
+			Faults  []fault
+			Data    any
+		}{s.lang == story.ZH, all, faults, map[string]any{"courses": all, "faults": faults, "most": search.MostFaults}})
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // a reader that is gone does not matter
+}
+
+// file serves one of the page's files.
+func file(name, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+	}
+}
+
+// both returns a text in both languages, of which the page shows one.
+func both(t story.Text) template.HTML {
+	en, zh := t.In(story.EN), t.In(story.ZH)
+	if en == zh {
+		return template.HTML(template.HTMLEscapeString(en)) //nolint:gosec // it is escaped
+	}
+	//nolint:gosec // both are escaped
+	return template.HTML(`<span lang="en">` + template.HTMLEscapeString(en) + `</span>` +
+		`<span lang="zh-CN">` + template.HTMLEscapeString(zh) + `</span>`)
+}

@@ -1,0 +1,130 @@
+package search
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+func TestMain(m *testing.M) {
+	play.ServeIfProcess()
+	os.Exit(m.Run())
+}
+
+func TestCourse_WithoutFaults_IsThatOfTheModel_AndHarmless(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.ID, func(t *testing.T) {
+			t.Parallel()
+			steps, err := e.Steps(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := e.Break(t.Context(), t, nil)
+			var sent []string
+			for _, step := range s.Acts[0].Steps {
+				if step.Kind == story.Asks && step.Who != "E" {
+					sent = append(sent, step.Who+": "+step.Text.In(story.EN))
+				}
+			}
+			var want []string
+			for _, step := range steps {
+				want = append(want, step.Name+": "+step.Text.In(story.EN))
+			}
+			if strings.Join(sent, "\n") != strings.Join(want, "\n") {
+				t.Errorf("it sends\n%s\nand in the model\n%s", strings.Join(sent, "\n"), strings.Join(want, "\n"))
+			}
+			says(t, s, "Never were two inside.", "Whoever comes now gets in.")
+		})
+	}
+}
+
+// says fails the test unless the story has shown these things.
+func says(t *testing.T, s *story.Story, texts ...string) {
+	t.Helper()
+	var all []string
+	for _, step := range s.Acts[0].Steps {
+		all = append(all, step.Who+" "+step.Text.In(story.EN))
+	}
+	told := strings.Join(all, "\n")
+	for _, text := range texts {
+		if !strings.Contains(told, text) {
+			t.Errorf("%s does not say %q:\n%s", s.ID, text, told)
+		}
+	}
+}
+
+func TestCourse_WithFaults_FailsAsTheExhibitDoes(t *testing.T) {
+	for _, c := range []struct {
+		id     string
+		faults []Fault
+		says   []string
+	}{
+		{"D1", []Fault{{0, 1, Dies}}, []string{"It never opens again."}},
+		{"D2", []Fault{{0, 1, Dies}}, []string{"A is killed before it sends EXPIRE stock 10.", "It never opens again."}},
+		{"D3", []Fault{{0, 1, Passes}}, []string{"Two were inside at once."}},
+		{"D4", []Fault{{0, 3, Stops}, {0, 3, Passes}}, []string{
+			"A stands still before it sends DEL stock.", "A goes on.", "Two were inside at once.",
+		}},
+		{"D5a", []Fault{{0, 2, Stops}, {0, 2, Passes}}, []string{
+			"Never were two inside.", "is told that the lock was not its own",
+		}},
+		{"D5a", []Fault{{0, 1, Dies}}, []string{"It has opened with the end of its lease."}},
+		{"D5a", []Fault{{0, 2, Loses}}, []string{"has got no answer"}},
+		{"D6b", []Fault{{0, 1, Jumps}}, []string{"clock jumps ahead by 60 s"}},
+	} {
+		t.Run(c.id, func(t *testing.T) {
+			t.Parallel()
+			e := Find(c.id)[0]
+			if err := e.Check(t.Context(), c.faults); err != nil {
+				t.Fatal(err)
+			}
+			says(t, e.Break(t.Context(), t, c.faults), c.says...)
+		})
+	}
+}
+
+func TestCourse_RefusesFaultsThatDoNotFit(t *testing.T) {
+	e := Find("D3")[0]
+	for name, faults := range map[string][]Fault{
+		"no such step":   {{0, 9, Dies}},
+		"no such client": {{7, 1, Dies}},
+		"no such fault":  {{0, 1, "burns"}},
+		"no clocks":      {{0, 1, Jumps}},
+		"too many":       {{0, 1, Dies}, {0, 2, Dies}, {0, 3, Dies}, {1, 1, Dies}, {2, 1, Dies}},
+	} {
+		if e.Check(t.Context(), faults) == nil {
+			t.Errorf("%s: %v is taken", name, faults)
+		}
+	}
+	if CheckSound([]Fault{{1, 1, Dies}}) == nil || CheckSound([]Fault{{0, 1, Loses}}) == nil {
+		t.Error("the sound course takes a fault that it cannot play")
+	}
+}
+
+func TestSoundCourse_WithFaults_KeepsOthersOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []Fault
+		says   string
+	}{
+		"none":                {nil, "B TryLock  →  ErrHeld"},
+		"a kill":              {[]Fault{{0, 1, Dies}}, "C TryLock  →  ErrHeld"},
+		"a stop, too long":    {[]Fault{{0, 2, Stops}, {0, 2, Passes}}, "The first look at lease.Err says ErrLost"},
+		"a stop that is over": {[]Fault{{2, 1, Stops}}, "C goes on. lease.Err: nil"},
+		"long work":           {[]Fault{{0, 1, Passes}}, "B TryLock  →  ErrHeld"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := CheckSound(c.faults); err != nil {
+				t.Fatal(err)
+			}
+			s := BreakSound(t.Context(), t, c.faults)
+			says(t, s, c.says, "Never were two inside.", "Whoever comes now gets in")
+			if !s.OK() {
+				t.Error("not everything was shown")
+			}
+		})
+	}
+}

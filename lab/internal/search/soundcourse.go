@@ -1,0 +1,158 @@
+package search
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// SoundID names interlock among the courses.
+const SoundID = "interlock"
+
+// soundLease is that of the sound lock in a course: short, because the audience waits for it.
+const soundLease = 4 * time.Second
+
+// soundStrikes are the faults that can be put into the sound lock's course.
+var soundStrikes = []Action{Dies, Stops, Passes}
+
+// SoundTitle is the title of the sound lock's course.
+func SoundTitle() story.Text {
+	return story.T("interlock, in processes of its own", "interlock，各在自己的进程里")
+}
+
+// SoundStrikes returns the faults that can be put into the sound lock's course.
+func SoundStrikes() []Action { return soundStrikes }
+
+// SoundSteps returns the course of the sound lock without faults: the same clients in the same order.
+func SoundSteps() []Step {
+	held := story.T("TryLock  →  held", "TryLock  →  拿到锁")
+	refused := story.T("TryLock  →  ErrHeld", "TryLock  →  ErrHeld")
+	works := story.T("works", "干活")
+	unlocks := story.T("Unlock", "Unlock")
+	return []Step{
+		{Who: 0, Nth: 1, Name: "A", Text: held, Strike: true},
+		{Who: 1, Nth: 1, Name: "B", Text: refused},
+		{Who: 0, Nth: 2, Name: "A", Text: works, Strike: true},
+		{Who: 0, Nth: 3, Name: "A", Text: unlocks},
+		{Who: 2, Nth: 1, Name: "C", Text: held, Strike: true},
+		{Who: 3, Nth: 1, Name: "D", Text: refused},
+		{Who: 2, Nth: 2, Name: "C", Text: works, Strike: true},
+		{Who: 2, Nth: 3, Name: "C", Text: unlocks},
+	}
+}
+
+// CheckSound returns an error if faults cannot be put into the sound lock's course.
+func CheckSound(faults []Fault) error { return check(SoundSteps(), soundStrikes, faults) }
+
+// process is a client of the sound lock in a course.
+type process struct {
+	*play.Process
+	name          string
+	done          int // of its three steps: it takes the lock, works, releases
+	holds         bool
+	dead, stopped bool
+}
+
+// soundCourse is one under way.
+type soundCourse struct {
+	*play.Play
+	faults  []Fault
+	clients []*process
+}
+
+// BreakSound plays the sound lock's course on a real Redis, with faults, and tells what became of it.
+func BreakSound(ctx context.Context, t testing.TB, faults []Fault) *story.Story {
+	t.Helper()
+	p := play.New(ctx, t, SoundID, SoundTitle(), story.T(
+		"The course that you have put together, with clients in processes of their own: kill -9, SIGSTOP, real leases.",
+		"你自己编排的过程，客户端是独立的进程：kill -9、SIGSTOP，租约也是真的。"))
+	server := p.Redis()
+	p.Sound("your faults", "你的故障")
+	p.WatchLock("Redis", server.URL(), key)
+	s := &soundCourse{Play: p, faults: faults}
+	for who := range 4 {
+		s.clients = append(s.clients, s.process(server, nameOf(who)))
+	}
+	s.run(0, 1)
+	s.run(1, 3)
+	s.run(0, 3)
+	s.run(2, 1)
+	s.goOn()
+	for who := 3; who > 0; who-- {
+		s.run(who, 3)
+	}
+	s.goOn()
+	s.verdict(server)
+	return p.Story()
+}
+
+func (s *soundCourse) process(server *play.Redis, name string) *process {
+	s.Helper()
+	return &process{Process: s.Process(name, server.URL(), key, soundLease), name: name}
+}
+
+// run has a client do its steps up to one of them, and strikes. Who was refused does nothing more.
+func (s *soundCourse) run(who, last int) {
+	s.Helper()
+	c := s.clients[who]
+	for c.done < last && !c.dead && !c.stopped && (c.done == 0 || c.holds) {
+		c.done++
+		switch c.done {
+		case 1:
+			c.holds = c.TryLock()
+		case 2:
+			c.Says("works.", "干活。")
+		case 3:
+			c.holds = false
+			c.Unlock()
+		}
+		for _, f := range s.faults {
+			if f.Who == who && f.Nth == c.done && (f.Action == Passes || !c.dead && c.holds) {
+				s.strike(c, f.Action)
+			}
+		}
+	}
+}
+
+func (s *soundCourse) strike(c *process, action Action) {
+	s.Helper()
+	switch action {
+	case Dies:
+		c.Kill()
+		c.dead = true
+	case Stops:
+		if !c.stopped {
+			c.Stop()
+			c.stopped = true
+		}
+	case Passes:
+		s.Passes(soundLease*3/2, "%s pass, longer than the lease of %s. A holder that lives has renewed it.",
+			"%s 过去了，比 %s 的租约长。活着的持有者已经续期。", soundLease*3/2, soundLease)
+	}
+}
+
+// goOn lets those go on that were stopped.
+func (s *soundCourse) goOn() {
+	s.Helper()
+	for who, c := range s.clients {
+		if c.stopped && !c.dead {
+			c.stopped = false
+			c.holds = c.Continue()
+			s.run(who, 3)
+		}
+	}
+}
+
+// verdict tells what the faults have done: whoever comes waits for what a dead holder has left.
+func (s *soundCourse) verdict(server *play.Redis) {
+	s.Helper()
+	s.ShowAlone("Never were two inside.", "任何时刻都没有两个人同时在里面。")
+	e := s.process(server, "E")
+	e.Process.Lock()
+	s.Show(true, "Whoever comes now gets in, at the latest when a dead holder's lease is over.",
+		"现在来的人能进去，最迟等到死去的持有者租约到期。")
+	e.Unlock()
+}
