@@ -1,5 +1,5 @@
 # Every target is a line of shell or a script of scripts/, so all of it can be run without make.
-# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), SEED= (faults, torture), ROW= (simulate), VERSION= OFFLINE= (release), BENCHTIME= COUNT= (bench-check), TABLES= (bench),
+# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), SEED= (faults, torture), ROW= (simulate), VERSION= OFFLINE= (release), BENCHTIME= COUNT= (bench-check), TABLES= (bench), SOURCE= (site),
 # ARGS= (more for go test).
 
 SHELL := /bin/sh
@@ -138,6 +138,12 @@ tidy-check: #~ fail when make tidy would change something
 .PHONY: docs-check
 docs-check: #~ check links, quoted code, twins in Chinese, lengths of pages, and that docs/README.md leads to each
 	go run ./internal/docscheck .
+
+.PHONY: site
+site: #~ render the documents into bin/site, to be opened from there; SOURCE=URL for links to source files
+	@scripts/setup.sh site
+	rm -rf bin/site
+	go run ./internal/docsite -to bin/site -source "$(SOURCE)"
 
 .PHONY: golden
 golden: #~ rewrite the golden files; review the difference
