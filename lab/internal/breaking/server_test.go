@@ -6,21 +6,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
 func TestMain(m *testing.M) {
 	play.ServeIfProcess()
-	code := m.Run()
-	if browser.end != nil {
-		browser.end()
-	}
-	os.Exit(code)
+	browser.Main(m)
 }
 
 // site is the page, served.
