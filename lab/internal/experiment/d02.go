@@ -14,7 +14,7 @@ func d02() *Experiment {
 		About: story.T("An expiry is to save what D1 lost. But it is a second command, and a client can die between "+
 			"the two. The article on a marketplace mends that in the waiters: who sees a lock without expiry gives "+
 			"it one.",
-			"加上过期时间，想补救 D1 的问题。但这是第二条命令，客户端可能死在两条命令之间。讲“市场”的那篇文章让等待者来补救："+
+			"加上过期时间，想补救 D1 的问题。但这是第二条命令，客户端可能在两条命令之间崩溃。讲“市场”的那篇文章让等待者来补救："+
 				"谁看到没有过期时间的锁，就给它设一个。"),
 		run: func(p *play.Play) {
 			server := p.Redis()
@@ -27,7 +27,7 @@ func d02() *Experiment {
 }
 
 func d02gap(p *play.Play, server *play.Redis) {
-	p.Act("a crash between the two", "死在两条命令之间")
+	p.Act("a crash between the two", "在两条命令之间崩溃")
 	p.Watch("Redis", server.Value(key))
 	a, b := p.Actor("A"), p.Actor("B")
 	lockA := &d02expire.Lock{Conn: a.Dial(server.Addr(), ""), Key: key, Now: time.Now}
@@ -52,7 +52,7 @@ func d02repair(p *play.Play, server *play.Redis) {
 	ttl, _ := server.Look("TTL", key).(int64)
 	p.Show(ttl > 19000 && ttl <= 20000,
 		"20000 was meant in milliseconds, and EXPIRE takes seconds: the dead A keeps the lock for 5.5 hours.",
-		"20000 本意是毫秒，而 EXPIRE 的单位是秒：死去的 A 还要占 5.5 小时。")
+		"20000 本意是毫秒，而 EXPIRE 的单位是秒：崩溃的 A 还要占着锁 5.5 小时。")
 	loop.Kill()
 	p.Fate("The lab takes this B away, and lets another one run the loop without writing down what it sends.",
 		"实验换一个 B 来跑这个循环，不再逐条记录它发送的命令。")
@@ -60,7 +60,7 @@ func d02repair(p *play.Play, server *play.Redis) {
 	p.Show(sent == spins, "The loop has no pause: one waiter sends %d commands in %s.",
 		"循环里没有停顿：一个等待者在 %[2]s 内发了 %[1]d 条命令。", sent, story.Volatile(play.Short(took), "a moment"))
 	p.Show(true, "It gives up after 10 s (the lab moves B's clock): at this rate that is %s commands for nothing.",
-		"10 秒后它才放弃（实验拨快了 B 的时钟）：按这个速度，就是 %s 条白发的命令。",
+		"10 秒后它才放弃（实验拨快了 B 的时钟）：按这个速度，就是 %s 条白白发送的命令。",
 		story.Volatile(int64(spins)*int64(10*time.Second)/max(1, int64(took)), "very many"))
 }
 
@@ -92,7 +92,7 @@ func d02sound(p *play.Play, server *play.Redis) {
 	taken := server.Scripts() - before
 	p.Show(taken == 1,
 		"Taking the lock, its lease and its owner were %d script on the server: there is no gap to die in.",
-		"拿锁、设租约、记所有者，在服务器里是 %d 个脚本：中间没有可以死在里面的缝隙。", taken)
+		"加锁、设租约、记所有者，在服务器里是 %d 个脚本：中间没有可能崩溃的空隙。", taken)
 	b.BeginLock()
 	before = server.Scripts()
 	a.Renewed(3)

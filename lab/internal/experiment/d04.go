@@ -66,7 +66,7 @@ func d04scripts(p *play.Play, server *play.Redis) {
 	reply, err := d04send(p, a, lock, d04getdel.Quoted, "")
 	p.Show(err == nil && reply == int64(0),
 		"The second call by itself answers 0: in quotation marks KEYS1 is the name of another key.",
-		"单独执行第二处调用，回答是 0：加了引号的 KEYS1 是另一个键的名字。")
+		"单独执行第二处调用，应答是 0：加了引号的 KEYS1 是另一个键的名字。")
 	p.Say("The third article writes KEY[1]:", "第三篇文章写的是 KEY[1]：")
 	d04compiles(p, a, lock, d04getdel.Misspelt)
 	d04fails(p, a, lock, d04getdel.Misspelt, "nonexistent global variable 'KEY'")

@@ -18,7 +18,7 @@ func d06() *Experiment {
 			"agree, a loser overwrites the winner's value, so that the winner cannot release, who comes while the "+
 			"holder releases leaves a lock that nobody has, and two who write the same instant are one owner.",
 			"值是锁的到期时刻，用的是加锁者自己的时钟；谁发现它过期了，谁就来抢。用 DEL 再 SETNX 会放进两个人，GETSET 修好了这一点。"+
-				"剩下的问题：所有人的时钟必须一致；输家会覆盖赢家的值，赢家因此无法释放；在持有者释放时赶来的人会留下一把没有主人的锁；写下同一时刻的两个人会被当成同一个所有者。"),
+				"剩下的问题：所有人的时钟必须一致；没抢到的客户端会覆盖抢到者的值，抢到者因此无法释放；在持有者释放时到来的客户端会留下一把没有主人的锁；写下同一时刻的两个客户端会被当成同一个所有者。"),
 		run: func(p *play.Play) {
 			server := p.Redis()
 			d06del(p, server)
@@ -63,7 +63,7 @@ func d06over(
 	got, err := try(locks[0], p.Context())
 	p1.Got(true, got, err)
 	p1.Kill()
-	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。按所有人的时钟，20 秒过去了。")
+	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。所有机器的时钟都过了 20 秒。")
 	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_002)
 	pause := p3.Until(command, func() { got, err = try(locks[2], p.Context()) })
 	says(p3)
@@ -83,7 +83,7 @@ func d06del(p *play.Play, server *play.Redis) {
 }
 
 func d06overwritten(p *play.Play, server *play.Redis) {
-	p.Act("GETSET instead; the loser overwrites the winner's value", "换成 GETSET；输家覆盖了赢家的值")
+	p.Act("GETSET instead; the loser overwrites the winner's value", "换成 GETSET；没抢到的覆盖了抢到者的值")
 	actors, locks := d06over(p, server, (*d06getset.Lock).TryLock, false, "GETSET", func(p3 *play.Actor) {
 		p3.Says("has found the lock over, and is about to replace it.", "发现锁已过期，正要替换。")
 	})
@@ -93,7 +93,7 @@ func d06overwritten(p *play.Play, server *play.Redis) {
 	actors[1].Believes(false, "cannot release: the value is no longer its own.", "无法释放：值已经不是它写的了。")
 	p.Show(err == nil && !freed && server.Value(key)() == "1030002",
 		"P3, the loser, has overwritten the instant. The lock stays until that has passed, although nobody holds it.",
-		"输家 P3 覆盖了时刻。没有人持有锁，锁却要一直留到那个时刻过去。")
+		"没抢到锁的 P3 覆盖了时刻。没有人持有锁，锁却要一直占到那个时刻。")
 }
 
 // d06orphan is a holder that is late, and releases between the GET and the GETSET of who finds its lock over.
@@ -103,7 +103,7 @@ func d06orphan(p *play.Play, server *play.Redis) {
 	a, b, c := actors[0], actors[1], actors[2]
 	got, err := locks[0].TryLock(p.Context())
 	a.Got(true, got, err)
-	p.Fate("20 s pass, by everybody's clock; A has not finished.", "按所有人的时钟，20 秒过去了；A 还没干完。")
+	p.Fate("20 s pass, by everybody's clock; A has not finished.", "所有机器的时钟都过了 20 秒；A 还没干完。")
 	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_500)
 	var gotB bool
 	var errB error
@@ -143,7 +143,7 @@ func d06same(p *play.Play, server *play.Redis) {
 	got, err = locks[1].TryLock(p.Context())
 	b.Got(false, got, err)
 	freed, err := locks[1].Unlock(p.Context())
-	b.Says("releases in its finally block, as code does that always cleans up.", "在 finally 里释放：总是清理的代码就是这样写的。")
+	b.Says("releases in its finally block, as code does that always cleans up.", "在 finally 里释放：这是清理代码的惯常写法。")
 	p.Show(err == nil && freed, "B computed the same instant as A, so the value says that the lock is B's.",
 		"B 算出的时刻和 A 一样，所以按值判断，锁就是 B 的。")
 	got, err = locks[2].TryLock(p.Context())

@@ -107,7 +107,7 @@ func d08tryLock(p *play.Play, server *play.Redis) {
 	a.Freed(a.lock.Unlock(p.Context()))
 	loop.Resume()
 	b.Got(true, got, err)
-	p.ShowAlone("It answers when it can say yes. It is a Lock with another name.", "等到能说 true 了它才返回：不过是换了名字的 lock。")
+	p.ShowAlone("It answers when it can say yes. It is a Lock with another name.", "直到拿到锁它才返回：不过是换了名字的 lock。")
 }
 
 func d08wait(p *play.Play, server *play.Redis) {
@@ -118,7 +118,7 @@ func d08wait(p *play.Play, server *play.Redis) {
 		c.Got(true, got, err)
 	}
 	p.ShowClash("500 ms are 0 whole seconds, and EXPIRE 0 deletes the key at once. Everybody gets the lock.",
-		"500 毫秒取整是 0 秒，而 EXPIRE 0 会立刻删掉键。谁来都能拿到锁。")
+		"500 毫秒向下取整到秒是 0 秒，而 EXPIRE 0 会立刻删掉键。谁来都能拿到锁。")
 	p.Show(server.Look("EXISTS", key) == int64(0), "The server has never kept it.", "服务器里根本没有这把锁。")
 }
 

@@ -47,7 +47,7 @@ func d08silent(p *play.Play, server *play.Redis) {
 	line := a.Line(server.Addr(), "")
 	a.lock.Conn = line
 	a.Got(true, a.lock.Lock(p.Context()) == nil, nil)
-	p.Fate("A third of the lease passes. The answer to A's renewal will be lost.", "三分之一的租约过去了。A 这次续期的回答会丢失。")
+	p.Fate("A third of the lease passes. The answer to A's renewal will be lost.", "三分之一的租约过去了。A 这次续期的应答会丢失。")
 	line.LoseAnswer()
 	a.fire()
 	p.Show(len(a.timers) == 0, "The timer does not start the next one, and tells nobody.", "定时器没有启动下一个，也没有告诉任何人。")
@@ -57,5 +57,5 @@ func d08silent(p *play.Play, server *play.Redis) {
 	b.Got(true, got, err)
 	p.ShowClash(
 		"One lost answer, and A is overtaken without a word. interlock tries again, and tells its holder in time.",
-		"只丢了一次回答，A 就在毫不知情中被别人取代。interlock 会重试，并及时告诉持有者。")
+		"只丢了一次应答，A 就在毫不知情中被别人取代。interlock 会重试，并及时告诉持有者。")
 }

@@ -137,7 +137,7 @@ func d08order(p *play.Play, server *play.Redis) {
 	a.Freed(a.lock.Unlock(p.Context()))
 	b.hears(p, b.woken)
 	c.hears(p, c.woken)
-	p.Fate("Both are woken and try again; the lab lets C, who came later, be the first.", "两个人都被叫醒，都要再试一次；实验让后来的 C 先试。")
+	p.Fate("Both are woken and try again; the lab lets C, who came later, be the first.", "两个人都被唤醒，都要再试一次；实验让后来的 C 先试。")
 	c.turn <- struct{}{}
 	c.Got(true, true, <-c.got)
 	p.Mark(story.Woken, "B")
@@ -171,10 +171,10 @@ func d08token(p *play.Play, server *play.Redis) {
 	a.link.Must("SET", "number", "9")
 	p.ShowClash(
 		"The answer was nil to both. No number grew in between, so the resource takes A's write: B's sale is lost.",
-		"两个人得到的回答都是 nil，没有一个变大的数，所以资源接受了 A 的写入：B 的销售丢了。")
+		"两方得到的应答都是 nil，没有一个变大的数，所以资源接受了 A 的写入：B 的销售丢了。")
 	p.Show(errors.Is(a.lock.Unlock(p.Context()), d08redisson.ErrNotOwner),
 		"A learns of it at its release.", "A 到释放时才知道。")
-	a.Believes(false, "has lost the lock.", "丢了锁。")
+	a.Believes(false, "has lost the lock.", "锁已丢失。")
 	b.Freed(b.lock.Unlock(p.Context()))
 	p.Say("For both Redisson has other classes: getFairLock keeps an order, getFencedLock gives a token.",
 		"这两样 Redisson 有另外的类：getFairLock 保持顺序，getFencedLock 给出令牌。")

@@ -17,12 +17,12 @@ func d09() *Experiment {
 			"the new one knows nothing of the lock and grants it again. Three things help, each at its price: wait "+
 			"for the replicas before a grant counts, ask a majority of independent servers (Redlock), or have the "+
 			"resource check a token.",
-			"Redis 在副本拿到写入之前就回答客户端。主节点如果这时崩溃，新的主节点不知道这把锁，会再发一次。有三种办法，各有代价："+
+			"Redis 在副本拿到写入之前就应答客户端。主节点如果这时崩溃，新的主节点不知道这把锁，会再授予一次。有三种办法，各有代价："+
 				"等副本确认之后才算拿到锁；向多数独立的服务器加锁（Redlock）；让资源检查令牌。"),
 		run: func(p *play.Play) {
 			d09lost(p)
 			d09redlock(p)
-			p.Sound("interlock's Redlock: one of five dies", "interlock 的 Redlock：五个节点死掉一个")
+			p.Sound("interlock's Redlock: one of five dies", "interlock 的 Redlock：五个节点崩溃一个")
 			d09quorum(p)
 			p.Sound("wait for the replica before the grant counts (?replicas=1)", "等副本确认之后才算拿到（?replicas=1）")
 			p.Answers(1)
@@ -53,7 +53,7 @@ func d09lost(p *play.Play) {
 
 // d09redlock is the same death among five servers: here the textbook's Redlock holds. D10 shows when it does not.
 func d09redlock(p *play.Play) {
-	p.Act("Redlock: one of five dies", "Redlock：五个节点死掉一个")
+	p.Act("Redlock: one of five dies", "Redlock：五个节点崩溃一个")
 	nodes := fiveNodes(p)
 	a, b := p.Actor("A"), p.Actor("B")
 	lockA := &d10redlock.Lock{Nodes: toAll(a, nodes), Key: key}

@@ -13,7 +13,7 @@ import (
 func d10() *Experiment {
 	return &Experiment{
 		ID:    "D10",
-		Title: story.T("Redlock: a clock that jumps, a long pause, a node that forgets", "Redlock：时钟跳变、长时间停顿、节点失忆"),
+		Title: story.T("Redlock: a clock that jumps, a long pause, a node that forgets", "Redlock：时钟跳变、长时间停顿、节点丢数据"),
 		Needs: []string{"redis"},
 		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). "+
 			"It rests on three assumptions: no clock jumps, nobody stands still for longer than the lease, no server "+
@@ -21,9 +21,9 @@ func d10() *Experiment {
 			"could tell which of two holders is the newer; interlock's has, and a node that has forgotten does not "+
 			"vote until all leases of "+
 			"before are over.",
-			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
-				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有递增的令牌，资源没法分辨两个持有者谁更新；"+
-				"interlock 的有令牌，而且失忆的节点在旧租约全部到期之前不投票。"),
+			"Redlock 向五台独立的服务器加锁，三台同意才算。崩溃一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
+				"没有服务器丢数据。下面每一幕打破其中一个。教科书版的 Redlock 没有递增的令牌，资源没法分辨两个持有者谁更新；"+
+				"interlock 的有令牌，而且丢了数据的节点在旧租约全部到期之前不投票。"),
 		run: func(p *play.Play) {
 			d10jump(p)
 			d10pause(p)
@@ -113,5 +113,5 @@ func d10restart(p *play.Play) {
 		"节点 3 崩溃后重启。它没有落盘，忘了 A。")
 	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
 	b.Got(true, ok, nil)
-	p.ShowClash("Each has a majority: one memory was enough.", "两个人都有多数：一个节点失忆就够了。")
+	p.ShowClash("Each has a majority: one memory was enough.", "两个人都有多数：一个节点丢数据就够了。")
 }

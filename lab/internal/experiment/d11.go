@@ -18,7 +18,7 @@ func d11() *Experiment {
 		ID: "D11", Title: story.T("ZooKeeper: one fixed node", "ZooKeeper：一个固定节点"), Needs: []string{"zookeeper"},
 		About: story.T("Whoever creates the ephemeral node has the lock; all others watch it. Two are never inside. "+
 			"But each release wakes everybody who waits, and all but one go back to sleep: the herd.",
-			"谁建成临时节点谁拿到锁，其他人都监视它。不会有两个人同时在里面。但每次释放都会叫醒所有等待者，除了一个，其余白醒一次：惊群。"),
+			"谁创建了临时节点谁就拿到锁，其他客户端都监视它。不会有两个客户端同时拿到锁。但每次释放都会唤醒所有等待者，除了一个，其余都白白唤醒一次：惊群。"),
 		run: func(p *play.Play) {
 			server := p.ZooKeeper()
 			p.Act("ten wait for one node", "十个人等同一个节点")
@@ -84,7 +84,7 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	p.Mark(story.Holds, winner.name)
 	p.Show(woken == waiters,
 		"One release has woken %d clients. One has got the lock, the others have come for nothing.",
-		"一次释放叫醒了 %d 个客户端。一个拿到锁，其余白跑一趟。", woken)
+		"一次释放唤醒了 %d 个客户端。一个拿到锁，其余被白白唤醒。", woken)
 	for left := waiters - 1; left > 0; left-- {
 		server.AwaitWatches(left) // the losers watch again
 		release(p, winner)
@@ -95,7 +95,7 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	all10 := server.Woken() - begin
 	p.Show(all10 == waiters*(waiters+1)/2,
 		"Until all %d had their turn, there were %d wake-ups: it grows with the square.",
-		"%d 个人全部轮到一遍，一共叫醒 %d 次：按平方增长。", waiters, all10)
+		"%d 个人全部轮到一遍，一共唤醒 %d 次：按平方增长。", waiters, all10)
 }
 
 func d11queue(p *play.Play, server *play.ZooKeeper) {
@@ -132,7 +132,7 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	p.Mark(story.Holds, winner.name)
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "One release: %d messages, one to the next in line, and one to A about its own node.",
-		"一次释放：%d 条消息，一条给队列里的下一个，一条给 A，说它自己的节点没了。", woken)
+		"一次释放：%d 条消息，一条给队列里的下一个，一条给 A，通知它自己的节点已消失。", woken)
 	p.Show(winner == all[1], "The lock went to who came first.", "锁交给最先来的人。")
 	inOrder := true
 	for _, expected := range all[2:] {
@@ -145,7 +145,7 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	woken = server.Woken() - begin
 	p.Show(inOrder && woken <= 2*(waiters+1),
 		"All %d had their turn, in the order in which they came, and each release woke one waiter.",
-		"%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
+		"%d 个人按到来的顺序全部轮到，每次释放只唤醒一个等待者。", waiters)
 }
 
 // d11taker is a client of interlock, which signals when it is queued.

@@ -29,7 +29,7 @@ func d13() *Experiment {
 			d13commit(p, locks, db)
 			p.Sound("locktx: the first one rolls back", "locktx：第一个人回滚")
 			d13rollback(p, locks, db)
-			p.Sound("locktx: the answer to the COMMIT is lost", "locktx：COMMIT 的回答丢了")
+			p.Sound("locktx: the answer to the COMMIT is lost", "locktx：COMMIT 的应答丢了")
 			d13unknown(p, locks, db)
 		},
 	}

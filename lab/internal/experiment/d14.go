@@ -135,7 +135,7 @@ func d14measure(p *play.Play, nodes []*play.Redis, on bool) {
 			"T2-T1 超过了租约，票已经过期。A 归还它有的，而它什么都没有了。")
 		return
 	}
-	p.ShowClash("A counts three votes that were over before the last answer came.", "A 数的三票，在最后一个回答到来之前就过期了。")
+	p.ShowClash("A counts three votes that were over before the last answer came.", "A 数的三票，在最后一个应答到来之前就过期了。")
 }
 
 // d14time lets 12 s pass, on A's clock too.
@@ -155,11 +155,11 @@ func d14everywhere(p *play.Play, nodes []*play.Redis, on bool) {
 	rules.Everywhere = on
 	a, b := d14act(p, nodes, rules,
 		pick(on, "with it: to all nodes", "why release everywhere? without it: where the answer was OK"),
-		pick(on, "保留：发给所有节点", "为什么要在所有节点上释放？去掉：只在回答 OK 的节点上释放"))
+		pick(on, "保留：发给所有节点", "为什么要在所有节点上释放？去掉：只在应答 OK 的节点上释放"))
 	a.reaches(nodes, 1, 2, 3)
 	b.reaches(nodes, 1, 2, 3)
 	p.Fate("Nodes 4 and 5 are cut off, and the next answer of node 3 to A will be lost.",
-		"节点 4、5 被断开；节点 3 对 A 的下一个回答会丢失。")
+		"节点 4、5 被断开；节点 3 对 A 的下一个应答会丢失。")
 	a.lines[2].LoseAnswer()
 	a.tries(false, 30*time.Second)
 	left := nodes[2].Value(key)()
@@ -204,7 +204,7 @@ func d14slow(p *play.Play, a *voter, nodes []*play.Redis) (slow *servers.Proxy) 
 	all[1] = slow.Addr()
 	a.dial(all)
 	slow.BlackHole(servers.ToClient)
-	p.Fate("Node 2 becomes slow: its answers take 12 s.", "节点 2 变慢了：它的回答要 12 秒才到。")
+	p.Fate("Node 2 becomes slow: its answers take 12 s.", "节点 2 变慢了：它的应答要 12 秒才到。")
 	return slow
 }
 
@@ -226,7 +226,7 @@ func d14inTurn(p *play.Play, nodes []*play.Redis) {
 	a.Got(false, ok, nil)
 	p.Show(!ok, "All five have voted for A, and A must give the lock back: one slow node has eaten the lease. "+
 		"Until it is well, nobody gets the lock.",
-		"五个节点都投了 A，A 却只能归还：一个慢节点吃掉了整个租约。它恢复之前，谁也拿不到锁。")
+		"五个节点都投了 A，A 却只能归还：一个慢节点耗掉了整个租约。它恢复之前，谁也拿不到锁。")
 }
 
 // nodeTime is what a node may take; the algorithm says 5 to 50 ms, and this is for busy machines.

@@ -13,10 +13,10 @@ func d14sound(p *play.Play) {
 	p.Sound("a minority", "少数派")
 	all := fiveMore(p)
 	d14split(p, all)
-	p.Sound("the answers take longer than the lease", "回答比租约还慢")
+	p.Sound("the answers take longer than the lease", "应答比租约还慢")
 	watchNodes(p, all)
 	d14late(p, all)
-	p.Sound("a lost answer", "丢失的回答")
+	p.Sound("a lost answer", "丢失的应答")
 	watchNodes(p, all)
 	d14lost(p, all)
 	p.Sound("a slow node, and one release for all", "一个慢节点；一次释放全部")
@@ -67,7 +67,7 @@ func d14late(p *play.Play, all []*play.Redis) {
 	for _, node := range all {
 		node.Await("interlock:mutex:"+key, 1)
 	}
-	a.Says("TryLock: all nodes have voted for it, and it has heard of no vote.", "TryLock：所有节点都投了它的票，它一票也没听到。")
+	a.Says("TryLock: all nodes have voted for it, and it has heard of no vote.", "TryLock：所有节点都投了它的票，它一票也没收到。")
 	for _, node := range all {
 		node.Await("interlock:mutex:"+key, 0)
 	}
@@ -76,7 +76,7 @@ func d14late(p *play.Play, all []*play.Redis) {
 	for _, line := range lines {
 		line.Pass()
 	}
-	p.Fate("Now A hears all five answers.", "这时 A 才听到五个回答。")
+	p.Fate("Now A hears all five answers.", "这时 A 才收到五个应答。")
 	p.Show(!a.Tried(), "A has measured from before it asked. Votes older than the lease are none.",
 		"A 从询问之前开始计时。比租约还老的票不算票。")
 	p.ShowAlone("B is alone.", "只有 B 在里面。")
@@ -111,7 +111,7 @@ func d14oneSlow(p *play.Play, all []*play.Redis) {
 	lines[1].BlackHole(servers.ToClient)
 	p.Fate("What node 2 says to A is held back.", "节点 2 对 A 说的话被扣住。")
 	a.Lock()
-	p.Show(true, "Four answers are enough; nobody waits for node 2.", "四个回答就够了，没有人等节点 2。")
+	p.Show(true, "Four answers are enough; nobody waits for node 2.", "四个应答就够了，没有人等节点 2。")
 	a.Unlock()
 	b.Lock()
 	p.ShowAlone("All nodes had the same value of A's, and one release has freed them.", "A 在所有节点上是同一个值，一次释放全部空出。")

@@ -156,7 +156,7 @@ func d15givenBack(s *shop) {
 	s.open(1, false)
 	a, b := s.customer("A"), s.customer("B")
 	a.queue.LoseAnswer()
-	p.Fate("The next answer of the queue will be lost.", "队列的下一个回答会丢失。")
+	p.Fate("The next answer of the queue will be lost.", "队列的下一个应答会丢失。")
 	okA, err := a.gate.BuyOrGiveBack(p.Context(), "A")
 	a.told(true, okA, err)
 	okB, errB := b.gate.Buy(p.Context(), "B")

@@ -39,7 +39,7 @@ func d15oneStep(s *shop) {
 	a, b := p.Actor("A"), p.Actor("B")
 	lineA, lineB := a.Line(s.redis.Addr(), ""), b.Line(s.redis.Addr(), "")
 	lineA.LoseAnswer()
-	p.Fate("The next answer of Redis to A will be lost.", "Redis 对 A 的下一个回答会丢失。")
+	p.Fate("The next answer of Redis to A will be lost.", "Redis 对 A 的下一个应答会丢失。")
 	_, lost := ordered(p, lineA, "A")
 	okB, errB := ordered(p, lineB, "B")
 	a.Says("asks again, with the same request.", "用同一个请求号再问一次。")

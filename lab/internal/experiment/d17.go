@@ -19,8 +19,8 @@ func d17() *Experiment {
 			"with a number, the lowest has the lock, and each watches the one before. Who is woken has to look again, "+
 			"because the one before may have left without having had the lock. The lock is as good as the session: a "+
 			"holder that stands still loses it, and writes all the same.",
-			"所有人共用一个节点，每次释放会叫醒所有等待者：惊群。标准做法给每个来的人一个带编号的节点，编号最小的拿到锁，每个人只监视前面那"+
-				"一个。被叫醒的人必须再看一遍，因为前面的人可能没拿到锁就走了。锁的可靠程度取决于会话：停住的持有者会丢掉它，却照样写入。"),
+			"所有人共用一个节点，每次释放会唤醒所有等待者：惊群。标准做法给每个来的人一个带编号的节点，编号最小的拿到锁，每个人只监视前面那"+
+				"一个。被唤醒的人必须再看一遍，因为前面的人可能没拿到锁就走了。锁的可靠程度取决于会话：停住的持有者会丢掉它，却照样写入。"),
 		run: func(p *play.Play) {
 			server := p.ZooKeeper()
 			d17herd(p, server)
@@ -29,7 +29,7 @@ func d17() *Experiment {
 			d17shortcut(p, server)
 			redis := p.Redis()
 			d17stopped(p, server, redis)
-			p.Sound("one release wakes one", "一次释放只叫醒一个")
+			p.Sound("one release wakes one", "一次释放只唤醒一个")
 			p.Answers(1, 2, 3, 4)
 			d17line(p, server)
 			p.Fenced("the holder stands still past its session; the resource checks tokens", "持有者停住直到会话过期；资源检查令牌")
@@ -110,7 +110,7 @@ func d17recipe(p *play.Play, server *play.ZooKeeper) {
 	b.leaves()
 	<-c.watching
 	p.ShowAlone("C was woken, looked again, and saw A before it. Now it watches A's node.",
-		"C 被叫醒，再看一遍，发现前面还有 A，于是改为监视 A 的节点。")
+		"C 被唤醒，再看一遍，发现前面还有 A，于是改为监视 A 的节点。")
 	a.Believes(false, "is done.", "干完了。") // before it deletes its node, which wakes C
 	if err := a.lock.Unlock(); err != nil {
 		p.Fatal(err)
@@ -118,12 +118,12 @@ func d17recipe(p *play.Play, server *play.ZooKeeper) {
 	c.Got(true, true, <-c.got)
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "Two nodes went, and %d clients were woken: each time the next one only.",
-		"两个节点消失，一共叫醒 %d 个客户端：每次只叫醒下一个。", woken)
+		"两个节点消失，一共唤醒 %d 个客户端：每次只唤醒下一个。", woken)
 	c.Freed(c.lock.Unlock())
 }
 
 func d17shortcut(p *play.Play, server *play.ZooKeeper) {
-	p.Act("a shortcut: who is woken takes the lock", "抄近路：被叫醒就当作拿到了锁")
+	p.Act("a shortcut: who is woken takes the lock", "抄近路：被唤醒就当作拿到了锁")
 	p.Say("No article does this; it is the mistake that the recipe's last step is there for.",
 		"没有文章这样写；标准做法的最后一步正是为了避免这个错误。")
 	cast := d17cast(p, server, "/short", true, "A", "B", "C")
@@ -143,7 +143,7 @@ func d17pace(p *play.Play, urls ...string) {
 			story.Volatile(paces(p, urls[i], pairs).Round(time.Microsecond), "time"))
 	}
 	p.Show(true, "ZooKeeper writes both to its log before it answers; Redis, as it is by default, does not.",
-		"ZooKeeper 在回答之前把两者都写进日志；默认配置的 Redis 不会。")
+		"ZooKeeper 在应答之前把两者都写进日志；默认配置的 Redis 不会。")
 }
 
 // paces returns how long a pair takes, when the connection is made and scripts are sent.

@@ -101,7 +101,7 @@ func d17herd(p *play.Play, server *play.ZooKeeper) {
 	}
 	awake(p, waiters...)
 	p.Fate("B, C and D are woken. All try again; the lab lets D, who came last, be the first.",
-		"B、C、D 都被叫醒，都要再试一次；实验让最后来的 D 先试。")
+		"B、C、D 都被唤醒，都要再试一次；实验让最后来的 D 先试。")
 	d.gets(p)
 	b.triesInVain(p)
 	c.triesInVain(p)
@@ -109,7 +109,7 @@ func d17herd(p *play.Play, server *play.ZooKeeper) {
 	p.Show(woken == len(waiters),
 		"One node went, and the server has woken %d clients: all who waited. One has the lock, and it is not the one "+
 			"that came first.",
-		"一个节点消失，服务器叫醒了 %d 个客户端：所有等待者。其中一个拿到锁，而且不是最先来的那个。", woken)
+		"一个节点消失，服务器唤醒了 %d 个客户端：所有等待者。其中一个拿到锁，而且不是最先来的那个。", woken)
 	d.Freed(d.lock.Unlock())
 	awake(p, b, c)
 	b.gets(p)
@@ -119,7 +119,7 @@ func d17herd(p *play.Play, server *play.ZooKeeper) {
 	c.gets(p)
 	woken = server.Woken() - begin
 	p.Show(woken == 6, "Until all three had the lock, %d wake-ups: 3, 2 and 1. D11 counts them with ten.",
-		"三个人全部拿到锁，一共叫醒 %d 次：3、2、1。D11 用十个人来数。", woken)
+		"三个人全部拿到锁，一共唤醒 %d 次：3、2、1。D11 用十个人来数。", woken)
 	c.Freed(c.lock.Unlock())
 }
 
@@ -137,7 +137,7 @@ func d17next(p *play.Play, server *play.ZooKeeper) {
 	}
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "Two grants have cost %d wake-ups: each time the next one's. D has slept on.",
-		"两次交接只叫醒了 %d 次：每次只叫醒下一个。D 一直没有被打扰。", woken)
+		"两次交接只唤醒了 %d 次：每次只唤醒下一个。D 一直没有被打扰。", woken)
 	cast[3].conn.Close() // before C's node goes, which would wake it
 }
 
@@ -158,7 +158,7 @@ func d17line(p *play.Play, server *play.ZooKeeper) {
 	all[1].Granted()
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "One release: %d messages, one to B, and one to A about its own node. C and D sleep on.",
-		"一次释放：%d 条消息，一条给 B，一条给 A，说它自己的节点没了。C 和 D 没有被打扰。", woken)
+		"一次释放：%d 条消息，一条给 B，一条给 A，通知它自己的节点已消失。C 和 D 没有被打扰。", woken)
 	for i := 1; i < len(all); i++ {
 		all[i].Unlock()
 		if i+1 < len(all) {

@@ -52,20 +52,23 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
+// serverWords are the labels of servers in Chinese.
+var serverWords = strings.NewReplacer("replica, now primary", "副本（现为主节点）", "primary", "主节点", "node ", "节点 ", "queue", "队列")
+
 // said is a command and its answer. That none came is told in words: what the system calls it differs.
 func (l *Link) said(args []string, reply any, err error) story.Text {
-	text := Command(args) + "  →  "
+	text := story.Same(Command(args) + "  →  ")
 	if l.label != "" {
-		text = l.label + ": " + text
+		text = story.Join(story.Text{EN: l.label + ": ", ZH: serverWords.Replace(l.label) + "："}, text)
 	}
 	if unanswered(err) {
-		return story.Join(story.Same(text), story.T("no answer", "没有回答"))
+		return story.Join(text, story.T("no answer", "无响应"))
 	}
 	answer := Answer(reply, err)
 	if l.differs != nil && l.differs(reply) != "" {
 		answer = story.Volatile(answer, l.differs(reply))
 	}
-	return story.Same(text + answer)
+	return story.Join(text, story.Same(answer))
 }
 
 // Differs has stories name replies that differ from run to run; the name of others is "".

@@ -87,7 +87,7 @@ func (s *statements) Number(ctx context.Context, query string, args ...any) (int
 	}
 	var n int64
 	err := s.db.QueryRowContext(ctx, query, args...).Scan(&n)
-	s.tell(query, args, fmt.Sprint(n), err)
+	s.tell(query, args, story.Same(fmt.Sprint(n)), err)
 	return n, err
 }
 
@@ -100,15 +100,15 @@ func (s *statements) Exec(ctx context.Context, query string, args ...any) (int64
 	if err == nil {
 		rows, err = result.RowsAffected()
 	}
-	answer := fmt.Sprintf("rows: %d", rows)
+	answer := story.T("rows: %d", "%d 行", rows)
 	if slices.Contains([]string{"START", "COMMIT", "ROLLBACK"}, strings.Fields(query)[0]) {
-		answer = "OK" // they are not about rows
+		answer = story.Same("OK") // they are not about rows
 	}
 	s.tell(query, args, answer, err)
 	return rows, err
 }
 
-func (s *statements) tell(query string, args []any, answer string, err error) {
+func (s *statements) tell(query string, args []any, answer story.Text, err error) {
 	for _, arg := range args {
 		word := fmt.Sprint(arg)
 		if text, is := arg.(string); is {
@@ -116,5 +116,8 @@ func (s *statements) tell(query string, args []any, answer string, err error) {
 		}
 		query = strings.Replace(query, "?", word, 1)
 	}
-	s.a.p.said(s.a.name, story.Same(query+"  →  "+Answer(answer, err)), toDatabase)
+	if err != nil {
+		answer = story.Same(err.Error())
+	}
+	s.a.p.said(s.a.name, story.Join(story.Same(query+"  →  "), answer), toDatabase)
 }

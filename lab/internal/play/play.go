@@ -192,8 +192,10 @@ func (p *Play) record(who string, kind story.Kind, text story.Text, m *story.Mes
 	believers := p.act.Steps[len(p.act.Steps)-1].Believers()
 	clash := len(believers) > 1
 	if clash && !p.clash {
-		p.write("", story.Clash, story.T("%s believe at the same time that they hold it.", "%s 同时认为自己持有锁。",
-			strings.Join(believers, ", ")), nil)
+		p.write("", story.Clash, story.Text{
+			EN: strings.Join(believers, ", ") + " believe at the same time that they hold it.",
+			ZH: strings.Join(believers, "、") + " 同时认为自己持有锁。",
+		}, nil)
 		if p.act.Sound && !p.act.Fenced {
 			p.Errorf("%s: two believe to hold the sound lock: %s", p.story.ID, strings.Join(believers, ", "))
 		}

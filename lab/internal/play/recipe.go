@@ -9,8 +9,8 @@ import (
 )
 
 // zooWords are the words of an exhibit about ZooKeeper that are no commands, in Chinese.
-var zooWords = strings.NewReplacer("it exists already", "已经存在", "it is there", "节点还在", "it is gone", "节点没了",
-	"the watch", "监视", " is gone", " 没了", "created", "已创建")
+var zooWords = strings.NewReplacer("it exists already", "已经存在", "it is there", "节点还在", "it is gone", "节点已消失",
+	"the watch", "监视", " is gone", " 已消失", "created", "已创建")
 
 // ZooSaid is a command to ZooKeeper and its answer as a story tells them, and which of the two it is about: a watch is
 // a message that nobody asked for at the time.

@@ -1,6 +1,10 @@
 package play
 
-import "github.com/interlock-go/interlock/lab/internal/story"
+import (
+	"strings"
+
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
 
 // Begin begins a transaction of package locktx.
 func (c *Process) Begin() {
@@ -29,7 +33,7 @@ func (c *Process) Count() int {
 func (c *Process) Insert() {
 	c.p.Helper()
 	c.must(&order{Do: "insert"})
-	c.p.said(c.name, story.Same(insertUser+"  →  rows: 1"), toDatabase)
+	c.p.said(c.name, story.T(insertUser+"  →  rows: 1", insertUser+"  →  1 行"), toDatabase)
 }
 
 // Commit commits, and returns the outcome and whether the lock was still held when OnCompletion was told of it.
@@ -53,6 +57,9 @@ func (c *Process) Rollback() (outcome string, held bool) {
 	return c.Completed("tx.Rollback")
 }
 
+// outcomes are those of a transaction in Chinese.
+var outcomes = strings.NewReplacer("committed", "已提交", "rolled back", "已回滚", "outcome unknown", "结果未知")
+
 // Completed waits for the completion of the transaction.
 func (c *Process) Completed(call string) (outcome string, held bool) {
 	c.p.Helper()
@@ -60,8 +67,8 @@ func (c *Process) Completed(call string) (outcome string, held bool) {
 	if r.Outcome == "" {
 		c.p.Fatalf("%s: %s: %s", c.name, call, r.Why)
 	}
-	c.p.step(c.name, story.Asks,
-		story.T("%s  →  OnCompletion is told: %s", "%s  →  OnCompletion 得知：%s", call, r.Outcome))
+	c.p.step(c.name, story.Asks, story.Join(story.T("%s  →  OnCompletion is told: ", "%s  →  OnCompletion 得知：", call),
+		story.Text{EN: r.Outcome, ZH: outcomes.Replace(r.Outcome)}))
 	c.p.set(c.name, story.Idle)
 	return r.Outcome, r.OK
 }

@@ -33,7 +33,7 @@ const both = (en, zh) => (en === zh ? [en] : [make('span', { lang: 'en' }, en), 
 
 const states = [
   ['holds', 'believing to hold it', '自认为持有'], ['still', 'stopped while holding it', '持有时停住'], ['halted', 'stopped', '停住'],
-  ['waits', 'waiting', '排队'], ['woken', 'woken for nothing', '白醒'], ['dead', 'dead', '已死'],
+  ['waits', 'waiting', '排队'], ['woken', 'woken for nothing', '白白唤醒'], ['dead', 'dead', '已崩溃'],
 ];
 
 /** standing tells in two languages how things stand after a step: what each client believes and each server says. */

@@ -18,12 +18,15 @@ type Style struct {
 
 // words of the frame, in both languages.
 var (
-	soundLock = T("the sound lock in the same events", "同样的事件，换成可靠的锁")
+	soundLock = T(" (the sound lock in the same events)", "（同样的事件，换成可靠的锁）")
 	asExpect  = T("shown as expected", "如预期重现")
 	notExpect = T("NOT as expected", "与预期不符")
 	unsaid    = "and %d more on the wire"
 	unsaidZH  = "线上另有 %d 条"
 )
+
+// colon stands between a name and what is said of it.
+var colon = T(": ", "：")
 
 // marks stand before the words of a step.
 var marks = map[Kind]string{Says: " ", Asks: ">", Fate: "~", Clash: "!!", Shown: "=", Missing: "??"}
@@ -36,7 +39,7 @@ func (s *Story) Print(w io.Writer, style Style) error {
 	for i, a := range s.Acts {
 		s.printAct(&b, i, a, style)
 	}
-	fmt.Fprintf(&b, "\n%s: %s\n", s.ID, s.Verdict().In(style.Lang))
+	fmt.Fprintf(&b, "\n%s%s%s\n", s.ID, colon.In(style.Lang), s.Verdict().In(style.Lang))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -52,7 +55,7 @@ func (s *Story) Verdict() Text {
 func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 	fmt.Fprintf(b, "\n%s.%d  %s", s.ID, i+1, a.Title.In(style.Lang))
 	if a.Sound {
-		fmt.Fprintf(b, " (%s)", soundLock.In(style.Lang))
+		b.WriteString(soundLock.In(style.Lang))
 	}
 	b.WriteString("\n\n")
 	wire := a.Wire
@@ -65,7 +68,7 @@ func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 			at = ""
 		}
 		head := fmt.Sprintf("%3d %s %-2s %s", n+1, at, marks[step.Kind], who(step.Who))
-		b.WriteString(fold(style.say(step.Text), head, strings.Repeat(" ", len(head)), style.width()))
+		b.WriteString(fold(style.say(step.Text), head, strings.Repeat(" ", columns(head)), style.width()))
 		for ; len(wire) > 0 && (wire[0].At <= step.At || n == len(a.Steps)-1); wire = wire[1:] {
 			b.WriteString(fold(wire[0].String(), wireHead, wireHead+"  ", style.width()))
 		}

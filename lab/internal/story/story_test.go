@@ -39,7 +39,7 @@ D0.1  一幕
   1   0.000 s >  A: GET k  →  1
   2   0.000 s =  用了 3 ms
 
-D0: 如预期重现
+D0：如预期重现
 `},
 	} {
 		var b strings.Builder
