@@ -69,7 +69,7 @@ func (c *Client) overtaken(w *waiter) bool {
 }
 
 // askAlone asks the engine on behalf of w alone, past the queue of this client. It serves tries, which must not wait in
-// a line, and named owners, whom only the engine can tell apart across processes. For a read/write lock it returns
+// a line, and named owners, which only the engine can tell apart across processes. For a read/write lock it returns
 // errAgain if the owner has got a hold since w was made: then the caller asks beside that hold.
 func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.lock()

@@ -64,7 +64,7 @@ func (f *fetch) waiting(held *HeldError) {
 		f.only.mustWait(held)
 		return
 	}
-	if f.q.fetch != f { // given up meanwhile: old news for those who wait now
+	if f.q.fetch != f { // given up meanwhile: old news for the present waiters
 		return
 	}
 	f.q.waiters.each(func(w *waiter) { w.mustWait(held) })
@@ -140,7 +140,7 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	case wanted && !refused && f.g.phase != revoked && !f.g.tooLate(answer, f.c.now()):
 		f.granted(answer)
 		f.c.unlock()
-	// Nobody wants it, or it is over: give it back, and ask again for those who wait.
+	// Nobody wants it, or it is over: give it back, and ask again for the waiters.
 	default:
 		f.returned(refused, wanted)
 	}

@@ -64,7 +64,7 @@ func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at 
 	return m.c.askAlone(ctx, &waiter{lease: l, call: at}, true)
 }
 
-// newHold returns a grant that is to be asked for and its first hold, for o or for a new owner. All three are one
+// newHold returns a grant that must be asked for and its first hold, for o or for a new owner. All three are one
 // allocation: most grants see no other hold, so they live equally long.
 func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	first := &struct {

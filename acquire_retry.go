@@ -63,7 +63,7 @@ func (f *fetch) again() *fetch {
 	return next
 }
 
-// failed decides what an error means for those who wait, and has the request undone if its outcome is unknown. The
+// failed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
 // caller holds Client.mu, which failed gives up.
 func (f *fetch) failed(err error, wanted bool) {
 	c, q := f.c, f.q
@@ -90,7 +90,7 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers those who wait for f with err, or keeps them waiting. It reports whether to ask again for them.
+// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them.
 //
 // A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at

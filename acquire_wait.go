@@ -12,7 +12,7 @@ import (
 // waiter is one Lock or TryLock under way. It belongs to the goroutine of its caller; other goroutines answer it under
 // Client.mu and wake it by closing ready.
 type waiter struct {
-	lease *Lease // for whom and of what; it becomes a hold when the wait succeeds
+	lease *Lease // the owner and the lock; it becomes a hold when the wait succeeds
 	call
 	q   *queue // in whose line it stands; nil if it stands in none
 	own *fetch // the request on behalf of this waiter alone; nil if it stands in a line

@@ -8,7 +8,7 @@ import (
 
 // Instants of this process's monotonic clock, which everything in this package is judged by.
 
-// instant is a reading of this process's monotonic clock: for how long the client had existed. A hold keeps many of
+// instant is a reading of this process's monotonic clock: how long the client had existed. A hold keeps many of
 // them. A time.Time is three times as large, and most of it is a wall clock by which nothing here may be judged.
 type instant time.Duration
 

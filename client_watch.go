@@ -15,7 +15,7 @@ const (
 	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	lookOften = time.Second
 	// lookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody
-	// waited. Nothing is to be seen before the lease can have ended. So whoever watches a leader looks when the
+	// waited. There is nothing to see before the lease can have ended. So whoever watches a leader looks when the
 	// leader's lease, as last seen, is over.
 	lookSeldom = 15 * time.Second
 	// lookRarely is the longest pause: a message can be lost in spite of everything.

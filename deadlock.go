@@ -119,7 +119,8 @@ func (w *waiter) refuse(err error) {
 	w.q.remove(w)
 }
 
-// describe tells a cycle in words, from the wait of the victim on. says returns who waits, and for what and whom.
+// describe tells a cycle in words, from the wait of the victim on. says returns each waiter, its lock, and the owner in
+// its way.
 func describe[W, H any](
 	found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string),
 ) string {

@@ -15,7 +15,7 @@ import (
 // deadlock, not invent one.
 const mostInTheWay = 64
 
-// waiterSet is everybody of a client who waits, at one instant.
+// waiterSet is all waiting owners of a client, at one instant.
 type waiterSet struct {
 	owners     map[*owner]*waitingOwner
 	suspicious bool // one of them holds something, has a name, or waits twice: a search may find something
@@ -43,7 +43,7 @@ func (c *waiterSet) remotePause() time.Duration {
 	return 0
 }
 
-// waiterSet returns everybody who waits. The caller holds Client.mu.
+// waiterSet returns all waiting owners. The caller holds Client.mu.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}
 	note := func(w *waiter, tries bool) {

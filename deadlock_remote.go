@@ -27,7 +27,7 @@ const (
 // remoteDetector is the state of that search. Guarded by Client.mu.
 type remoteDetector struct {
 	at    instant               // when to ask next, at the earliest
-	first time.Duration         // the pause with which it began for those who wait now
+	first time.Duration         // the pause with which it began for the present waiters
 	pause time.Duration         // until the next list; 0 if none is planned
 	busy  bool                  // the engine is being asked: one list at a time
 	seen  seenFacts[remoteFact] // what the last list had

@@ -47,7 +47,7 @@ type observation struct {
 	next    time.Time // before this there is nothing to see but what the engine tells
 	known   bool      // last was yielded, and no error after it
 	blind   bool      // the engine could not be reached at the last look
-	closed  bool      // nothing more is to be yielded
+	closed  bool      // nothing more will be yielded
 }
 
 // look asks who leads and yields what is new. It reports whether to go on.

@@ -150,7 +150,7 @@ var (
 )
 
 // ErrAdopted says that this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
-// ErrReleased too: nothing was lost, and nothing is to be given back.
+// ErrReleased too: nothing was lost, and there is nothing to give back.
 var ErrAdopted error = adoptedError{}
 
 type adoptedError struct{}

@@ -16,7 +16,7 @@ import (
 // inner one of an upgrade pair (hold_upgrade_pair.go), holds the upgradeable read meanwhile. Both are lost and released
 // together. docs/adr/0021 has the decision.
 
-// Upgrade turns an upgradeable read into the write, ahead of everybody who waits. No other writer gets in between, so
+// Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
 // what was read is still true. Upgrade waits until the other readers have left, and keeps new ones out meanwhile. The
 // hold gets a new token and nonce, and so do all holds that its owner has on this lock.
 //
@@ -171,7 +171,7 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w
 	return w, err
 }
 
-// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be
+// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and must be
 // released, or nil. The caller holds Client.mu.
 func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
@@ -190,7 +190,7 @@ func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	return l.leaves(had)
 }
 
-// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be
+// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and must be
 // released, or nil. The caller holds Client.mu.
 func (l *Lease) goBack() (left *pendingRelease) {
 	had, read := l.g, l.splitPair()

@@ -64,7 +64,7 @@ func (g *grant) cooldown() time.Duration {
 	return max(0, c.cooldowns[g].until.since(c.now()))
 }
 
-// keep returns for how long the engine is to keep the lock closed if g is released now: 0 where this process keeps it.
+// keep returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps it.
 // The caller holds Client.mu.
 func (g *grant) keep() time.Duration {
 	if g.m.c.traits.Lifetime != driver.Leases {
@@ -153,7 +153,7 @@ type lateRelease struct {
 }
 
 // takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
-// is to be released when that time is over, the earliest first. The caller holds Client.mu.
+// must be released when that time is over, the earliest first. The caller holds Client.mu.
 func (c *Client) takeLater() []lateRelease {
 	all := c.takeAllRunOuts()
 	for g, r := range c.cooldowns {
@@ -168,7 +168,7 @@ func (c *Client) takeLater() []lateRelease {
 }
 
 // releaseLater releases what Close could not yet release, and then closes the driver if Open opened it. It is the one
-// goroutine that outlives Close, so nobody is left to whom an error could be returned. A release that is not confirmed
+// goroutine that outlives Close, so there is no caller left to return an error to. A release that is not confirmed
 // within twice the client's lease is given up: the end of the session or process frees the lock.
 func (c *Client) releaseLater(all []lateRelease) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended

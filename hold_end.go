@@ -83,7 +83,7 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish ends the hold as of the instant end: it wakes everybody who waits for that, and takes the hold off its grant.
+// finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off its grant.
 // Foreign code, such as the cancellation of contexts, runs after Client.mu is given up. The caller holds Client.mu.
 func (l *Lease) finish(end instant) {
 	c := l.m.c

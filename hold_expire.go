@@ -83,7 +83,7 @@ func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
 	})
 }
 
-// lose ends g and all its holds as a loss. Those who wait behind g are sent to the engine at once: the loser may never
+// lose ends g and all its holds as a loss. The waiters behind g are sent to the engine at once: the loser may never
 // call Unlock, so they must not wait for it. The caller holds Client.mu.
 func (c *Client) lose(g *grant, reason LostReason, cause error) {
 	if g.phase == gone {

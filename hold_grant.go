@@ -172,7 +172,7 @@ func (g *grant) noncePass(pass int32) string {
 	return g.nonce() + "." + strconv.Itoa(int(pass))
 }
 
-// renewing reports whether g is to be renewed: for a live hold, or for the retention. On engines with sessions only
+// renewing reports whether g must be renewed: for a live hold, or for the retention. On engines with sessions only
 // what is shown to operators is renewed, because the session keeps the hold. The caller holds Client.mu.
 func (g *grant) renewing() bool {
 	switch {
@@ -192,7 +192,7 @@ func (g *grant) renewing() bool {
 }
 
 // wanted returns the lease to renew g for and the interval between two renewals. They are the longest lease and the
-// shortest interval that any of its holds asks for. Both are 0 if none is to be renewed. The caller holds Client.mu.
+// shortest interval that any of its holds asks for. Both are 0 if none needs renewal. The caller holds Client.mu.
 func (g *grant) wanted() (lease, renewal time.Duration) {
 	switch {
 	case g.m.c.hasSessions():

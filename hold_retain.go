@@ -185,7 +185,7 @@ func (g *grant) outdated(sent instant) bool {
 	return is && sent < at
 }
 
-// retainedRenewalDue returns when g, which is retained, is to be renewed next: after retainGrace for the first time,
+// retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
 // then after half of the short lease. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) instant {
 	if g.m.c.hasSessions() {

@@ -241,7 +241,7 @@ func (c *Client) endWaits() {
 	}
 }
 
-// dropAll ends every hold and returns what is to be released at once. The caller holds Client.mu.
+// dropAll ends every hold and returns what must be released at once. The caller holds Client.mu.
 func (c *Client) dropAll() (releases []lateRelease) {
 	for len(c.grants) > 0 { // dropGrant takes them out
 		for _, g := range c.grants {

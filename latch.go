@@ -70,7 +70,7 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return set && err == nil, err
 }
 
-// CountDown takes one from the count and returns what is left. The call that leaves zero wakes everybody who waits. At
+// CountDown takes one from the count and returns what is left. The call that leaves zero wakes all waiters. At
 // zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher,

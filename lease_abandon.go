@@ -45,7 +45,7 @@ func (l *Lease) Abandon() error {
 		read.giveUp(now)
 	}
 	l.g.phase = abandoned
-	l.giveUp(now) // nothing is asked, so no confirmation is to be awaited
+	l.giveUp(now) // nothing is asked, so there is no confirmation to await
 	c.unlock()
 	l.owner.remove(l)
 	c.opts.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.traits.Engine,
@@ -59,10 +59,10 @@ func (g *grant) leave() {
 	after := g.runOutAfter()
 	g.drop()
 	g.runOut(after)
-	g.m.c.askFor(g.m) // those who wait here stand in the engine's line now
+	g.m.c.askFor(g.m) // the waiters here stand in the engine's line now
 }
 
-// runOutAfter returns for how long g is kept when it is left to run out. That is one lease, as after a crash, or its
+// runOutAfter returns how long g is kept when it is left to run out. That is one lease, as after a crash, or its
 // cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
 func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g.cooldown()) }
 

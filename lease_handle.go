@@ -42,7 +42,7 @@ func (l *Lease) Handle() (string, error) {
 	// If it passed on, the handle would be that of another owner.
 	if g := l.g; !g.alone {
 		g.alone = true
-		c.askFor(g.m) // those who wait here waited for it to pass on
+		c.askFor(g.m) // the waiters here waited for it to pass on
 	}
 	h := driver.Handle{
 		Engine: c.traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: l.g.id,

@@ -13,7 +13,7 @@ import (
 // anything else. Nothing is queued for that and nobody is overtaken. So a refusal has cost a round trip and nothing
 // more. The Multi then stands in the lines of its locks one after the other (multi.go), as if it had not tried.
 
-// errOneByOne says that the locks are to be taken one after the other. It never reaches a caller.
+// errOneByOne says that the locks must be taken one after the other. It never reaches a caller.
 var errOneByOne = errors.New("not in one step")
 
 // bundle is the locks of a Multi while they are asked for in one step. Only the caller's goroutine uses it.
@@ -27,7 +27,7 @@ type bundle struct {
 }
 
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
-// they are to be taken one after the other. That is so if they cannot be had in one step, or if not all of them are
+// they must be taken one after the other. That is so if they cannot be had in one step, or if not all of them are
 // free and the caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	b := bundle{c: locks[0].c, locks: locks, o: all.owner}

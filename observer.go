@@ -43,7 +43,7 @@ type Observer struct {
 	// renewals, so neither Renewed nor RenewalFailed is called.
 	Renewed func(e Event)
 	// RenewalFailed is called when an attempt to renew a hold has failed. Event.Err says how (it matches
-	// ErrUnavailable), and Event.Remained for how long the hold is still trusted. Attempts go on until then. An engine
+	// ErrUnavailable), and Event.Remained how long the hold is still trusted. Attempts go on until then. An engine
 	// that does not answer at all counts as failed after half of the Lease, so with the default Renewal this comes
 	// before the loss. A panic is logged, and the hold is renewed as before.
 	RenewalFailed func(e Event)

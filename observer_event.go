@@ -41,7 +41,7 @@ type Event struct {
 
 	Waited   time.Duration // from the call to its end; later, how long the acquisition of the hold had taken
 	Held     time.Duration // from the grant until now, or until the hold ended
-	Remained time.Duration // for how long the hold is still trusted if no renewal is confirmed
+	Remained time.Duration // how long the hold is still trusted if no renewal is confirmed
 	Margin   time.Duration // how much of that was left just before this renewal was confirmed
 
 	Queued bool // Waiting was called for this call

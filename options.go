@@ -67,7 +67,7 @@ type Options struct {
 	// The default is 255; an engine may allow fewer (ZooKeeper and etcd 63).
 	LocalHandoffs int
 
-	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The
+	// LocalHandoffTime is how long a hold may pass on inside this process, counted from the engine's grant. The
 	// default is 10 ms.
 	LocalHandoffTime time.Duration
 

@@ -74,7 +74,7 @@ func awaitBoth(ctx context.Context, write, read pendingRelease) error {
 type pendingRelease struct {
 	l     *Lease
 	until instant       // when the trust window would have ended; see confirmed
-	keep  time.Duration // for how long the engine keeps the lock closed
+	keep  time.Duration // how long the engine keeps the lock closed
 }
 
 func (w pendingRelease) none() bool { return w.l == nil }

@@ -25,7 +25,7 @@ func (c *Client) settle(m *Mutex, r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(m, r) })
 }
 
-// shortestHorizon is for how long a copy of a request is taken to be under way at least, however short its lease is.
+// shortestHorizon is how long a copy of a request is taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 
 // endsByItself returns after how long nothing can be left that r would end, as [driver.Driver] says. By then no copy of

@@ -123,7 +123,7 @@ func (c *Client) unschedule(g *grant) {
 	}
 }
 
-// nextLook returns the earliest instant at which something about g is to be done. Its trust or a hold ends then, or a
+// nextLook returns the earliest instant at which something about g must be done. Its trust or a hold ends then, or a
 // renewal, a cooldown or a retention is due. The caller holds Client.mu.
 func (g *grant) nextLook() instant {
 	next := g.deadline()
@@ -142,11 +142,11 @@ func (g *grant) nextLook() instant {
 	return next
 }
 
-// claimDelay is for how long a grant that is shorter than asked, which is a push, may go without being claimed. A hold
+// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed. A hold
 // that is over by then costs no message for that; see docs/adr/0016.
 const claimDelay = 5 * time.Millisecond
 
-// renewalDue returns when g is to be renewed next. That is one interval after the last confirmed renewal was sent. It
+// renewalDue returns when g must be renewed next. That is one interval after the last confirmed renewal was sent. It
 // comes sooner if the engine gave less than was asked for or shows another call's label. It is never before notBefore,
 // which is the pause after an attempt. The caller holds Client.mu.
 func (g *grant) renewalDue() instant {

@@ -83,7 +83,7 @@ func ends() []column {
 	}
 }
 
-// comparisonText is the tables, with what is to be said about cells below them.
+// comparisonText is the tables, with remarks about cells below them.
 func comparisonText(rows []compare.Row, command, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`cd bench && %s`\n\n%s\n\n", command, machine)

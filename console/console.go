@@ -132,7 +132,7 @@ func (con *Console) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := http.NewServeMux() // only for who was let in
+	inside := http.NewServeMux() // only for visitors that were let in
 	inside.HandleFunc("GET /{$}", files.index)
 	inside.HandleFunc("GET /api/board", con.serveBoard)
 	inside.HandleFunc("GET /api/events", con.serveEvents)

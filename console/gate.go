@@ -19,7 +19,7 @@ const (
 // local is the name of a visitor where nobody needs a token.
 const local = "local"
 
-// gate lets in who knows a token, or has logged in with one.
+// gate lets visitors in that know a token, or have logged in with one.
 type gate struct {
 	tokens []tokenDigest // none: everybody is let in
 	tries  tries
@@ -79,7 +79,7 @@ func (g *gate) keep(next http.Handler) http.Handler {
 	})
 }
 
-// letIn names the visitor, or says how long he has to wait after wrong tries.
+// letIn names the visitor, or says how long the visitor has to wait after wrong tries.
 func (g *gate) letIn(r *http.Request) (name string, wait time.Duration) {
 	if len(g.tokens) == 0 {
 		return local, 0

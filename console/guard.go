@@ -39,8 +39,8 @@ func (con *Console) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knowsHost refuses names that somebody else may have pointed at this machine, so that his page could read answers as
-// if they were his own. An address cannot be pointed anywhere.
+// knowsHost refuses names that somebody else may have pointed at this machine, so that its page could read answers as
+// if they were its own. An address cannot be pointed anywhere.
 func (con *Console) knowsHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -73,7 +73,7 @@ func (g *gate) form(w http.ResponseWriter, r *http.Request) {
 	wordsFor(r).write(w, http.StatusOK, "")
 }
 
-// login begins a session for who knows a token.
+// login begins a session for a visitor that knows a token.
 func (g *gate) login(w http.ResponseWriter, r *http.Request) {
 	if len(g.tokens) == 0 {
 		home(w)

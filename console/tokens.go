@@ -15,7 +15,7 @@ import (
 // minToken is how many bytes a token has at least.
 const minToken = 16
 
-// Token is a secret that lets somebody in, and his name in the audit.
+// Token is a secret that lets somebody in, and that person's name in the audit.
 type Token struct {
 	Name   string
 	Secret string

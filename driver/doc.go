@@ -22,7 +22,7 @@
 //
 // [Leases] engines (Redis, memory) end a hold when its lease was not renewed. [Sessions] engines (ZooKeeper, etcd, SQL)
 // end it with the client's session. [Process] engines (files) end it with the process. The portable layer learns from
-// [Traits] which of them applies, and from [Grant] for how long a hold may be trusted.
+// [Traits] which of them applies, and from [Grant] how long a hold may be trusted.
 //
 // # Time
 //

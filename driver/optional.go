@@ -52,7 +52,7 @@ type Renewal struct {
 // trip when a hold has been passed on locally as often as allowed. Without it the portable layer releases, then
 // acquires.
 type Requeuer interface {
-	// Requeue releases give and acquires r atomically: r is queued behind everybody who waits. If there is no hold
+	// Requeue releases give and acquires r atomically: r is queued behind all waiters. If there is no hold
 	// that give could end (it ended earlier, or was never granted), r takes nothing, and the error matches
 	// ErrLost. Any other error says nothing about either part unless it is definite in the sense of [Driver]; the
 	// caller then settles both.

@@ -57,7 +57,7 @@ func expiryDelaysWaiters(tr *trial) {
 	next.release()
 }
 
-// delayAfterAWait is about engines that grant provisionally to those who wait: that hold must have the delay as well.
+// delayAfterAWait is about engines that grant provisionally to the waiters: that hold must have the delay as well.
 func delayAfterAWait(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

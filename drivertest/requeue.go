@@ -9,7 +9,7 @@ import (
 )
 
 // The promise of requeueing: a hold is released and asked for again in one step, so that nobody loses the place behind
-// those who wait.
+// the waiters.
 
 func requeueing() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {

@@ -94,7 +94,7 @@ func answerTells(tr *trial) {
 	w.granted("after the release").release()
 }
 
-// answerTellsAgain is what is left to a holder to whom the message about the wait was lost.
+// answerTellsAgain is what is left to a holder for which the message about the wait was lost.
 func answerTellsAgain(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r, l := a.retaining(tr.mutex())

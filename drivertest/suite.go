@@ -219,7 +219,7 @@ func (s *suite) size() int {
 	return n
 }
 
-// applies returns an empty status if b is to be run, and otherwise why it is not.
+// applies returns an empty status if b runs, and otherwise why it does not.
 func (s *suite) applies(b behaviour) (Status, string) {
 	if reason, lacks := s.traits.Lacking(b.about); lacks && b.about != "" {
 		return Lacking, fmt.Sprintf("%s: %s", b.about, reason)

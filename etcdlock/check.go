@@ -1,4 +1,4 @@
-// Diagnose: what is asked of whom. check_rules.go and check_space.go judge the answers.
+// Diagnose: which member is asked for what. check_rules.go and check_space.go judge the answers.
 
 package etcdlock
 

@@ -48,7 +48,7 @@
 //
 //   - Acquire and Release: one transaction each, so one round trip and one write to the disks of most members.
 //   - A wait: two reads more, one when the watch has begun and one after the wake-up. A release wakes one waiter,
-//     whatever the number of waiters. With readers, it wakes all who wait for it; with permits, all that get in.
+//     whatever the number of waiters. With readers, it wakes all its waiters; with permits, all that get in.
 //   - Requeue, which ends a process's turn: one transaction.
 //   - A retained lock that the same process takes again: nothing, but each 64th time the two transactions. One that is
 //     retained for a second costs a transaction for up to 32 of them, which shows that nobody holds it, another when

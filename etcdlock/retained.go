@@ -209,7 +209,7 @@ func (n *renewing) learn(written int64, queue *pb.ResponseOp) {
 		e.written, e.shown = written, showingOf(n.r)
 	}
 	for _, kv := range kvsOf(queue) {
-		// Another key in the queue belongs to somebody who waits.
+		// Another key in the queue belongs to a waiter.
 		if string(kv.Key) != e.queueKey && e.ended == "" && !e.released {
 			n.wanted = e.r.Wanted
 		}

@@ -65,7 +65,7 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	return e, true
 }
 
-// foreignFor is for how long a list of all flocks counts. While it is read, Linux halts everybody on the machine who
+// foreignFor is how long a list of all flocks counts. While it is read, Linux halts everybody on the machine who
 // takes or releases a file lock, for some milliseconds, and its readers wait for each other. Under load calls took up
 // to a second when each call read it that found a lock between two holders.
 const foreignFor = time.Second

@@ -79,7 +79,7 @@ func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bo
 	}
 }
 
-// look reports whether file is a lock file with the prefix that is held, and by whom.
+// look reports whether file is a lock file with the prefix that is held, and its holder.
 func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 	name, ok := parseFileName(file)
 	if !ok || !name.mayStart(l.prefix) {

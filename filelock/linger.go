@@ -27,7 +27,7 @@ type linger struct {
 	armed bool        // guarded by Driver.mu
 }
 
-// lookAround is for how long a look at the others counts while a file lingers. A look tells whether somebody waits, and
+// lookAround is how long a look at the others counts while a file lingers. A look tells whether somebody waits, and
 // whether the file is still at its path. The two system calls would be a third of a short cycle.
 //
 // So a Try may be refused because of a waiter that gave up this long ago. And if a file is removed without its lock

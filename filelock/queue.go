@@ -14,9 +14,9 @@ import (
 // queue waits for the lock on f: first at the turnstile, then, alone, at the flock. It leaves the turnstile as soon as
 // it has the lock, so that the next waiter comes up to the flock while this hold lasts.
 //
-// Everybody who asks while somebody stands in the line queues behind, the process that releases included. Two that come
-// at the same time may swap. The kernel wakes the next waiter but does not hand it the turnstile. So a process that
-// comes in the microseconds until that waiter runs may get ahead.
+// Every client that asks while somebody stands in the line queues behind, the process that releases included. Two that
+// come at the same time may swap. The kernel wakes the next waiter but does not hand it the turnstile. So a process
+// that comes in the microseconds until that waiter runs may get ahead.
 func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lockFile, others bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,7 +18,7 @@ type pace struct {
 	turn time.Duration // how long a turn lasts
 	// How soon a driver that released has to ask again: about what a waiter needs to wake up.
 	comeback time.Duration
-	// For how long a Try looks whether the gate becomes free, on locks that several hold at once.
+	// How long a Try looks whether the gate becomes free, on locks that several hold at once.
 	gate time.Duration
 }
 
@@ -26,7 +26,7 @@ func usualPace() pace {
 	return pace{turn: time.Millisecond, comeback: 100 * time.Microsecond, gate: 10 * time.Millisecond}
 }
 
-// forgets is for how long it counts that a driver came back, while it cannot do so because it is not its turn.
+// forgets is how long it counts that a driver came back, while it cannot do so because it is not its turn.
 const forgets = 20 * time.Millisecond
 
 // turn is kept in the open file, because a driver that comes back finds it among the idle ones.
@@ -47,7 +47,7 @@ func (t *turn) begin(now time.Time, contended bool) {
 // over reports whether waiters come first, however soon the driver comes back.
 func (t *turn) over(p pace, now time.Time) bool { return now.Sub(t.began) >= p.turn }
 
-// lasts reports whether the driver may go on before those who wait.
+// lasts reports whether the driver may go on before the waiters.
 func (t *turn) lasts(p pace, now time.Time) bool {
 	return now.Sub(t.freed) < p.comeback && !t.over(p, now)
 }

@@ -77,7 +77,7 @@ func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	return limit, over, nil
 }
 
-// lasts returns for how long l is held without another renewal.
+// lasts returns how long l is held without another renewal.
 func lasts(l *interlock.Lease) time.Duration {
 	end := l.Deadline()
 	if end.IsZero() {

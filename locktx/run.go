@@ -18,7 +18,7 @@ type Options struct {
 	TxOptions *sql.TxOptions
 
 	// Guard is a fence that is checked in the transaction, before fn and before the commit. It keeps a holder that was
-	// overtaken from changing anything, no matter what stood still and for how long. Its table must exist; see
+	// overtaken from changing anything, no matter what stood still and how long. Its table must exist; see
 	// [fence.SQLGuard.CreateTable]. It costs two to four statements. The default is none.
 	Guard *fence.SQLGuard
 

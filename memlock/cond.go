@@ -116,7 +116,7 @@ func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 	return true
 }
 
-// unpark takes rec out of those who wait for a signal.
+// unpark takes rec out of the waiters for a signal.
 func (s *state) unpark(rec *record) {
 	key := rec.ref.key
 	at := slices.Index(s.conds[key], rec)

@@ -144,7 +144,7 @@ func (s *state) withdraw(now time.Time, recs ...*record) {
 	}
 }
 
-// end ends a hold and lets in who waits. horizon is for how long a late copy may come.
+// end ends a hold and lets the next waiters in. horizon is how long a late copy may come.
 func (s *state) end(now time.Time, rec *record, reason driver.LostReason, horizon time.Duration) {
 	s.fell(now, rec, reason, horizon)
 	s.drain(now, s.locks[rec.ref.key])

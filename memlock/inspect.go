@@ -42,8 +42,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// Break ends all holds of the owner whose tokens contain token, lets in who waits, and then tells the holders, in this
-// goroutine and without the store's mutex.
+// Break ends all holds of the owner whose tokens contain token, lets the next waiters in, and then tells the holders,
+// in this goroutine and without the store's mutex.
 func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
 	var broken []func(driver.LostReason, error)
 	err := d.do(func(now time.Time, q *state) error {

@@ -95,7 +95,7 @@ func (s *state) again(now time.Time, rec *record, r demand) (*record, error) {
 	return rec, nil
 }
 
-// requeue releases give and admits r behind everybody who waits. Nothing happens if either is refused, so everything
+// requeue releases give and admits r behind all waiters. Nothing happens if either is refused, so everything
 // that could refuse r is checked before give is released.
 func (s *state) requeue(now time.Time, give *driver.Release, r *driver.Request) (*record, error) {
 	s.advance(now)

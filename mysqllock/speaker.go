@@ -69,8 +69,8 @@ func clip(s string) string {
 	return s[:end]
 }
 
-// Try runs stmtTry. A refusal does not say by whom, so a caller that does not wait has it looked up, for another round
-// trip; one that waits is told later.
+// Try runs stmtTry. A refusal does not name the holder, so a caller that does not wait has it looked up, for another
+// round trip; one that waits is told later.
 func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if a, err = s.take(e, stmtTry); err != nil || a.Granted {
 		return a, err
@@ -137,7 +137,7 @@ func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	id := lockOf(e)
 	if e.Refused() {
-		e.Tell(e.HeldBySomebody()) // by whom is told if the wait lasts
+		e.Tell(e.HeldBySomebody()) // the holder is told if the wait lasts
 	}
 	sent := s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, s.d.waitText(&e.Request, id), nil))

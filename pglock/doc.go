@@ -75,7 +75,7 @@
 //
 //   - Acquire of a free lock: one round trip, one statement, one write to the log of the server. Release: one round
 //     trip. A TryLock that is refused: one.
-//   - Wait: two round trips, for a try and for who is in the way, then one packet to the connection that waits. The
+//   - Wait: two round trips, for a try and for the holder in the way, then one packet to the connection that waits. The
 //     hand-off is one message from the server and needs no further round trip, unless the wait has lasted for more than
 //     a quarter of the timeout. A lock that was contended a moment ago is waited for without a try.
 //   - Connections: up to Shared (4) hold all locks that were free when they were asked for, thousands of them. Each

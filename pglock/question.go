@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// How a question is asked in the goroutine of who wants the answer; see sqlsession.Prompt.
+// How a question is asked in the goroutine of the caller that wants the answer; see sqlsession.Prompt.
 
 // question is prepared statements that were sent, and their answers as far as they were received. It outlives the
 // goroutine that has begun it: speaker.begun keeps it for the connection's own goroutine.
@@ -71,7 +71,7 @@ var over = func() context.Context {
 // askInline asks in the caller's goroutine, which leaves at the deadline of the socket. wanted says whether the first
 // answer is the good one.
 //
-// If it returns false, either nothing was asked, because a statement has to be prepared first or something is to be
+// If it returns false, either nothing was asked, because a statement has to be prepared first or something must be
 // read before; or the question is kept in begun with the answer as far as that has come, and the connection's own
 // goroutine reads the rest. The statement is never sent twice.
 func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*question, bool) {

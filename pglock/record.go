@@ -1,4 +1,5 @@
-// What the tables tell about who holds a lock. break.go looks for the holder to break, try.go for who is in the way.
+// What the tables tell about the holder of a lock. break.go looks for the holder to break, try.go for the holder in the
+// way.
 
 package pglock
 

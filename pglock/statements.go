@@ -57,7 +57,7 @@ const grantUpdate = `ON CONFLICT (key) DO UPDATE SET
 	WHERE t.name = excluded.name AND t.kind = excluded.kind
 	RETURNING t.token, t.last`
 
-// noteReader writes a row for a reader, of whom there may be several at once, with the token that g has minted. A
+// noteReader writes a row for a reader, one of several at once, with the token that g has minted. A
 // session is a reader of each lock at most once.
 const noteReader = `r AS (INSERT INTO {T}_readers (pid, key, token, last, owner, client, label, since)
 	SELECT pg_backend_pid(), $1::bigint, g.token, g.last, $6::bytea, $7::bytea, $8::bytea, clock_timestamp() FROM g

@@ -81,7 +81,7 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 }
 
 // Requeue releases give and acquires r at the end of the queue, in one round trip. One script does both, so the
-// releaser cannot get in again before those who wait, and no second call can fail in between. It is for requests of one
+// releaser cannot get in again before the waiters, and no second call can fail in between. It is for requests of one
 // exclusive hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {

@@ -57,7 +57,7 @@ type Driver struct {
 	watches map[string]map[*watch]struct{} // by KIND:NAME; one key may have several
 	slots   slotsInUse                     // where we listen, in a Cluster
 
-	// presence says that this process is alive, on behalf of those who wait in it. It has a mutex of its own.
+	// presence says that this process is alive, on behalf of the waiters in it. It has a mutex of its own.
 	presence presence
 }
 

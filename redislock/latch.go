@@ -1,5 +1,5 @@
 // Latches: each change is one script, which leaves a tombstone with its answer, so that a repetition changes nothing.
-// watch.go tells those who wait for zero.
+// watch.go tells its waiters of zero.
 
 package redislock
 

@@ -122,7 +122,7 @@ func (p *presence) tick(d *Driver) {
 	}
 	// It is bounded by half an interval, so that a server that hangs does not delay the next sign until the last one
 	// has expired.
-	//nolint:forbidigo // for all who wait here, not for one; and short enough that the next is in time
+	//nolint:forbidigo // for all waiters here, not for one; and short enough that the next is in time
 	ctx, cancel := context.WithTimeout(context.Background(), every/2)
 	answer := d.sayAlive(ctx, every)
 	cancel()

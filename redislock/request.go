@@ -101,7 +101,7 @@ func (a *attempt) how() string {
 		" " + owner
 }
 
-// setWay sets the tail of the arguments, which is stored as it is: how the request waits, for how long a sign of life
+// setWay sets the tail of the arguments, which is stored as it is: how the request waits, how long a sign of life
 // counts, and META. See acquire_fast.lua.
 func (a *attempt) setWay(way byte) {
 	claim := a.claim.Milliseconds()

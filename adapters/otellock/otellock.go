@@ -100,7 +100,7 @@ type Options struct {
 	_ struct{}
 }
 
-// New returns what [interlock.Options].Observer is to be. What an SDK does not accept goes to otel.Handle, and is not
+// New returns the value of [interlock.Options].Observer. What an SDK does not accept goes to otel.Handle, and is not
 // counted; New does not fail for that.
 func New(opts *Options) *interlock.Observer {
 	var o Options

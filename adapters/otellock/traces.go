@@ -32,7 +32,7 @@ const (
 type traces struct {
 	tracer    trace.Tracer
 	omitNames bool
-	links     *links // nil if there are to be none
+	links     *links // nil without links
 
 	holds sync.Map // interlock.HoldID to the trace.Span of the hold; only those that are recorded
 }
@@ -145,7 +145,7 @@ func (t *traces) fail(span trace.Span, e interlock.Event) {
 	span.SetStatus(codes.Error, text)
 }
 
-// text is what went wrong, without names if they are to be omitted.
+// text is what went wrong, without names if they must be omitted.
 func (t *traces) text(e interlock.Event) string {
 	if !t.omitNames {
 		return valid(e.Err.Error())

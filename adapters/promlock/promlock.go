@@ -94,7 +94,7 @@ func New(opts *Options) *Metrics {
 	return m
 }
 
-// Observer returns what [interlock.Options].Observer is to be.
+// Observer returns the value of [interlock.Options].Observer.
 func (m *Metrics) Observer() *interlock.Observer {
 	return &interlock.Observer{
 		Waiting:  func(_ context.Context, e interlock.Event) { m.series.of(e).waiting.Inc() },

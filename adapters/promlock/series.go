@@ -116,7 +116,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 const namespace = "interlock"
 
-// nativeReset is for how long a native histogram has its resolution at least.
+// nativeReset is how long a native histogram has its resolution at least.
 const nativeReset = time.Hour
 
 // defaultBuckets reach from what memory takes to what makes a user give up.

@@ -21,7 +21,7 @@ const (
 
 // Options configures a Backend. nil means all defaults.
 type Options struct {
-	// MaxHold is for how long a run keeps its lock at most. It ends what a run that was killed has left behind, and a
+	// MaxHold is how long a run keeps its lock at most. It ends what a run that was killed has left behind, and a
 	// run that takes longer. The default is without end.
 	MaxHold time.Duration
 

@@ -22,9 +22,9 @@
 // # Guarantees
 //
 // While a run holds a state's lock, nobody else gets it, from whichever server: the lock is one of interlock, named
-// "terraform/STATE", and the server renews it for the run, which cannot. A state is written only by who holds the lock,
-// and behind a fence: a server that stood still, and whose lock went to another meanwhile, is refused. A write is whole
-// or not there, also after a crash, and the state before it stays beside it as STATE.backup.
+// "terraform/STATE", and the server renews it for the run, which cannot. A state is written only by the holder of the
+// lock, and behind a fence: a server that stood still, and whose lock went to another meanwhile, is refused. A write is
+// whole or not there, also after a crash, and the state before it stays beside it as STATE.backup.
 //
 // # What it cannot do
 //

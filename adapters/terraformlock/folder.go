@@ -146,8 +146,8 @@ func replace(name string, text []byte) error {
 	return folder.Close()
 }
 
-// forgetInfo removes what the run of that token has said of itself, and never that of a later one. Who is at the state
-// now is not waited for: nobody is shown the words of a run whose token has passed.
+// forgetInfo removes what the run of that token has said of itself, and never that of a later one. A run that is at the
+// state now is not waited for: nobody is shown the words of a run whose token has passed.
 func (f *folder) forgetInfo(ctx context.Context, state string, token uint64) {
 	gate, err := f.files.Mutex(state, nil).TryLock(ctx)
 	if err != nil {

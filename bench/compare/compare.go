@@ -18,8 +18,8 @@ import (
 type Settings struct {
 	Rounds  int           // of each fault
 	Time    time.Duration // of each measurement of speed
-	Lease   time.Duration // of the holders of whom something happens, also the timeout of sessions
-	Waiters int           // of whom it is counted how many a release wakes
+	Lease   time.Duration // of the holders to which something happens, also the timeout of sessions
+	Waiters int           // among which those are counted that a release wakes
 	Dir     string        // where folders are made; "" is the system's for temporary files
 	Say     func(text string)
 }
@@ -27,7 +27,7 @@ type Settings struct {
 // Cell is one measured number, or why there is none.
 type Cell struct {
 	Values []float64 // nanoseconds or numbers; the median counts
-	Why    string    // why nothing was measured, or what is to be said about it
+	Why    string    // why nothing was measured, or a remark about it
 }
 
 // Row is what was measured on one engine.

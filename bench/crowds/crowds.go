@@ -97,7 +97,7 @@ type bench struct {
 	clients []*interlock.Client
 }
 
-// precede gives the server precedence over the clients, if the system lets us: how long a script runs is to be
+// precede gives the server precedence over the clients, if the system lets us: how long a script runs must be
 // measured, not how often thousands of goroutines beside it take its processor.
 func (b *bench) precede(ctx context.Context) {
 	info, err := b.node.Info(ctx, "server")

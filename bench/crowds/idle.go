@@ -83,7 +83,7 @@ func apartWaiters(n int) func(ctx context.Context, b *bench) (Result, error) {
 	}
 }
 
-// idle measures while nothing happens but what keeps those who wait alive; and how an unrelated lock fares.
+// idle measures while nothing happens but what keeps the waiters alive; and how an unrelated lock fares.
 func (b *bench) idle(ctx context.Context) (r Result, err error) {
 	time.Sleep(b.Settles)
 	bystander, err := b.open(ctx, 1)

@@ -48,7 +48,7 @@ func (p *Probe) Trip() (float64, error) {
 // Close ends the connection.
 func (p *Probe) Close() error { return p.conn.Close() }
 
-// asked is how often RoundTrip asks, and for how long at most.
+// asked is how often RoundTrip asks, and how long at most.
 const (
 	asked    = 51
 	askedFor = time.Second

@@ -19,7 +19,7 @@ type Queue struct {
 // ErrNoQueue says that nobody can tell how many wait.
 var ErrNoQueue = errors.New("the engine does not tell how many wait")
 
-// Those who wait in GET_LOCK, and for an advisory lock.
+// The waiters in GET_LOCK, and for an advisory lock.
 const (
 	waitsOfMySQL    = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'"
 	waitsOfPostgres = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// blpop is the floor of a hand-off: the server itself wakes the first of those who wait. It is no lock to be used: if
+// blpop is the floor of a hand-off: the server itself wakes the first of the waiters. It is no lock to be used: if
 // its holder dies, nobody gets it any more.
 func blpop() Spec {
 	return Spec{

@@ -29,9 +29,9 @@ const seedWithToken = `
 if redis.call('SETNX', KEYS[2], '1000000000000000') == 1 then redis.call('LPUSH', KEYS[1], '1000000000000000') end
 return 1`
 
-// blpopFenced is what blpop costs if its lock is to be of use to who is paused: about the least that any hand-off of a
-// lock with an owner, a lease and a token costs. If a holder or who waits dies nobody gets it any more; nor if a lease
-// runs out, which begins with the hand-over, also when nobody waits.
+// blpopFenced is what blpop costs if its lock must help a client that was paused: about the least that any hand-off of
+// a lock with an owner, a lease and a token costs. If a holder or who waits dies nobody gets it any more; nor if a
+// lease runs out, which begins with the hand-over, also when nobody waits.
 func blpopFenced() Spec {
 	return Spec{
 		Name: "blpop-fenced",
@@ -94,7 +94,7 @@ func (w *relayWorker) Lock(ctx context.Context) error {
 	return nil
 }
 
-// Unlock hands the lock to who waits longest.
+// Unlock hands the lock to the longest waiter.
 func (w *relayWorker) Unlock(ctx context.Context) error {
 	held, err := w.give.Exec(ctx, w.client, w.keys, []string{w.token, w.lease}).AsInt64()
 	if err == nil && held != 1 {

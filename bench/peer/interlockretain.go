@@ -14,7 +14,7 @@ const (
 	// retainFor is how long a lock is retained: longer than anything is measured.
 	retainFor = time.Minute
 
-	// retainers are the clients of interlockRetained. Each retains 1,024 locks at most, and there are to be 10,000.
+	// retainers are the clients of interlockRetained. Each retains 1,024 locks at most, and there must be 10,000.
 	retainers = 10
 )
 
@@ -50,7 +50,7 @@ func interlockRetained() Spec {
 	}
 }
 
-// retaining is several clients that retain the locks that are to be kept.
+// retaining is several clients that retain the locks that must be kept.
 type retaining struct {
 	clients []*locks
 	taken   atomic.Uint64

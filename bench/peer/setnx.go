@@ -40,7 +40,7 @@ if last and last >= token then token = string.format('%.0f', last + 1) end
 redis.call('SET', KEYS[2], token)
 return token`
 
-// setNXFenced is what set-nx costs if its lock is to be of use to who is paused: the least that any lock with tokens
+// setNXFenced is what set-nx costs if its lock must help a client that was paused: the least that any lock with tokens
 // costs.
 func setNXFenced() Spec {
 	return Spec{

@@ -18,7 +18,7 @@ func monotonic() (int64, error) {
 }
 
 // lookEvery is how often somebody looks at the board who waits for another process. It takes the processor each time,
-// so nobody looks while what he waits for is measured.
+// so nobody looks while a wait is measured.
 const lookEvery = time.Millisecond
 
 // errPartnerGone says that another process of the job did not do its part.

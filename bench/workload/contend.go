@@ -19,7 +19,7 @@ type tally struct {
 	wait    stats.Histogram
 }
 
-// grace is how long who waits at the end may go on waiting. Then he is taken for hung.
+// grace is how long a waiter at the end may go on waiting. Then it is taken for hung.
 const grace = time.Second
 
 // bounds reports whether waits are ended that do not end by themselves. On a server there are libraries whose waiters
@@ -48,7 +48,7 @@ func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Ti
 		return nil, err
 	}
 	if j.Distinct {
-		w = nil // everybody is alone with his lock
+		w = nil // each worker is alone with its lock
 	}
 	var win window
 	tallies, errs := make([]tally, len(workers)), make([]error, len(workers)+1)

@@ -16,7 +16,7 @@ import (
 // result.
 const longest = 3 * time.Minute
 
-// eachHold is how much longer it may take for each lock that is to be held: it is taken and given back.
+// eachHold is how much longer it may take for each lock that must be held: it is taken and given back.
 const eachHold = 500 * time.Microsecond
 
 // Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are

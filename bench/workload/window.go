@@ -35,5 +35,5 @@ func (w *window) run(start time.Time, d, cool time.Duration) {
 	w.phase.Store(over)
 }
 
-// lasted is how long counting was. It is to be asked when that is over.
+// lasted is how long counting was. It must be asked when that is over.
 func (w *window) lasted() time.Duration { return w.end.Sub(w.began) }

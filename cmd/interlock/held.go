@@ -27,7 +27,7 @@ type waitedError struct {
 	waited time.Duration
 }
 
-// Error says for how long it was waited, and for whom.
+// Error says how long the wait was, and who holds the lock.
 func (e *waitedError) Error() string { return e.prefix() + e.held.Error() }
 
 // Unwrap returns the HeldError.

@@ -64,7 +64,7 @@ func heldSince(l interlock.LockInfo, limit time.Time) bool {
 	})
 }
 
-// ageUnknown reports whether the engine does not tell for how long somebody has held l.
+// ageUnknown reports whether the engine does not tell how long somebody has held l.
 func ageUnknown(l interlock.LockInfo) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Since.IsZero() })
 }

@@ -94,7 +94,7 @@ type releaseObject struct {
 	Already       bool   `json:"already,omitempty"` // an earlier release had given it back
 }
 
-// rememberRelease is for how long the engine remembers that a hold was released. A script that releases, and does so
+// rememberRelease is how long the engine remembers that a hold was released. A script that releases, and does so
 // again in its trap for EXIT, comes within that.
 const rememberRelease = time.Hour
 

@@ -277,7 +277,7 @@ func (o *runOptions) conflict(err error) error {
 	return err
 }
 
-// releaseTime is for how long the command tries to give the lock back: to the end of its lease, which frees it too, and
+// releaseTime is how long the command tries to give the lock back: to the end of its lease, which frees it too, and
 // not for longer than the engine may take for an answer. Whoever waits for the exit code of a job should not wait for a
 // server that is gone.
 func (a *app) releaseTime(deadline time.Time, b budget) time.Duration {

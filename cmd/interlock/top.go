@@ -100,7 +100,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	return l.run(ctx)
 }
 
-// ownScreen returns the terminal to draw on, or nil if the board is to be printed.
+// ownScreen returns the terminal to draw on, or nil if the board is printed.
 func (a *app) ownScreen(o *topOptions) (in, out *os.File) {
 	term := a.getenv("TERM")
 	if o.once || a.output == asJSON || term == "" || term == "dumb" || !isTerminal(a.stdin) || !isTerminal(a.stdout) {

@@ -28,7 +28,7 @@ type topPrompt int
 const (
 	promptNone topPrompt = iota
 	promptFilter
-	promptBreak // the name of the lock whose hold is to be ended
+	promptBreak // the name of the lock whose hold must be ended
 )
 
 // topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame

@@ -9,7 +9,7 @@ import (
 
 // Requeue, one step of two halves: most of its defects do one half without the other.
 
-// Requeue gives a hold back and queues behind everybody who waits.
+// Requeue gives a hold back and queues behind all waiters.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if err := d.reach(ctx); err != nil {
 		return driver.Grant{}, err

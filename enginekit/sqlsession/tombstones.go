@@ -1,4 +1,4 @@
-// How requests end, and for how long that is remembered. release.go writes it, entry.go refuses by it.
+// How requests end, and how long that is remembered. release.go writes it, entry.go refuses by it.
 
 package sqlsession
 

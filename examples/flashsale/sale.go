@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sale is what is sold, to whom and when.
+// sale is what is sold, to which customer and when.
 type sale struct {
 	Stock  int           // at the beginning
 	Limit  int           // items for each user

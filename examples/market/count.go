@@ -13,7 +13,7 @@ import (
 var errWrong = errors.New("the market is not correct")
 
 // count checks that everything is still there, once: each item in one place, as many in buyers' stores as were bought,
-// what each buyer has spent the price of what is in his store, and all money together what it was.
+// what each buyer has spent the price of what is in the buyer's store, and all money together what it was.
 func (t *traders) count(ctx context.Context, c rueidis.Client) error {
 	seen := map[string]string{} // where each item is
 	note := func(item, place string) error {

@@ -33,7 +33,7 @@ const (
 	// purse is what each buyer begins with: more than can be spent.
 	purse = int64(1) << 50
 
-	// crate is how many items a seller puts into his store at once, and has for sale when the day begins. That they
+	// crate is how many items a seller puts into the store at once, and has for sale when the day begins. That they
 	// come into being is not measured.
 	crate = 500
 

@@ -95,7 +95,7 @@ func openOneLock(ctx context.Context, addr string) (*house, error) {
 
 // openItemLocks has a lock for each item. It is enough, because a trade touches what nobody else does (the item), what
 // is changed by adding only (money of sellers), and the money of a buyer who buys one thing after another. A buyer who
-// buys several at once needs a lock of his own around the lock of the item.
+// buys several at once needs a lock of its own around the lock of the item.
 func openItemLocks(ctx context.Context, addr string) (*house, error) {
 	return openLocks(ctx, addr, func(item string) string { return "item:" + item })
 }

@@ -43,7 +43,7 @@ type span struct {
 // lastOf is the sum of counters as they were seen last: a scrape that failed does not take away what was counted.
 func lastOf(counters string) string { return "sum(last_over_time(" + counters + "[1m]))" }
 
-// panels are those of the picture. Who waits in a process that is not scraped is not seen.
+// panels are those of the picture. A waiter in a process that is not scraped is not seen.
 func panels() []panel {
 	return []panel{
 		{title: "trades in a second", lines: []line{

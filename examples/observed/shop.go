@@ -39,8 +39,8 @@ type word struct {
 	Token uint64 // the slow customer is in the middle of a purchase under this token, and what follows is zero
 
 	Reason interlock.LostReason // how the slow customer's lock was lost
-	Told   string               // what his context ended with
-	Wrote  bool                 // whether he has bought all the same
+	Told   string               // what the customer's context ended with
+	Wrote  bool                 // whether the customer has bought nevertheless
 
 	Trades, Failed int
 	Err            string // of the last that failed

@@ -33,7 +33,7 @@ func (m *directs) act(s directState, c int, visit func(Event, directState)) {
 }
 
 // send puts a request on the wire, and with a release the word to the successor. It reports whether there was room. A
-// request of a client that was told of the lock says by whom.
+// request of a client that was told of the lock says which holder told it.
 func (m *directs) send(s *directState, k kind, c int) bool {
 	d := s.direct[c]
 	q := newMsg(k, uint8(c+1), 0, 0)

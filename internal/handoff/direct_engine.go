@@ -123,8 +123,8 @@ func (s *directState) free() {
 
 func (s *directState) unname() { s.named, s.due, s.kept = 0, 0, 0 }
 
-// name tells the holder of the asker if that is next, and keeps the lock and a token for it from now on. Who is named
-// asks, so the engine has heard of it, and will not pass it over while the naming lasts.
+// name tells the holder of the asker if that is next, and keeps the lock and a token for it from now on. The client
+// that is named asks, so the engine has heard of it, and will not pass it over while the naming lasts.
 func (m *directs) name(s *directState, id uint8) bool {
 	switch {
 	case s.holder == 0 || s.left == 0 || !s.claimed && m.rules.NamedClaimed:
@@ -144,7 +144,7 @@ func (m *directs) name(s *directState, id uint8) bool {
 	return s.wire.put(newMsg(named, s.holder, 0, 0).with(id, s.kept), len(s.wire))
 }
 
-// passOver notes that those before id, of whom the engine has not heard for long, may be overtaken by it.
+// passOver notes that the waiters before id, which have been silent for long, may be overtaken by it.
 func (m *directs) passOver(s *directState, id uint8) {
 	for _, before := range s.before(id) {
 		if m.isSilent(s, before) {

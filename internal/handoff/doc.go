@@ -55,12 +55,13 @@
 //   - 3d: an acquire that was cancelled, or refused after it had been sent more than once, is undone; undo and release
 //     are sent until they are confirmed.
 //   - 4: a heartbeat is the acquire script: it evicts the expired and grants the head.
-//   - 5: a pushed grant is a claim of short life, and goes only to who was heard of within the time of a claim.
+//   - 5: a pushed grant is a claim of short life, and goes only to a waiter that was heard of within the time of a
+//     claim.
 //   - 6: its deadline is the claim time after the engine's instant of granting, and the engine's clock is compared by
 //     the sending of an earlier request.
 //   - 7: a block of tokens is granted only if the last token is behind the clock, and its end is stored.
 //   - 13: a local pass needs trust enough, hands its deadline on, and does not happen after a loss.
-//   - 14: a loss sends those who wait inside the process to the engine.
+//   - 14: a loss sends the waiters inside the process to the engine.
 //   - Trust: a lease is trusted from before its request was sent, and a loss is final.
 //   - Retain, against two holders: the engine does not shorten a hold by a renewal of an earlier pass than it has heard
 //     of. The client cuts its trust before it sends a shortening. From then on no answer to an earlier request, be it a
@@ -73,7 +74,7 @@
 //   - Named: ahead of the release the engine names the waiter that is next to the holder, if that has claimed its hold.
 //     It names one at a time, for the claim time, and keeps a token for it. While the naming lasts the lock goes to
 //     nobody else, whether it is released, expires or is broken.
-//   - Told: the word of a holder is trusted until the naming ends, and heard by those who wait only. Whoever was told
+//   - Told: the word of a holder is trusted until the naming ends, and heard by the waiters only. Whoever was told
 //     claims the lock with the holder's id, which ends the holder's hold, and no other.
 //
 // # How to read a story

@@ -36,7 +36,7 @@ func (m *leases) receive(s *leaseState, q msg) {
 	}
 }
 
-// trustOf is for how long the answer q may be trusted.
+// trustOf is how long the answer q may be trusted.
 func (m *leases) trustOf(q msg) uint8 {
 	if !m.rules.TrustSent {
 		return m.lease

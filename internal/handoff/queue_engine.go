@@ -84,7 +84,7 @@ func (m *queues) evict(s *queueState) {
 	s.put[id-1] = true
 }
 
-// next returns the first waiter of whom the engine has heard within the time of a claim, or 0. It drops those before it
+// next returns the first waiter that the engine has heard of within the time of a claim, or 0. It drops those before it
 // that no longer live, and passes over the others, who keep their places.
 func (m *queues) next(s *queueState) uint8 {
 	for i := 0; i < len(s.line) && s.line[i] != 0; {

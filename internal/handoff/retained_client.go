@@ -75,7 +75,7 @@ func (m *retains) isDated(k kind) bool {
 	return false
 }
 
-// shortLease is for how long a retained grant lasts after its renewal.
+// shortLease is how long a retained grant lasts after its renewal.
 func (m *retains) shortLease() uint8 {
 	if !m.rules.ShortRetention {
 		return m.lease
@@ -124,7 +124,7 @@ func (m *retains) extend(p *retainRequest, q msg) {
 	}
 }
 
-// trustOf is for how long the answer q may be trusted, counted from the sending of its request.
+// trustOf is how long the answer q may be trusted, counted from the sending of its request.
 func (m *retains) trustOf(q msg) uint8 {
 	if q.kind() == shortened {
 		return remaining(m.shortLease(), q.age())

@@ -29,7 +29,7 @@ type Rules struct {
 	RepairingHeartbeat bool
 	// ShortClaim (5): a pushed grant lasts for the claim time until it is claimed. Off: for the whole lease.
 	ShortClaim bool
-	// PassOverSilent (5): a waiter of whom the engine has not heard for the claim time is granted nothing. Off: it is,
+	// PassOverSilent (5): a waiter that has been silent for the claim time is granted nothing. Off: it is,
 	// for as long as it has a place.
 	PassOverSilent bool
 	// TrustClaim (6): a pushed grant is trusted for the claim time. Off: for the whole lease.
@@ -48,7 +48,7 @@ type Rules struct {
 	PassDeadline bool
 	// NoPassAfterLoss (13): a lost hold is not passed on. Off: its unlock passes it on like any other.
 	NoPassAfterLoss bool
-	// LossDetaches (14): those who wait behind a hold inside the process go to the engine when it is lost. Off: they
+	// LossDetaches (14): the waiters behind a hold inside the process go to the engine when it is lost. Off: they
 	// wait for its unlock.
 	LossDetaches bool
 	// TrustSent (trust window): a lease is trusted from before its request was sent. Off: from the answer.
@@ -91,11 +91,12 @@ type Rules struct {
 	// NamedToken (named): the engine keeps a token for the named one, which the holder hands on. Off: the holder's own
 	// token plus one is handed on, as inside a process.
 	NamedToken bool
-	// NamedAtRelease (named): while a naming lasts a lock that is released goes to the named one. Off: to who is next.
+	// NamedAtRelease (named): while a naming lasts a lock that is released goes to the named one. Off: to the next
+	// waiter.
 	NamedAtRelease bool
-	// NamedAtExpiry (named): so does one whose holder was not heard of. Off: it goes to who is next.
+	// NamedAtExpiry (named): so does one whose holder was not heard of. Off: it goes to the next waiter.
 	NamedAtExpiry bool
-	// NamedAtBreak (named): so does one whose hold was broken. Off: it goes to who is next.
+	// NamedAtBreak (named): so does one whose hold was broken. Off: it goes to the next waiter.
 	NamedAtBreak bool
 	// ToldUntil (told): the word of a holder is trusted until the naming ends. Off: for the
 	// claim time from its receipt.

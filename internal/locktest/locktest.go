@@ -27,7 +27,7 @@ func Rand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-// Patient returns a context for what is to succeed.
+// Patient returns a context for calls that must succeed.
 func Patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	t.Cleanup(cancel)

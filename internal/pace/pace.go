@@ -24,7 +24,7 @@ type Clock struct{ ticks, longest atomic.Int64 }
 // Now is the time since the clock was started.
 func (c *Clock) Now() time.Duration { return time.Duration(c.ticks.Load()) * tick }
 
-// Longest is for how long at most it has stood still so far. It waits until the clock goes on.
+// Longest is how long at most it has stood still so far. It waits until the clock goes on.
 func (c *Clock) Longest() time.Duration {
 	for now := c.Now(); c.Now() == now; {
 		<-time.After(tick / 5)

@@ -136,7 +136,7 @@ func (n *MariaDBNode) args(s Site) []string {
 }
 
 // mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others
-// from the system's. Where the disk is to be full or slow, that is about the data alone.
+// from the system's. Where the disk must be full or slow, that is about the data alone.
 func mariaDBTemporary(s Site, o *MariaDBOptions) []string {
 	if o.Disk != nil {
 		return nil

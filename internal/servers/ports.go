@@ -22,7 +22,7 @@ const (
 )
 
 // again does f once more, after a moment, if it fails: who looks for free ports has each of those it tries for an
-// instant, also one that is to be used again just now.
+// instant, also one that must be used again just now.
 func again(f func() error) (err error) {
 	for i := range attempts {
 		if i > 0 {

@@ -149,7 +149,7 @@ func (m *redisMaker) sentinel(primary *RedisNode) *RedisNode {
 		lines := []string{fmt.Sprintf("sentinel monitor %s %s %s %d", sentinelName, of, port, sentinelQuorum)}
 		for _, line := range [][2]string{
 			{"down-after-milliseconds", "1000"}, // a loaded machine runs nobody for half a second
-			// An election has so long, and so has the one who is promoted, of whom the Sentinel hears once a second.
+			// An election has so long, and so has the promoted server, which the Sentinel hears once a second.
 			// After one that came to nothing the next begins twice this later.
 			{"failover-timeout", "2000"},
 			{"parallel-syncs", "10"},

@@ -22,8 +22,9 @@ func (s *SentinelRedis) quicken() {
 			// first hears of a server, and so does this. With both alike, a new primary would be replaced at
 			// once (seen with Redis 7.0).
 			"ping-period", "600",
-			// A primary that another Sentinel has just made, and has not told of yet, is made a replica again by who
-			// takes it for one that came back, after four of these: they must be longer than a promotion takes.
+			// A primary that another Sentinel has just made, and has not told of yet, is made a replica again by a
+			// Sentinel that takes it for one that came back, after four of these: they must be longer than a promotion
+			// takes.
 			"publish-period", "500", "ask-period", "100",
 			// On a machine that stalls, Sentinels distrust their clock for half a minute and do nothing.
 			"tilt-period", "1000",

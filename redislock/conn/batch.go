@@ -23,13 +23,13 @@ type Job struct {
 // Outcome is how one try of a job has ended: with a Reply, or with Again.
 type Outcome struct {
 	Reply Reply // how it has ended; not used with Again
-	Again bool  // it is to be tried again
+	Again bool  // it must be tried again
 	Wait  bool  // with Again: after a pause
 }
 
 // Batcher is a transport that runs batches. A Route is what the jobs of one pipeline have in common, such as the node.
 type Batcher[Route comparable] interface {
-	// RouteOf says how a job is to be sent now. With an error the job ends, and the error is its reply. It is asked
+	// RouteOf says how a job must be sent now. With an error the job ends, and the error is its reply. It is asked
 	// again for each try, because the slot may have moved meanwhile.
 	RouteOf(ctx context.Context, j *Job) (Route, error)
 	// RunPart sends jobs of one route as one pipeline, and returns how each ended, in their order. It blocks for the

@@ -42,7 +42,7 @@ func ShedLock(environment string) Format {
 }
 
 // Redisson is the format of Redisson's RLock: a hash under the lock's name with one field for its holder,
-// "UUID:THREAD", and a channel on which those who wait hear that it was given back.
+// "UUID:THREAD", and a channel on which the waiters hear that it was given back.
 func Redisson() Format {
 	return Format{form: hashForm, channel: redissonChannel}
 }

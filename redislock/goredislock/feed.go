@@ -83,8 +83,8 @@ func (c *transport) newFeed(node *redis.Client, sharded bool) *feed {
 	return f
 }
 
-// run sends what is to be sent, and watches the connection until it ends. It is the feed's own goroutine, and the only
-// one that writes.
+// run sends the commands that are due, and watches the connection until it ends. It is the feed's own goroutine, and
+// the only one that writes.
 func (f *feed) run() {
 	// The reader may hang in the connection, so run ends only after it has closed that.
 	read := make(chan struct{})
@@ -218,7 +218,7 @@ func (f *feed) enqueue(d *demand) {
 	}
 }
 
-// send sends what is to be sent. Only run calls it, so answers come in the order of sent.
+// send sends the commands that are due. Only run calls it, so answers come in the order of sent.
 func (f *feed) send() {
 	f.mu.Lock()
 	todo := f.todo

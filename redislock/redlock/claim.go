@@ -219,8 +219,8 @@ func (rd *round) breaks(i int, why error) {
 	rd.changed()
 }
 
-// loses decides whether the hold has no majority any more. The first time it returns whom to tell, and has the other
-// nodes freed: their votes would keep everybody out until the lease ends. The caller holds c.mu.
+// loses decides whether the hold has no majority any more. The first time it returns the listener to tell, and has the
+// other nodes freed: their votes would keep everybody out until the lease ends. The caller holds c.mu.
 func (c *claim) loses(rd *round) (tell func(driver.LostReason, error)) {
 	if !c.held || c.rd != rd || c.told || c.ending != nil || rd.count(granted) >= c.d.quorum {
 		return nil

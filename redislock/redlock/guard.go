@@ -70,7 +70,7 @@ type guard struct {
 	mu        sync.Mutex              // guards what follows
 	fit       map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
 	restUntil time.Time               // the node is not asked again before
-	restFor   time.Duration           // for how long it said that it must rest
+	restFor   time.Duration           // how long it said that it must rest
 	old       bool                    // it rests with the mark of an earlier run
 	heard     time.Time               // when the node answered last
 }

@@ -247,7 +247,7 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	}
 }
 
-// outcome says how the release has ended if that is known, or for how long to wait for nodes that may answer soon. An
+// outcome says how the release has ended if that is known, or how long to wait for nodes that may answer soon. An
 // undo is done when a majority has answered anything; a release when a majority has ended the hold, or too many had
 // none. The caller holds c.mu.
 func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (wait time.Duration, known bool, err error) {

@@ -16,14 +16,14 @@ type waiting struct {
 	woken     uint64 // the token of the new hold; 0 if there was none
 }
 
-// signal is one Signal or Broadcast, by who held the mutex.
+// signal is one Signal or Broadcast, by the holder of the mutex.
 type signal struct {
 	token    uint64
 	call, ok history.Instant
 	all      bool
 }
 
-// checkConditions looks at those who waited for the condition of a mutex. Who waits has given the mutex up, and who
+// checkConditions looks at the waiters for the condition of a mutex. A waiter has given the mutex up, and one that
 // signals has it, so the tokens say who came first, whatever the clock of each says.
 func (r *record) checkConditions(v *Verdict, f *Figures) {
 	waits, signals, sure := conditions(r.events)
@@ -82,7 +82,7 @@ func conditions(events []history.Event) (waits []*waiting, signals []signal, sur
 // checkSignals finds who waited in vain. Signals that came while it waited, and long before its time was over, have
 // woken those who had waited for longer: so there cannot have been more of them than of those.
 func (r *record) checkSignals(v *Verdict, waits []*waiting, signals []signal) {
-	enough := 2 * r.about.Lease // for who is woken to have the mutex again
+	enough := 2 * r.about.Lease // for a woken waiter to have the mutex again
 	for i, w := range waits {
 		if v.Of++; w.woken != 0 {
 			continue

@@ -41,7 +41,7 @@ func (r *record) deaths(waits waitsFor) (all []change) {
 	return all
 }
 
-// releases finds, for each lock that was held alone and given back, who was granted it next, and for how long it had
+// releases finds, for each lock that was held alone and given back, who was granted it next, and how long it had
 // been free for that one. If it was not free, it was held for somebody who does not know of it, for instance whose Lock
 // had ended with its context.
 func (r *record) releases(waits waitsFor) (all []change) {

@@ -8,9 +8,10 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// checkExclusion is K4: no lock is granted while somebody else has it, by all that he can know. Where two holders are
-// possible only those are against the claim of which both were sure, and the others are counted as double grants beside
-// it. A holder is sure from the return of Lock until it last looked whether the hold lasts and found that it does.
+// checkExclusion is K4: no lock is granted while somebody else has it, by all that the holder can know. Where two
+// holders are possible only those are against the claim of which both were sure, and the others are counted as double
+// grants beside it. A holder is sure from the return of Lock until it last looked whether the hold lasts and found that
+// it does.
 func (r *record) checkExclusion(f *Figures) *Verdict {
 	v := &Verdict{Check: "K4", Claim: "no lock is granted while somebody else has it", Excused: r.excuse()}
 	if v.Excused != "" {
@@ -91,7 +92,7 @@ func (r *record) excuse() string {
 	return ""
 }
 
-// until is for how long h lasted by all that its holder could know. Of one that was killed that is as long as it was
+// until is how long h lasted by all that its holder could know. Of one that was killed that is as long as it was
 // sure: some engines free a lock when its process ends.
 func (h *hold) until() history.Instant { return max(h.sure, h.over) }
 

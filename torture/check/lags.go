@@ -22,7 +22,7 @@ func (r *record) heldUp(from, to history.Instant) bool {
 	return false
 }
 
-// stalled is for how long, between the two instants, the servers' disk kept them from answering.
+// stalled is how long, between the two instants, the servers' disk kept them from answering.
 func (r *record) stalled(from, to history.Instant) (sum time.Duration) {
 	for _, e := range r.disk {
 		sum += within(e, from, to)
@@ -35,7 +35,7 @@ func within(e history.Event, from, to history.Instant) time.Duration {
 	return max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
 }
 
-// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not
+// briefly is how long, between the two instants, the process or the coordinator was not run for moments that do not
 // count by themselves: the larger sum, as the moments of both may be the same.
 func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
 	sums := map[int]time.Duration{}
@@ -45,7 +45,7 @@ func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
 	return max(sums[proc], sums[run.Coordinator])
 }
 
-// lagged is for how long processes were not run between the two instants, all of them together.
+// lagged is how long processes were not run between the two instants, all of them together.
 func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
 	for _, e := range r.lags {
 		sum += within(e, from, to)

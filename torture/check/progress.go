@@ -99,7 +99,7 @@ func (r *record) kept(proc, gor int) time.Duration {
 
 // mayPrecede reports whether h, of what is shared, may be granted before who waits is: it was asked for no
 // later, or not much, or the engine has no order, or keeps no place for that long, or the faults may have
-// taken a place from who waits.
+// taken a place from a waiter.
 func (r *record) mayPrecede(h *hold, w *wait) bool {
 	keeps := r.target.Keeps
 	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet ||

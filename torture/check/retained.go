@@ -13,7 +13,7 @@ const (
 	// leaseOfRetained is how long a lock that is retained stays so in an engine with leases when its client has died.
 	leaseOfRetained = 2 * time.Second
 
-	// unshortened is for how long after a release the engine may still have the lease of the hold: the client does not
+	// unshortened is how long after a release the engine may still have the lease of the hold: the client does not
 	// shorten it at once, and the request takes its time.
 	unshortened = 10*time.Millisecond + lateness
 )

@@ -11,7 +11,7 @@ import (
 // Verdict is what one check found.
 type Verdict struct {
 	Check  string // "K1", as in the list of checks
-	Claim  string // what is to hold
+	Claim  string // what must hold
 	Of     int    // how many cases were judged
 	Faults []string
 	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still;
@@ -91,7 +91,7 @@ type Figures struct {
 	FalseLosses  int           // of those, without a fault
 	TokensBack   int           // acquisitions whose token was not larger than an earlier one's
 	TokenStep    uint64        // the largest step back
-	CalmHeld     time.Duration // for how long all holds together were held without a fault
+	CalmHeld     time.Duration // how long all holds together were held without a fault
 	Ran          time.Duration // how long it went on
 	LongestWait  time.Duration
 	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant

@@ -14,7 +14,7 @@ const (
 	Release   Op = "release" // Unlock
 	Read      Op = "read"    // of the register
 	Write     Op = "write"
-	Reenter   Op = "reenter"   // Lock by who has the lock: OK has the token and the nonce that it got
+	Reenter   Op = "reenter"   // Lock by an owner that has the lock: OK has the token and the nonce that it got
 	Turn      Op = "turn"      // Upgrade or Downgrade to Share: OK, and a Fail, have the token of the hold after it
 	CountDown Op = "countdown" // of a latch: OK has what is left as Weight
 	Await     Op = "await"     // of a latch

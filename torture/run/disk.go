@@ -22,7 +22,7 @@ const (
 
 // watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte:
 // a server that answers only when its disk has kept something cannot answer sooner. It does nothing if the servers do
-// not wait for that, or have a disk that is to be full.
+// not wait for that, or have a disk that must be full.
 func (r *run) watchDisk(ctx context.Context) (end func() error, err error) {
 	if !r.Target.Syncs || slices.Contains(r.Faults, target.DiskFull) {
 		return func() error { return nil }, nil

@@ -22,7 +22,7 @@ func (r *run) long() time.Duration {
 	return longHold * r.lease
 }
 
-// goAway puts the server far away if holds are to be long: when all have begun, because to
+// goAway puts the server far away if holds must be long: when all have begun, because to
 // connect takes many round trips.
 func (r *run) goAway(ctx context.Context) error {
 	if !r.Long {

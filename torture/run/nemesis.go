@@ -36,8 +36,8 @@ type Blow struct {
 	Err   string          `json:"err,omitempty"`
 }
 
-// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when
-// exactly each process is in which line of its code is for the machine to decide.
+// nemesis does faults one after the other, as their plans say. The seed decides which fault, its victim and its length;
+// when exactly each process is in which line of its code is for the machine to decide.
 type nemesis struct {
 	*run
 	file *os.File

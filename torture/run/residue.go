@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/torture/worker"
 )
 
-// heartbeat is for how long the place of a waiter counts that is heard of no more, and a bit.
+// heartbeat is how long the place of a waiter counts that is heard of no more, and a bit.
 const heartbeat = 6 * time.Second
 
 // residue lists what is left when all that ends by itself has ended.

@@ -117,7 +117,7 @@ func (r *run) clients() int {
 	return 1
 }
 
-// retain is for how long bursts have their lock retained: for longer than anybody is kept waiting by what dies or
+// retain is how long bursts have their lock retained: for longer than anybody is kept waiting by what dies or
 // stands still, so that who waits for the end of a retention, because a recall was lost, is noticed by K7.
 func (r *run) retain() time.Duration {
 	if r.Workload != Retain {

@@ -54,7 +54,7 @@ func command(stores func() []*servers.RedisNode, args ...string) Inject {
 	}
 }
 
-// deleteOneKey deletes the key of one mutex, and with it its holder and all who wait, from all servers that have it.
+// deleteOneKey deletes the key of one mutex, and with it its holder and all waiters, from all servers that have it.
 func deleteOneKey(stores func() []*servers.RedisNode) Inject {
 	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
 		keys, has, err := mutexKeys(ctx, stores())

@@ -60,6 +60,6 @@ func (g *Target) Recalls() bool {
 	return g.Inside || with("redis") || with("zookeeper") || with("etcd")
 }
 
-// lists reports whether the target tells who waits for a lock. That is to be known before anything is
+// lists reports whether the target tells who waits for a lock. This must be known before anything is
 // started, so it cannot be asked.
 func (g *Target) lists() bool { return g.Name != "file" && !g.Inside }

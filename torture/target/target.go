@@ -37,7 +37,7 @@ const (
 	Slices   Fault = "slices"
 	Forget   Fault = "forget"   // N13: the server forgets its scripts (Redis)
 	Wipe     Fault = "wipe"     // N16, N20: an operator deletes everything in the engine
-	Delete   Fault = "delete"   // N16: an operator deletes one lock, with its holder and all who wait for it
+	Delete   Fault = "delete"   // N16: an operator deletes one lock, with its holder and all waiters for it
 	Sessions Fault = "sessions" // N14, N16: an operator ends all sessions, or closes all connections
 	Memory   Fault = "memory"   // N15: the server refuses to store anything more (Redis)
 	// N10: the wall clock of a server jumps by some leases, or by an hour, and back.
@@ -102,9 +102,9 @@ type Target struct {
 	Connected bool
 	// Syncs says that its servers, as they are started here, answer only when their disks have what they were told.
 	Syncs bool
-	// Keeps is for how long who waits keeps a place in line; 0 is for as long as that takes.
+	// Keeps is how long a waiter keeps a place in line; 0 is for as long as that takes.
 	Keeps time.Duration
-	// Heal is for how long after the end of a fault nobody may get a lock.
+	// Heal is how long after the end of a fault nobody may get a lock.
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
 	Inside bool
@@ -172,11 +172,11 @@ func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 // ground is where the servers stand.
 type ground struct {
 	network *servers.Network // nil unless a fault needs one
-	disk    *servers.Disk    // nil unless it is to be full
-	clocks  bool             // are to be wrong
+	disk    *servers.Disk    // nil unless the fault fills it
+	clocks  bool             // set wrong by a fault
 }
 
-// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler,
+// clock returns one that can be set, or nil if no fault sets one: to make it takes a compiler,
 // which nothing else needs.
 func (on *ground) clock(t testing.TB) *servers.Clock {
 	if !on.clocks {

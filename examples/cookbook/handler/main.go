@@ -41,7 +41,7 @@ func handle(ctx context.Context, locks *interlock.Client, r request) (int, error
 	working, stop := context.WithTimeout(lease.Context(ctx), deadline) // also ends when the lock is lost
 	defer stop()
 	err = r.work(working)
-	// The request's context may have ended. The lock is to be released all the same.
+	// The request's context may have ended. The lock must be released even then.
 	releasing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
 	if unlocked := lease.Unlock(releasing); unlocked != nil {

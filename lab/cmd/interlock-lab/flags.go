@@ -109,7 +109,7 @@ func (s *settings) seek(ids []string) error {
 	return nil
 }
 
-// tasks are what is to run.
+// tasks are what runs.
 func (s *settings) tasks() []task {
 	var all []task
 	for _, e := range s.sought {

@@ -1,6 +1,6 @@
 // Package d08redisson is an exhibit, broken on purpose: the lock that Redisson's RLock keeps in Redis, without the Java
 // around it. The scripts are the lab's own words; keys, commands, channel and answers are Redisson's. Count, owner and
-// lease are sound. It keeps no order among those who wait, and it has no token that a resource could compare. For these
+// lease are sound. It keeps no order among the waiters, and it has no token that a resource could compare. For these
 // two Redisson has other classes, getFairLock and getFencedLock.
 package d08redisson
 
@@ -105,7 +105,7 @@ func (l *Lock) Renew(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// Unlock ends one hold; the last one tells all who wait.
+// Unlock ends one hold; the last one tells all waiters.
 func (l *Lock) Unlock(ctx context.Context) error {
 	reply, err := l.eval(ctx, release, l.Key, l.Channel())
 	if err == nil && reply == nil {

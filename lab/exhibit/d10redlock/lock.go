@@ -21,7 +21,7 @@ type Lock struct {
 const release = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
 
 // TryLock takes the lock on all nodes with the same value, and has it if a majority agreed while the lease lasts. It
-// returns for how long the lock may be used. On failure it releases everywhere.
+// returns how long the lock may be used. On failure it releases everywhere.
 func (l *Lock) TryLock(ctx context.Context, value string, lease time.Duration) (validity time.Duration, ok bool) {
 	began := time.Now()
 	granted := 0

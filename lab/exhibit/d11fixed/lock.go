@@ -1,5 +1,5 @@
 // Package d11fixed is an exhibit, broken on purpose: one fixed ephemeral node in ZooKeeper. Whoever creates it has the
-// lock, and everybody else watches it, so each release wakes all who wait.
+// lock, and everybody else watches it, so each release wakes all waiters.
 package d11fixed
 
 import (

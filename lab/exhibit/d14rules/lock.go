@@ -30,7 +30,7 @@ type Lock struct {
 	granted []bool // by node
 }
 
-// TryLock takes the lock and returns for how long it may be used. If the rules refuse it, it is released again.
+// TryLock takes the lock and returns how long it may be used. If the rules refuse it, it is released again.
 func (l *Lock) TryLock(ctx context.Context, owner string, lease time.Duration) (validity time.Duration, ok bool) {
 	began := l.Now() // T1
 	l.granted = make([]bool, len(l.Nodes))

@@ -123,7 +123,7 @@ func d08format(p *play.Play, server *play.Redis) {
 		"所有者、次数和租约都在锁所在的地方，每次调用都是一步：这部分是可靠的。")
 }
 
-// d08order is a release that all who wait hear.
+// d08order is a release that all waiters hear.
 func d08order(p *play.Play, server *play.Redis) {
 	p.Act("a release tells everybody, and nobody is next", "释放通知所有人，没有谁是下一个")
 	a, b, c := d08rlocks(p, server)

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// A rush is so many customers at once, of whom each orders so often, for fewer pieces than that.
+// A rush is so many customers at once, each of which orders so often, for fewer pieces than that.
 const (
 	customers = 16
 	orders    = 20
@@ -24,7 +24,7 @@ type pace struct {
 	waited atomic.Int64  // all of them together
 	sold   atomic.Int64
 	waits  int // for the row of the stock
-	rowMS  int // and for how long together
+	rowMS  int // and how long together
 }
 
 // perSecond is the throughput: answers in a second.

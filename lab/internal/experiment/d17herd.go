@@ -9,7 +9,7 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// Who is woken when a lock becomes free: all who wait, or the next.
+// Who is woken when a lock becomes free: all waiters, or the next.
 
 // d17waiter is an actor that waits for the one node. When it is woken it does nothing before its turn, so that the lab
 // chooses who is heard first.

@@ -50,7 +50,7 @@ func (e *Experiment) Run(ctx context.Context, t testing.TB) *story.Story {
 const (
 	key = "stock" // the lock of all experiments
 
-	// lease is that of the sound lock where it is to be lost or outlasted in an experiment: short, because the audience
+	// lease is that of the sound lock where it must be lost or outlasted in an experiment: short, because the audience
 	// waits for it, and long enough for a machine that stands still for two seconds between two renewals.
 	lease = 4 * time.Second
 )

@@ -117,7 +117,7 @@ func (p *picture) add(name string, server bool, bars []span) *row {
 	return r
 }
 
-// addOthers adds lanes for who speaks without being of the cast, such as redis-cli, or for servers that are spoken to
+// addOthers adds lanes for speakers that are not of the cast, such as redis-cli, or for servers that are spoken to
 // and not watched.
 func (p *picture) addOthers(servers bool) {
 	for i := range p.act.Steps {

@@ -185,8 +185,8 @@ func (c *Conn) finish(ctx context.Context, p *request) error {
 }
 
 // park waits until there may be something to do. It reports true, and leaves mu unlocked, if p has its answers and
-// nothing else is to be done. While the reader stops at each tick and looks at the contexts (see keepTime), p trusts it
-// and does not watch ctx itself.
+// there is nothing else to do. While the reader stops at each tick and looks at the contexts (see keepTime), p trusts
+// it and does not watch ctx itself.
 func (c *Conn) park(ctx context.Context, p *request) bool {
 	trusts := c.ticks
 	p.parked, p.trusts = true, trusts

@@ -1,4 +1,4 @@
-// The Conn: its state, its end, and the rule that some goroutine always does what is to be done. The files beside it
+// The Conn: its state, its end, and the rule that some goroutine always does the work that is due. The files beside it
 // are named after what that is: call, await, write, read.
 
 package resp
@@ -63,7 +63,7 @@ type Conn struct {
 	crowd      bool          // several requests got their answers at once
 	gathering  bool          // the writer lets these go first, and writes after them
 	full       bool          // a full bundle is in out and must not wait for that
-	gathered   bundle        // requests that are to be sent after out
+	gathered   bundle        // requests that go out after out
 	queue      queue         // requests without their answers, in the order of their commands
 	owed       int           // how many answers they await
 	room       chan struct{} // closed when owed has gone down; nil if none waits to send

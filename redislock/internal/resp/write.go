@@ -17,7 +17,7 @@ const (
 	largestKept = 64 << 10
 )
 
-// flush writes what is to be written, but not beyond the next tick, and not after ended returns an error. Without ended
+// flush writes what is due, but not beyond the next tick, and not after ended returns an error. Without ended
 // it is the Conn itself that writes, until nothing is left. The caller holds mu.
 func (c *Conn) flush(x *waiter, ended func() error) {
 	aside := ended == nil
@@ -59,7 +59,7 @@ func (c *Conn) isBehind() bool {
 	return c.behind || len(c.out) > 0 || c.gathered.n > 0 && !c.gathered.waits()
 }
 
-// unsealed grows with what is to be written. The caller holds mu.
+// unsealed grows with what is due. The caller holds mu.
 func (c *Conn) unsealed() int { return len(c.out) + c.gathered.n }
 
 // write writes once. It reports false if the server did not take everything by the next tick. The caller holds mu,

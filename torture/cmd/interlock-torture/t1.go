@@ -104,7 +104,7 @@ func t1Cells() []*cell {
 		if g.Name == "redis" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g), Workload: run.Retain}})
 		}
-		// has everything; and only without a fault is it known who is to be woken, and who to be next
+		// has everything; and only without a fault is it known who must be woken, and who is next
 		if g.Name == "redis" {
 			// when nobody starves any more
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}})

@@ -189,7 +189,7 @@ const (
 	long   = target.Fault("long")
 )
 
-// filling is how runs are made: so many at once, and with the histories in which folder, if they are to be kept.
+// filling is how runs are made: so many at once, and with the histories in which folder, if they are kept.
 type filling struct {
 	beside int
 	keep   string

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/examples/internal/recipe"
 )
 
-// Run runs a recipe in memory and, on Linux, on files, where each kind of lock is to be had. Its output must have each
+// Run runs a recipe in memory and, on Linux, on files, where each kind of lock exists. Its output must have each
 // text that often. What the recipe promises it checks itself: it fails if that does not hold.
 func Run(t *testing.T, run recipe.Run, want map[string]int) {
 	t.Helper()
