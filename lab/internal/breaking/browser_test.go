@@ -143,7 +143,8 @@ func (p *tab) until(condition string) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			p.Fatalf("waited %v for %s; the page shows\n%s", patience, condition, eval[string](p, "document.body.innerText"))
+			shown := eval[string](p, "document.body.innerText")
+			p.Fatalf("waited %v for %s; the page shows\n%s", patience, condition, shown)
 		}
 	}
 }
@@ -162,7 +163,9 @@ func (p *tab) drag(action string, n int) {
 		const with_ = {bubbles: true, cancelable: true, dataTransfer: new DataTransfer()};
 		const on = (el, kind) => el.dispatchEvent(new DragEvent(kind, with_));
 		const li = document.querySelectorAll('#steps li')[%d - 1];
-		on(document.querySelector('#palette [data-action="%s"]'), 'dragstart'); on(li, 'dragover'); on(li, 'drop')}`, n, action))
+		on(document.querySelector('#palette [data-action="%s"]'), 'dragstart');
+		on(li, 'dragover');
+		on(li, 'drop')}`, n, action))
 }
 
 // told is what the player in the frame tells.
@@ -200,7 +203,8 @@ func TestPage_HasBothLanguages_AndOffersWhatFits(t *testing.T) {
 	p.must(chromedp.Do(p.ctx, chromedp.Click(chromedp.CSS("label[for=zh]"))))
 	p.until("document.documentElement.lang === 'zh-CN'")
 	p.choose("course", "interlock")
-	offered := "[...document.querySelectorAll('#palette li')].filter((e) => !e.hidden).map((e) => e.innerText.trim()).join()"
+	offered := "[...document.querySelectorAll('#palette li')].filter((e) => !e.hidden)" +
+		".map((e) => e.innerText.trim()).join()"
 	if got := eval[string](p, offered); got != "✖ 杀死,❚❚ 停住,⊘ 租约到期" {
 		t.Errorf("it offers %s", got)
 	}
