@@ -86,7 +86,9 @@ func TestLab_Search_TellsWhatItFinds(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit %d, stderr %q", code, words)
 	}
-	for _, part := range []string{"D5a  ", "D5b  ", "None: a lock that never opens again.", "One has overrun its lease"} {
+	for _, part := range []string{
+		"D5a  ", "D5b  ", "None: a lock that never opens again.", "One has overrun its lease",
+	} {
 		if !strings.Contains(out, part) {
 			t.Errorf("it does not tell %q:\n%s", part, out)
 		}

@@ -87,10 +87,13 @@ func TestPage_IsForWhoKnowsItsPath_OnThisMachine(t *testing.T) {
 func TestPage_RefusesWhatOtherSitesSend(t *testing.T) {
 	s := newSite(t)
 	for _, headers := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
 		{"Origin", "null"},
 	} {
-		s.wants(http.StatusForbidden, "another site", http.MethodPost, s.url+"break", "{}", append(headers, jsonType...)...)
+		headers = append(headers, jsonType...)
+		s.wants(http.StatusForbidden, "another site", http.MethodPost, s.url+"break", "{}", headers...)
 	}
 	s.wants(http.StatusUnsupportedMediaType, "", http.MethodPost, s.url+"break", "{}", "Content-Type", "text/plain")
 }

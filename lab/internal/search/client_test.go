@@ -18,8 +18,8 @@ import (
 )
 
 // This file searches interlock's client itself, in virtual time, on the engine in memory: two clients, each of which
-// takes the lock, works and releases it, and every schedule of their requests with at most so many faults. Each schedule
-// is run from the beginning, because a client cannot be copied.
+// takes the lock, works and releases it, and every schedule of their requests with at most so many faults. Each
+// schedule is run from the beginning, because a client cannot be copied.
 
 const (
 	realLease   = 4 * time.Second
@@ -251,7 +251,9 @@ func (w *world) done() bool {
 
 // schedule runs the schedule that choices name, and the first option wherever they end. It returns how many options
 // there were at each move, what was chosen, and what was wrong.
-func schedule(ctx context.Context, trust, faults int, choices []int) (widths, chosen []int, told []string, wrong string) {
+func schedule(
+	ctx context.Context, trust, faults int, choices []int,
+) (widths, chosen []int, told []string, wrong string) {
 	w := &world{root: memlock.New(nil), trust: trust}
 	var clients []*interlock.Client
 	var links []*gated
@@ -343,7 +345,7 @@ func searchClient(t *testing.T, trust, faults int) (runs int, wrong string) {
 		if last < 0 {
 			return runs + 1, ""
 		}
-		choices = append(chosen[:last:last], chosen[last]+1)
+		choices = slices.Concat(chosen[:last], []int{chosen[last] + 1})
 	}
 }
 

@@ -44,8 +44,16 @@ const goOn = -1
 // course has a holder, one who comes too early, one who comes when the holder should be gone, and one more. Who was
 // stopped goes on while the third is inside.
 var course = []part{
-	{who: 0}, {who: 1}, {who: 0, over: true}, {who: 2}, {who: goOn}, {who: 3},
-	{who: 1, over: true}, {who: 2, over: true}, {who: 3, over: true}, {who: goOn},
+	{who: 0},
+	{who: 1},
+	{who: 0, over: true},
+	{who: 2},
+	{who: goOn},
+	{who: 3},
+	{who: 1, over: true},
+	{who: 2, over: true},
+	{who: 3, over: true},
+	{who: goOn},
 }
 
 // Strikes returns the faults that can be put into a course.

@@ -63,7 +63,9 @@ func TestCourse_WithFaults_FailsAsTheExhibitDoes(t *testing.T) {
 		says   []string
 	}{
 		{"D1", []Fault{{0, 1, Dies}}, []string{"It never opens again."}},
-		{"D2", []Fault{{0, 1, Dies}}, []string{"A is killed before it sends EXPIRE stock 10.", "It never opens again."}},
+		{"D2", []Fault{{0, 1, Dies}}, []string{
+			"A is killed before it sends EXPIRE stock 10.", "It never opens again.",
+		}},
 		{"D3", []Fault{{0, 1, Passes}}, []string{"Two were inside at once."}},
 		{"D4", []Fault{{0, 3, Stops}, {0, 3, Passes}}, []string{
 			"A stands still before it sends DEL stock.", "A goes on.", "Two were inside at once.",

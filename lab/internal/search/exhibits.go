@@ -32,14 +32,24 @@ func All() []*Exhibit {
 		{ID: "D2", Title: story.T("SETNX, then EXPIRE", "先 SETNX，再 EXPIRE"), Program: d02},
 		{ID: "D3", Title: story.T("SET NX EX, and a DEL that does not ask", "SET NX EX，加不问是谁的 DEL"), Program: d03},
 		{ID: "D4", Title: story.T("the owner as the value; GET, compare, DEL", "值里写上所有者；GET、比较、DEL"), Program: d04},
-		{ID: "D5a", Title: story.T("compare and delete in a script", "用脚本比较并删除"),
-			Program: d05((*d05owned.Lock).UnlockByScript)},
-		{ID: "D5b", Title: story.T("compare and delete by WATCH, MULTI, EXEC", "用 WATCH、MULTI、EXEC 比较并删除"),
-			Program: d05((*d05owned.Lock).UnlockByWatch)},
-		{ID: "D6a", Title: story.T("an instant as the value; an old lock is removed with DEL", "以到期时刻为值；过期的锁用 DEL 删掉"),
-			Program: d06((*d06getset.Lock).TryLockByDel), Clocks: true},
-		{ID: "D6b", Title: story.T("an instant as the value; an old lock is replaced with GETSET", "以到期时刻为值；过期的锁用 GETSET 替换"),
-			Program: d06((*d06getset.Lock).TryLock), Clocks: true},
+		{
+			ID: "D5a", Program: d05((*d05owned.Lock).UnlockByScript),
+			Title: story.T("compare and delete in a script", "用脚本比较并删除"),
+		},
+		{
+			ID: "D5b", Program: d05((*d05owned.Lock).UnlockByWatch),
+			Title: story.T("compare and delete by WATCH, MULTI, EXEC", "用 WATCH、MULTI、EXEC 比较并删除"),
+		},
+		{
+			ID: "D6a", Program: d06((*d06getset.Lock).TryLockByDel), Clocks: true,
+			Title: story.T("an instant as the value; an old lock is removed with DEL",
+				"以到期时刻为值；过期的锁用 DEL 删掉"),
+		},
+		{
+			ID: "D6b", Program: d06((*d06getset.Lock).TryLock), Clocks: true,
+			Title: story.T("an instant as the value; an old lock is replaced with GETSET",
+				"以到期时刻为值；过期的锁用 GETSET 替换"),
+		},
 	}
 }
 

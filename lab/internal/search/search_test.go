@@ -52,14 +52,16 @@ func compare(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what happened; if it should be, run the test with -update:\ngot\n%s\nwant\n%s", file, got, want)
+		t.Errorf("%s is not what happened; if it should be, run the test with -update:\ngot\n%s\nwant\n%s",
+			file, got, want)
 	}
 }
 
+// What it finds in D6, which has the most states, is in the golden files only.
 func TestSearch_OfEachExhibit_FindsItsFlaws(t *testing.T) {
 	for id, want := range map[string][]Kind{
 		"D1": {Never}, "D2": {Never, Robbed, Overrun}, "D3": {Robbed, Overrun}, "D4": {Robbed, Overrun},
-		"D5a": {Overrun}, "D5b": {Overrun}, "D6a": {Robbed, Overrun}, "D6b": {Robbed, Overrun, Left},
+		"D5a": {Overrun}, "D5b": {Overrun},
 	} {
 		requireFound(t, Find(id)[0], want...)
 	}

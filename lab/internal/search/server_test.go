@@ -12,10 +12,21 @@ import (
 
 // vocabulary has every command that the model knows.
 var vocabulary = [][]string{
-	{"SETNX", key, "A"}, {"SETNX", key, "B"}, {"GETSET", key, "C"}, {"GET", key}, {"DEL", key}, {"EXPIRE", key, "10"},
-	{"SET", key, "A", "NX", "EX", "10"}, {"SET", key, "B", "NX", "PX", "10000"}, {"SET", key, "C"},
-	{"EVAL", ownerChecked, "1", key, "A"}, {"EVAL", ownerChecked, "1", key, "B"},
-	{"WATCH", key}, {"UNWATCH"}, {"MULTI"}, {"EXEC"},
+	{"SETNX", key, "A"},
+	{"SETNX", key, "B"},
+	{"GETSET", key, "C"},
+	{"GET", key},
+	{"DEL", key},
+	{"EXPIRE", key, "10"},
+	{"SET", key, "A", "NX", "EX", "10"},
+	{"SET", key, "B", "NX", "PX", "10000"},
+	{"SET", key, "C"},
+	{"EVAL", ownerChecked, "1", key, "A"},
+	{"EVAL", ownerChecked, "1", key, "B"},
+	{"WATCH", key},
+	{"UNWATCH"},
+	{"MULTI"},
+	{"EXEC"},
 }
 
 // Random commands of two connections, with time that passes among them, are answered alike by the model and by Redis.

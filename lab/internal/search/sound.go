@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/play"
 )
 
-// soundBounds are the models of interlock's protocol that are searched: as many clients as the exhibits have, each once,
-// and two clients twice, so that a late message meets a later hold.
+// soundBounds are the models of interlock's protocol that are searched: as many clients as the exhibits have, each
+// once, and two clients twice, so that a late message meets a later hold.
 var soundBounds = []handoff.LeaseBounds{
 	{Clients: 3, Requests: 1, Lease: 2, Horizon: 1, Messages: 2},
 	{Clients: 2, Requests: 2, Lease: 2, Horizon: 1, Messages: 2},
@@ -33,10 +33,10 @@ func searchSound(rules handoff.Rules) []handoff.Result {
 func sound(p *play.Play) {
 	p.Helper()
 	p.Sound("the protocol of interlock, searched in the same way", "用同样的方法搜索 interlock 的协议")
-	p.Say("Searched is the protocol's model (internal/handoff), not the program: clients that ask, renew, release, take "+
-		"back, die and look at their own clocks, and a network that loses, delays, reorders and repeats messages, of which "+
-		"two are under way at once. The number of faults has no bound. A test searches the client itself, in virtual time on "+
-		"the engine in memory: two clients, at most two faults.",
+	p.Say("Searched is the protocol's model (internal/handoff), not the program: clients that ask, renew, release, "+
+		"take back, die and look at their own clocks, and a network that loses, delays, reorders and repeats "+
+		"messages, of which two are under way at once. The number of faults has no bound. A test searches the client "+
+		"itself, in virtual time on the engine in memory: two clients, at most two faults.",
 		"这里搜索的是协议的模型（internal/handoff），不是程序本身：客户端会请求、续期、释放、撤回、崩溃，并查看自己的时钟；"+
 			"网络会丢失、延迟、重排、重复消息，同时在途的消息最多两条。故障次数没有上限。另有测试在虚拟时间里用内存引擎搜索客户端本身："+
 			"两个客户端，最多两次故障。")

@@ -40,9 +40,9 @@ func (e *Exhibit) about(r *Result, b Bounds) story.Text {
 	if e.Clocks {
 		faults = story.Join(faults, story.T(", a clock jumps", "、时钟跳变"))
 	}
-	return story.T("All schedules of %[1]d clients with at most %[2]d faults (%[3]s), the shortest first: %[5]d states, "+
-		"%[6]d moves, the longest way has %[7]d. Each client takes the lock, writes and releases, with the exhibit's own "+
-		"code; whoever is not chosen stands still. What was found is replayed on a real Redis.",
+	return story.T("All schedules of %[1]d clients with at most %[2]d faults (%[3]s), the shortest first: %[5]d "+
+		"states, %[6]d moves, the longest way has %[7]d. Each client takes the lock, writes and releases, with the "+
+		"exhibit's own code; whoever is not chosen stands still. What was found is replayed on a real Redis.",
 		"%[1]d 个客户端、最多 %[2]d 次故障（%[4]s）的全部调度，从最短的开始：%[5]d 个状态，%[6]d 次转移，最长的路径有 %[7]d 步。"+
 			"每个客户端都用展品自己的代码加锁、写入、释放；没有轮到的就停着。找到的调度在真实的 Redis 上重放。",
 		b.Clients, b.Faults, faults.EN, faults.ZH, r.States, r.Moves, r.Longest)
@@ -80,7 +80,8 @@ func (f *Found) show(s *stage) {
 	case Never:
 		s.pass()
 		s.server.Look("TTL", key)
-		s.Show(s.tries(f.last.clone().newcomer()), "Nobody has the lock, and it does not open again, however long one waits.",
+		s.Show(s.tries(f.last.clone().newcomer()),
+			"Nobody has the lock, and it does not open again, however long one waits.",
 			"没有人持有锁，无论等多久它都不会再打开。")
 	}
 }
