@@ -30,7 +30,7 @@ var faults = []fault{
 	{search.Dies, "✖", story.T("kill", "杀死")},
 	{search.Stops, "❚❚", story.T("stop", "停住")},
 	{search.Passes, "⊘", story.T("the lease ends", "租约到期")},
-	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个回答")},
+	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个应答")},
 	{search.Jumps, "◷", story.T("the clock jumps", "时钟跳变")},
 }
 

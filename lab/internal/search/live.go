@@ -68,7 +68,7 @@ func (c *live) ended(err error) {
 	case errors.Is(err, errRefused):
 		c.actor.Says("is refused.", "被拒绝。")
 	case c.failed:
-		c.actor.Believes(false, "has got no answer, and gives up.", "没有等到回答，放弃了。")
+		c.actor.Believes(false, "has got no answer, and gives up.", "没有等到应答，放弃了。")
 	case err != nil:
 		c.actor.Says("is told that the lock was not its own any more.", "被告知锁已经不是自己的了。")
 	default:

@@ -52,7 +52,7 @@ func (s *stage) move(m Move) {
 	case Loses:
 		c.line.LoseAnswer()
 		s.Fate("%s will not hear the next answer: its connection is about to break.",
-			"%s 听不到下一个回答：它的连接快断了。", c.Name())
+			"%s 收不到下一个应答：它的连接快断了。", c.Name())
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *stage) pass() {
 		s.Fate("%d s pass, and the lease of %d s is over (the lab shortens the wait: PEXPIRE 1).",
 			"%d 秒过去了，%d 秒的租约已经到期（实验用 PEXPIRE 1 缩短等待）。", passes/1000, lease)
 	} else {
-		s.Fate("%d s pass, by everybody's clock.", "按所有人的时钟，%d 秒过去了。", passes/1000)
+		s.Fate("%d s pass, by everybody's clock.", "所有机器的时钟都过了 %d 秒。", passes/1000)
 	}
 	for _, c := range s.clients {
 		switch {

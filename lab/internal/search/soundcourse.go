@@ -153,6 +153,6 @@ func (s *soundCourse) verdict(server *play.Redis) {
 	e := s.process(server, "E")
 	e.Process.Lock()
 	s.Show(true, "Whoever comes now gets in, at the latest when a dead holder's lease is over.",
-		"现在来的人能进去，最迟等到死去的持有者租约到期。")
+		"现在来的人能进去，最迟等到崩溃的持有者租约到期。")
 	e.Unlock()
 }

@@ -36,7 +36,7 @@ func (e *Exhibit) Run(ctx context.Context, t testing.TB) *story.Story {
 // about tells what was searched.
 func (e *Exhibit) about(r *Result, b Bounds) story.Text {
 	faults := story.T("a client is killed, an answer is lost, time passes for longer than a lease",
-		"客户端被杀死、回答丢失、过去的时间超过租约")
+		"客户端被杀死、应答丢失、过去的时间超过租约")
 	if e.Clocks {
 		faults = story.Join(faults, story.T(", a clock jumps", "、时钟跳变"))
 	}
@@ -61,7 +61,7 @@ func (f *Found) replay(p *play.Play, e *Exhibit, server *play.Redis) {
 	}
 	agrees := s.agrees(f.last)
 	f.show(s)
-	p.Show(agrees, "The server has answered each command as the model had foreseen.", "服务器对每条命令的回答都和模型预计的一样。")
+	p.Show(agrees, "The server has answered each command as the model had foreseen.", "服务器对每条命令的应答都和模型预计的一样。")
 }
 
 // show tells what the schedule has led to.
