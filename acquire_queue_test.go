@@ -78,6 +78,7 @@ func TestLocalHandoffs_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T
 				t.Errorf("number %d is %q, want %q", i, got, want)
 			}
 		}
+		synctest.Wait() // the last one unlocks after its word, and the end of the bubble closes the client
 	})
 }
 

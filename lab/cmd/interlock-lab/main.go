@@ -7,8 +7,8 @@
 //	interlock lab search D2                   finds the shortest schedules by which an exhibit fails, and replays them
 //	interlock lab serve                       serves a page on which you break locks yourself
 //
-// Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --wire (what interlock's clients sent
-// in each act, with the answers; JSON and the page have it anyway), --report FILE, --all, --listen ADDRESS.
+// Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --wire (what interlock's clients
+// sent in each act, with the answers; JSON and the page have it anyway), --report FILE, --all, --listen ADDRESS.
 //
 // Exit codes: 0 all flaws were shown as expected; 1 one was not; 64 usage; 69 a server is not installed (the message
 // says what to install; the other experiments were run); 125 the lab itself failed; 130 it was interrupted.
