@@ -10,7 +10,7 @@ import (
 )
 
 // mostWire is how much of what goes over the wire in one act a story keeps.
-const mostWire = 200
+const mostWire = 250
 
 // tap is where what goes over the wire is written down. It has a mutex of its own, so that clients never wait while the
 // lab looks at its servers.
@@ -48,6 +48,18 @@ func (e *ear) heard(push bool, text string) *story.Wire {
 	w := &story.Wire{At: time.Since(e.p.began), Who: e.who, To: e.to, Push: push, Text: text}
 	e.act.Wire = append(e.act.Wire, w)
 	return w
+}
+
+// renamed changes a word of what was written down, such as a name that was not known then.
+func (e *ear) renamed(from, to string) {
+	t := &e.p.tap
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.act == e.act {
+		for _, w := range e.act.Wire {
+			w.Text = strings.Replace(w.Text, from, to, 1)
+		}
+	}
 }
 
 // answered adds the answer to what heard returned.
@@ -151,10 +163,12 @@ func (e *ear) listen() talk {
 	}
 }
 
-// longest is how much of a command or an answer is told, and most of one argument.
+// How much is told of a command, a statement, an answer, and one word.
 const (
-	longest     = 700
-	longestWord = 60
+	longestCommand   = 400
+	longestStatement = 900 // one takes a lock on MariaDB, and says it at its end
+	longestAnswer    = 160
+	longestWord      = 60
 )
 
 // shorten cuts what is too long, between two characters.

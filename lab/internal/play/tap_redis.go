@@ -35,7 +35,7 @@ func (t *redisTalk) asks(b []byte) {
 	t.requests = t.each(t.requests, func(v resp) {
 		args := v.words()
 		if len(args) > 0 {
-			t.waiting = append(t.waiting, question{strings.ToUpper(args[0]), t.heard(false, redisCommand(args))})
+			t.waiting = append(t.waiting, question{strings.ToUpper(args[0]), t.heard(false, t.command(args))})
 		}
 	})
 }
@@ -50,7 +50,7 @@ func (t *redisTalk) says(b []byte) {
 			return
 		}
 		if len(t.waiting) > 0 {
-			t.answered(t.waiting[0].said, shorten(v.String(), longest))
+			t.answered(t.waiting[0].said, shorten(v.String(), longestAnswer))
 			t.waiting = t.waiting[1:]
 		}
 	})
@@ -143,7 +143,9 @@ func readRESP(b []byte) (v resp, n int, err error) {
 		if len(b) < n+size+2 {
 			return resp{}, 0, nil
 		}
-		v.text = string(b[n : n+size])
+		if v.text = string(b[n : n+size]); v.kind == '=' {
+			_, v.text, _ = strings.Cut(v.text, ":") // the text's format
+		}
 		return v, n + size + 2, nil
 	case '*', '~', '>':
 	case '%', '|':
@@ -162,22 +164,31 @@ func readRESP(b []byte) (v resp, n int, err error) {
 	return v, n, nil
 }
 
-// redisCommand is a command as a story tells it: a script has its name.
-func redisCommand(args []string) string {
+// command is a command as a story tells it: a script has its name, also where it was called before by its SHA-1.
+func (t *redisTalk) command(args []string) string {
 	words := slices.Clone(args)
 	if len(args) > 1 {
 		switch strings.ToUpper(args[0]) {
 		case "EVAL", "EVAL_RO":
-			words[1] = "<" + meet(args[1]) + ">"
+			words[1] = t.meet(args[1])
 		case "EVALSHA", "EVALSHA_RO":
-			words[1] = "<" + scriptOf(args[1]) + ">"
+			words[1] = scriptOf(args[1])
 		case "SCRIPT":
 			if len(args) == 3 && strings.EqualFold(args[1], "LOAD") {
-				words[2] = "<" + meet(args[2]) + ">"
+				words[2] = t.meet(args[2])
 			}
 		}
 	}
-	return shorten(quoted(words), longest)
+	return shorten(quoted(words), longestCommand)
+}
+
+// meet returns the name of a script, and remembers it.
+func (t *redisTalk) meet(source string) string {
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+	sha, name := hex.EncodeToString(sum[:]), "<"+nameScript(source)+">"
+	t.renamed(scriptOf(sha), name)
+	scripts.Store(sha, name)
+	return name
 }
 
 // quoted joins words. Those that could be misread are quoted, and long ones are cut.
@@ -199,20 +210,12 @@ func quoted(words []string) string {
 // scripts are the names of the scripts that were sent as a whole, by their SHA-1.
 var scripts sync.Map
 
-// meet returns the name of a script, and remembers it.
-func meet(source string) string {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
-	name := nameScript(source)
-	scripts.Store(hex.EncodeToString(sum[:]), name)
-	return name
-}
-
 // scriptOf returns the name of a script that is called by its SHA-1.
 func scriptOf(sha string) string {
 	if name, known := scripts.Load(sha); known {
 		return name.(string)
 	}
-	return shorten(sha, 9)
+	return "<" + shorten(sha, 9) + ">"
 }
 
 // heads are the first lines of the parts of interlock's scripts.

@@ -99,7 +99,7 @@ func outcome(body []byte) string {
 		return "OK"
 	case 0xff:
 		if len(body) > 9 {
-			return shorten(string(body[9:]), longest)
+			return shorten(string(body[9:]), longestAnswer)
 		}
 		return "refused"
 	default:
@@ -127,7 +127,7 @@ func length(b []byte) (n uint64, size int) {
 
 // statement is a statement in one line.
 func statement(query string) string {
-	return shorten(strings.Join(strings.Fields(query), " "), longest)
+	return shorten(strings.Join(strings.Fields(query), " "), longestStatement)
 }
 
 // fill puts values into a prepared statement: b has which are null, the types, and the values.
@@ -168,17 +168,16 @@ func sqlValue(kind byte, unsigned bool, b []byte) (text string, n int) {
 	case slices.Contains([]byte{0x0f, 0xfc, 0xfd, 0xfe}, kind):
 		size, n := length(b)
 		if end := n + int(size); n > 0 && size <= mostPacket && len(b) >= end { //nolint:gosec // it is small
-			return literal(b[n:end]), end
+			return sqlText(string(b[n:end])), end
 		}
 	}
 	return "", 0
 }
 
-// literal is a string as SQL has it, in hexadecimal digits if it is no text.
-func literal(b []byte) string {
-	noText := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if strings.ContainsFunc(string(b), noText) {
-		return "x'" + shorten(hex.EncodeToString(b), longestWord) + "'"
+// sqlText is a text in a statement, or bytes.
+func sqlText(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "'" + shorten(s, longestWord) + "'"
 	}
-	return "'" + shorten(string(b), longestWord) + "'"
+	return "x'" + shorten(hex.EncodeToString([]byte(s)), longestWord) + "'"
 }

@@ -1,6 +1,8 @@
 package play
 
 import (
+	"crypto/sha1" //nolint:gosec // the name of a script on a server
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,11 +38,14 @@ func overhear(t *testing.T, to string, words ...string) []string {
 
 func TestTap_UnderstandsRedis(t *testing.T) {
 	const source = "-- clock: x\n-- renew: makes it last\nreturn redis.call('TIME')"
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+	sha := hex.EncodeToString(sum[:])
 	got := overhear(t, "Redis",
 		">*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", "<%1\r\n$5\r\nproto\r\n:3\r\n",
+		">*3\r\n$7\r\nEVALSHA\r\n$40\r\n"+sha+"\r\n$1\r\n0\r\n", "<-NOSCRIPT x\r\n",
 		">*3\r\n$4\r\nEVAL\r\n$"+strconv.Itoa(len(source))+"\r\n"+source+"\r\n$1\r\n0\r\n", "<*3\r\n$1\r\nG\r\n:12\r\n_\r\n",
 		">*3\r\n$7\r\nEVALSHA\r\n$40\r\n"+strings.Repeat("0", 40)+"\r\n$1\r\n0\r\n*1\r\n$4\r\nPING\r\n",
-		"<-NOSCRIPT No matching script.\r\n", "<+PONG\r\n",
+		"<-NOSCRIPT No matching script.\r\n", "<=8\r\ntxt:PONG\r\n",
 		">*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n", "<>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
 		"<>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\na\x00b\r\n",
 		">*2\r\n$3\r\nGET\r\n$0\r\n\r\n", "<$-1\r\n",
@@ -48,6 +53,7 @@ func TestTap_UnderstandsRedis(t *testing.T) {
 	)
 	want := []string{
 		"A → Redis: HELLO 3  →  [proto, 3]",
+		"A → Redis: EVALSHA <renew> 0  →  NOSCRIPT x",
 		"A → Redis: EVAL <renew> 0  →  [G, 12, (nil)]",
 		"A → Redis: EVALSHA <00000000…> 0  →  NOSCRIPT No matching script.",
 		"A → Redis: PING  →  PONG",

@@ -61,7 +61,7 @@ func (t *zooTalk) asks(b []byte) {
 		if !known {
 			return // a ping
 		}
-		t.asked[number] = asked{operation, t.heard(false, shorten(name+body.operands(operation), longest))}
+		t.asked[number] = asked{operation, t.heard(false, shorten(name+body.operands(operation), longestCommand))}
 	})
 }
 
@@ -98,7 +98,7 @@ func (t *zooTalk) says(b []byte) {
 		case of.operation == zooList || of.operation == zooListStat:
 			answer = "[" + strings.Join(body.texts(), ", ") + "]"
 		}
-		t.answered(of.said, shorten(answer, longest))
+		t.answered(of.said, shorten(answer, longestAnswer))
 	})
 }
 
