@@ -130,7 +130,8 @@ func (s *soundCourse) strike(c *process, action Action) {
 		}
 	case Passes:
 		s.Passes(soundLease*3/2, "%s pass, longer than the lease of %s. A holder that lives has renewed it.",
-			"%s 过去了，比 %s 的租约长。活着的持有者已经续期。", soundLease*3/2, soundLease)
+			"%s 过去了，比 %s 的租约长。活着的持有者已经续期。",
+			story.Seconds(soundLease*3/2), story.Seconds(soundLease))
 	}
 }
 
