@@ -28,7 +28,7 @@ var notices = []notice{
 	{"Redis: 1,000 clients, each served once", "redis-herd", perHerd, "interlock-redis", onRedisToo},
 	{"Redis: renewing 10,000 locks", "redis-holds", commandsASecond, "interlock-redis", "redsync rueidislock"},
 	{"Redis: 64 goroutines, 95 % readers", "redis-rw", rate, "interlock-redis-rw", "interlock-redis"},
-	{"Redis: the same lock again, with Retain", "redis-retain/pair", perOp, "interlock-redis-retain", "interlock-redis"},
+	{"Redis: one lock again, with Retain", "redis-retain/pair", perOp, "interlock-redis-retain", "interlock-redis"},
 
 	{"ZooKeeper: lock and unlock, alone", "zk-alone", perOp, "interlock-zk", "zk.Lock"},
 	{"ZooKeeper: hand-off, median", "zk-handoff", p50, "interlock-zk", "zk.Lock"},

@@ -7,7 +7,9 @@ import (
 )
 
 func TestNoticed_SaysHowManyTimesBetterInterlockIs_AndItsLossesBold(t *testing.T) {
-	all := told("uncontended", perOp, map[string][]float64{"interlock-file": {2e3}, "flock": {1e3}, "flock-kept": {4e3}})
+	all := told("uncontended", perOp, map[string][]float64{
+		"interlock-file": {2e3}, "flock": {1e3}, "flock-kept": {4e3},
+	})
 	all = append(all, told("redis-herd", perHerd, map[string][]float64{
 		interlockRedis: {1e8}, floorHandoff: {1e8}, redsync: {2e8}, "rueidislock": {1e9},
 	})...)

@@ -123,7 +123,7 @@ func TestMaxHold_EndsTheLockOfAKilledRun(t *testing.T) {
 	s.ask(200, MethodLock, "net", one)
 	<-s.b.holder("net").lease.Lost()
 	s.ask(409, http.MethodPost, "net?ID=1", `{}`)
-	s.ask(200, MethodLock, "net", two) // whose lock is over as soon, so what its unlock says is for the machine to decide
+	s.ask(200, MethodLock, "net", two) // this lock ends as soon, so the answer to its unlock depends on the machine
 }
 
 // A configuration without lock_address: each write is alone, and none comes into a run that has locked.

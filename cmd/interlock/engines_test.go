@@ -40,8 +40,8 @@ var sessionEngines = []sessionEngine{
 
 // TestScripts_OnEnginesWithSessions runs testdata/engines on each of them: the same commands, the same words. The
 // scripts run at the same time on one server, so each has lock names of its own. For URLs of their own they have
-// $SCHEME, $USER, $ADDR and $TAIL, and $GONE, an address that refuses connections. But for the first engine, only a long
-// run runs them all.
+// $SCHEME, $USER, $ADDR and $TAIL, and $GONE, an address that refuses connections. But for the first engine, only a
+// long run runs them all.
 func TestScripts_OnEnginesWithSessions(t *testing.T) {
 	for i, e := range sessionEngines {
 		t.Run(e.scheme, func(t *testing.T) {

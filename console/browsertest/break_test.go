@@ -38,7 +38,7 @@ func TestBreak_NeedsTheNameAndEndsTheHold(t *testing.T) {
 	p.Shows("#break-meaning", "may still be writing")
 	mayNot := func(typed string) {
 		t.Helper()
-		if !browser.Eval[bool](p.Tab, "document.getElementById('break-confirm').disabled") {
+		if !eval[bool](p, "document.getElementById('break-confirm').disabled") {
 			t.Errorf("the button can be pressed after %q", typed)
 		}
 	}
@@ -105,7 +105,7 @@ func TestBreak_KeepsWhatWasTypedAndWhatCameOfItInTheOtherLanguage(t *testing.T) 
 	p.Press("order:4")
 	p.Click("#lang")
 	p.Shows("#break-confirm", "强制解除")
-	if typed := browser.Eval[string](p.Tab, "document.getElementById('break-typed').value"); typed != "order:4" {
+	if typed := eval[string](p, "document.getElementById('break-typed').value"); typed != "order:4" {
 		t.Fatalf("the field has %q", typed)
 	}
 	p.Click("#break-typed")
@@ -113,7 +113,7 @@ func TestBreak_KeepsWhatWasTypedAndWhatCameOfItInTheOtherLanguage(t *testing.T) 
 	p.Until("the result", "document.getElementById('break-result').dataset.state === 'good'")
 	p.Click("#lang")
 	p.Shows("#break-result", "Broken")
-	if !browser.Eval[bool](p.Tab, "document.getElementById('break-confirm').disabled") {
+	if !eval[bool](p, "document.getElementById('break-confirm').disabled") {
 		t.Error("what is done can be asked for again")
 	}
 }

@@ -27,3 +27,9 @@ func (p *tab) open(url string) {
 	p.Go(url)
 	p.Until("the first board", "document.getElementById('look')?.dataset.state === 'good'")
 }
+
+// eval returns the value of an expression in the page.
+func eval[T any](p *tab, expression string) T {
+	p.Helper()
+	return browser.Eval[T](p.Tab, expression)
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/console"
-	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/internal/longrun"
 )
 
@@ -48,28 +47,28 @@ func TestCrowd_OfTenThousandLocks(t *testing.T) {
 	p.open(s.url(""))
 	p.Shows("#n-locks", "10,000")
 	p.Until("the first row", "window.measured.row > 0")
-	m := browser.Eval[measured](p.Tab, "window.measured")
-	paint := browser.Eval[float64](p.Tab, "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
+	m := eval[measured](p, "window.measured")
+	paint := eval[float64](p, "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
 	t.Logf("%d locks: first paint after %.0f ms, first row after %.0f ms, longest task %.0f ms",
 		many, paint, m.Row, m.Longest)
 	if paint > 10_000 || m.Longest > 5_000 {
 		t.Errorf("the page takes too long to show %d locks", many)
 	}
-	if rows := browser.Eval[int](p.Tab, "document.querySelectorAll('tr[data-id]').length"); rows > 80 {
+	if rows := eval[int](p, "document.querySelectorAll('tr[data-id]').length"); rows > 80 {
 		t.Errorf("%d rows are elements, of which some 20 are seen", rows)
 	}
 
-	browser.Eval[any](p.Tab, "Object.assign(window.measured, {longest: 0, tasks: 0}) && null")
+	eval[any](p, "Object.assign(window.measured, {longest: 0, tasks: 0}) && null")
 	for i := range 500 { // a busy second
 		release(t, leases[i*20])
 	}
 	p.Shows("#n-locks", "9,500")
-	browser.Eval[any](p.Tab, "(document.getElementById('scroller').scrollTop = 1e9) && null")
+	eval[any](p, "(document.getElementById('scroller').scrollTop = 1e9) && null")
 	p.Shows("td.c-name", "stock:09999")
 	p.Press("/")
 	p.Press("stock:07777")
 	p.Shows("td.c-name", "stock:07777")
-	m = browser.Eval[measured](p.Tab, "window.measured")
+	m = eval[measured](p, "window.measured")
 	t.Logf("changes of 500 locks, scrolling and a search: longest task %.0f ms, %d tasks above 50 ms",
 		m.Longest, m.Tasks)
 	if m.Longest > 5_000 {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/console"
-	"github.com/interlock-go/interlock/internal/browser"
 )
 
 // holding keeps the page's requests to some addresses until the test lets them go, and notes its streams of events.
@@ -28,9 +27,9 @@ window.fetch = (url, ...more) => {
 // hide has the page think that its tab is hidden, or shown.
 func (p *tab) hide(hidden bool) {
 	p.Helper()
-	browser.Eval[any](p.Tab, fmt.Sprintf(
+	eval[any](p, fmt.Sprintf(
 		"Object.defineProperty(document, 'hidden', {value: %v, configurable: true}) && null", hidden))
-	browser.Eval[any](p.Tab, "document.dispatchEvent(new Event('visibilitychange')) && null")
+	eval[any](p, "document.dispatchEvent(new Event('visibilitychange')) && null")
 }
 
 // retrying returns a page that has lost its connection and asks why, without an answer yet.
@@ -39,7 +38,7 @@ func retrying(t *testing.T, s *site) *tab {
 	p := newTab(t)
 	p.Before(holding)
 	p.open(s.url(""))
-	browser.Eval[any](p.Tab, "(window.hold = 'api/board', window.streams.at(-1).dispatchEvent(new Event('error'))) && null")
+	eval[any](p, "(window.hold = 'api/board', window.streams.at(-1).dispatchEvent(new Event('error'))) && null")
 	p.Until("a question", "window.late.length === 1")
 	return p
 }
@@ -47,8 +46,8 @@ func retrying(t *testing.T, s *site) *tab {
 func TestConnection_IsNotOpenedByAnAnswerAfterTheTabWasHidden(t *testing.T) {
 	p := retrying(t, newSite(t, console.Options{}))
 	p.hide(true)
-	browser.Eval[any](p.Tab, "window.late[0].good()")
-	if n := browser.Eval[int](p.Tab, "window.streams.length"); n != 1 {
+	eval[any](p, "window.late[0].good()")
+	if n := eval[int](p, "window.streams.length"); n != 1 {
 		t.Errorf("%d streams were opened, the last one in a hidden tab", n)
 	}
 	p.hide(false)
@@ -60,8 +59,8 @@ func TestConnection_IsNotClosedByTheFailureOfAnOldQuestion(t *testing.T) {
 	p.hide(true)
 	p.hide(false)
 	p.Until("a stream", "window.streams.length === 2 && document.getElementById('look').dataset.state === 'good'")
-	browser.Eval[any](p.Tab, "window.late[0].bad()")
-	if state := browser.Eval[int](p.Tab, "window.streams.at(-1).readyState"); state != 1 {
+	eval[any](p, "window.late[0].bad()")
+	if state := eval[int](p, "window.streams.at(-1).readyState"); state != 1 {
 		t.Errorf("the stream is closed: %d", state)
 	}
 }
@@ -79,7 +78,7 @@ func TestRefresh_OfALockThatIsFree_MakesNoRow(t *testing.T) {
 	p.Shows(".pane-foot", "Nobody holds it or waits for it.")
 	hold(t.Context(), t, c, "other", "")
 	p.Shows("td.c-name", "other")
-	if n := browser.Eval[string](p.Tab, "document.getElementById('n-locks').innerText"); n != "1" {
+	if n := eval[string](p, "document.getElementById('n-locks').innerText"); n != "1" {
 		t.Errorf("the page has %s locks", n)
 	}
 }
@@ -92,18 +91,18 @@ func TestRefresh_DoesNotPutAnOlderAnswerInPlaceOfANewerMessage(t *testing.T) {
 	p.Before(holding)
 	p.open(s.url("#/locks/mutex/order:42"))
 	p.Shows("#detail .holder", "shop-1")
-	browser.Eval[any](p.Tab, "(window.hold = 'api/lock') && null")
+	eval[any](p, "(window.hold = 'api/lock') && null")
 	p.Click("#look-now")
 	p.Until("an answer", "window.late.length === 1")
 	release(t, first)
 	hold(t.Context(), t, s.newClient("shop-2"), "order:42", "")
 	p.Shows("#detail .holder", "shop-2")
-	browser.Eval[any](p.Tab, "window.late[0].good()")
+	eval[any](p, "window.late[0].good()")
 	p.Shows(".pane-foot", "Refreshed at")
 	hold(t.Context(), t, s.newClient("shop-3"), "other", "")
 	p.Shows("td.c-holder", "shop-3")
 	// At once: the next renewal would put it right.
-	text := browser.Eval[string](p.Tab, "document.querySelector('#detail .holder').innerText")
+	text := eval[string](p, "document.querySelector('#detail .holder').innerText")
 	if !strings.Contains(text, "shop-2") {
 		t.Errorf("the pane shows an old holder: %s", text)
 	}
@@ -123,7 +122,7 @@ func TestDetail_OfALockBeyondTheBoard_FollowsIt(t *testing.T) {
 	p.Shows("#detail .sum", "Nobody holds it or waits for it any more.")
 	hold(t.Context(), t, s.newClient("shop-3"), "z", "")
 	p.Shows("#detail .holder", "shop-3")
-	if n := browser.Eval[string](p.Tab, "document.getElementById('n-locks').innerText"); n != "1" {
+	if n := eval[string](p, "document.getElementById('n-locks').innerText"); n != "1" {
 		t.Errorf("the page has %s locks", n)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
-	"github.com/interlock-go/interlock/internal/browser"
 )
 
 func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testing.T) {
@@ -31,7 +30,7 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 	s.stop()
 	s.start()
 	p.Until("the login", "document.querySelector('#token')")
-	where, err := url.Parse(browser.Eval[string](p.Tab, "location.href"))
+	where, err := url.Parse(eval[string](p, "location.href"))
 	if err != nil || where.Path != "/login" {
 		t.Errorf("the login is at %v, %v", where, err)
 	}

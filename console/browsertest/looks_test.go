@@ -6,7 +6,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
-	"github.com/interlock-go/interlock/internal/browser"
 )
 
 // views are those of the page, as its address names them.
@@ -47,7 +46,7 @@ func TestColours_FollowTheSystemAndTheSwitch(t *testing.T) {
 	const light, dark = "rgb(246, 246, 244)", "rgb(18, 20, 23)"
 	is := func(want, when string) {
 		t.Helper()
-		if got := browser.Eval[string](p.Tab, "getComputedStyle(document.body).backgroundColor"); got != want {
+		if got := eval[string](p, "getComputedStyle(document.body).backgroundColor"); got != want {
 			t.Errorf("%s the background is %s", when, got)
 		}
 	}
@@ -72,11 +71,11 @@ func TestMotion_IsLeftOutForWhoWantsNone(t *testing.T) {
 	p.open(s.url(""))
 	p.Shows("td.c-name", "order:42")
 	const duration = "getComputedStyle(document.querySelector('.locks .fill')).transitionDuration"
-	if got := browser.Eval[string](p.Tab, duration); got != "1s" {
+	if got := eval[string](p, duration); got != "1s" {
 		t.Errorf("a bar moves for %s", got)
 	}
 	p.Prefer("prefers-reduced-motion", "reduce")
-	if got := browser.Eval[string](p.Tab, duration); got != "0s" {
+	if got := eval[string](p, duration); got != "0s" {
 		t.Errorf("a bar moves for %s although no motion is wanted", got)
 	}
 }
@@ -115,12 +114,12 @@ func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(width, 800)))
 		for _, view := range views {
-			browser.Eval[any](p.Tab, fmt.Sprintf("(location.hash = '#/%s') && null", view))
+			eval[any](p, fmt.Sprintf("(location.hash = '#/%s') && null", view))
 			p.Until("the view "+view, fmt.Sprintf("!document.getElementById('view-%s').hidden", view))
-			if nameless := browser.Eval[[]string](p.Tab, namelessControls); len(nameless) > 0 {
+			if nameless := eval[[]string](p, namelessControls); len(nameless) > 0 {
 				t.Errorf("%s: no name for %v", view, nameless)
 			}
-			if wide := browser.Eval[int64](p.Tab, "document.documentElement.scrollWidth"); wide > width {
+			if wide := eval[int64](p, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("%s: %d pixels wide on a screen of %d", view, wide, width)
 			}
 		}
@@ -128,7 +127,7 @@ func TestControls_HaveNamesAndNothingOverflows(t *testing.T) {
 	// A press on Tab goes to the link that skips the head of the page, and its focus is seen.
 	p.open(s.url("#/events"))
 	p.Press("\t")
-	got := browser.Eval[string](p.Tab, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle")
+	got := eval[string](p, "document.activeElement.id + ' ' + getComputedStyle(document.activeElement).outlineStyle")
 	if got != "skip solid" {
 		t.Errorf("the first Tab leads to %q", got)
 	}

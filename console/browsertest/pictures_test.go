@@ -179,7 +179,7 @@ func (p *tab) picture(name, selector string) {
 	if !*screenshots {
 		return
 	}
-	browser.Eval[any](p.Tab, "document.activeElement.blur()")
+	eval[any](p, "document.activeElement.blur()")
 	png, err := chromedp.Run(p.Ctx, chromedp.Screenshot(chromedp.CSS(selector)))
 	p.Must(err)
 	dir := filepath.Join("..", "..", "docs", "console")

@@ -119,7 +119,7 @@ func TestNames_AreTextWhateverTheyAre(t *testing.T) {
 	p.Click(".event[data-event=released] a") // its address is made by the page, that of the row by the console
 	p.Shows("#detail-name", name)
 	p.Shows("#detail .holder", "shop-2")
-	if n := browser.Eval[int](p.Tab, "document.querySelectorAll('main img, main b, main i, #detail img').length"); n > 0 {
+	if n := eval[int](p, "document.querySelectorAll('main img, main b, main i, #detail img').length"); n > 0 {
 		t.Errorf("%d elements were made of names", n)
 	}
 }
@@ -131,7 +131,7 @@ func TestTrace_AtTheEndOfALabelIsAFactOfItsOwn(t *testing.T) {
 	p := newTab(t)
 	p.open(s.url(""))
 	p.Shows("td.c-holder", "nightly")
-	if text := browser.Eval[string](p.Tab, "document.querySelector('td.c-holder').textContent"); strings.Contains(text, trace) {
+	if text := eval[string](p, "document.querySelector('td.c-holder').textContent"); strings.Contains(text, trace) {
 		t.Errorf("the table shows %q", text)
 	}
 	p.Click("td.c-name")
@@ -150,7 +150,7 @@ func TestEngine_SaysWhatItTells(t *testing.T) {
 	p.Click(".tabs a[data-view=locks]")
 	p.Click("tr[data-id='mutex/order:42']")
 	p.Shows("#break-note", "this console does not break locks")
-	if browser.Eval[bool](p.Tab, "Boolean(document.querySelector('#detail [data-break]:not([hidden])'))") {
+	if eval[bool](p, "Boolean(document.querySelector('#detail [data-break]:not([hidden])'))") {
 		t.Error("there is a button to break a hold, which this console does not")
 	}
 }
@@ -178,7 +178,7 @@ func TestFilters_FindWhatIsAskedFor(t *testing.T) {
 	p.Click("#only-waiting")
 	p.Click("th[data-column=name] button") // by name, downwards
 	p.Until("order:2 first", "document.querySelector('tr[data-id]').dataset.id === 'mutex/order:2'")
-	got := browser.Eval[string](p.Tab, "document.querySelector('th[data-column=name]').getAttribute('aria-sort')")
+	got := eval[string](p, "document.querySelector('th[data-column=name]').getAttribute('aria-sort')")
 	if got != "descending" {
 		t.Errorf("aria-sort is %q", got)
 	}

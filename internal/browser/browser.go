@@ -1,8 +1,8 @@
-// Package browser opens pages in a real Chromium, for the tests of the console, of the lab and of the documents. It is a
-// module of its own because it needs a driver of browsers, which no user of interlock should get.
+// Package browser opens pages in a real Chromium, for the tests of the console, of the lab and of the documents. It is
+// a module of its own because it needs a driver of browsers, which no user of interlock should get.
 //
-// Chromium is found on PATH. Where it is missing the tests are skipped and say what to install, unless INTERLOCK_REQUIRE
-// wants it ("chromium" or "all").
+// Chromium is found on PATH. Where it is missing the tests are skipped and say what to install, unless
+// INTERLOCK_REQUIRE wants it ("chromium" or "all").
 package browser
 
 import (

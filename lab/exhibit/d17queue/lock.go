@@ -1,7 +1,7 @@
 // Package d17queue is an exhibit, broken on purpose: ZooKeeper's recipe for a lock, with ephemeral nodes that the
 // server numbers, and a shortcut in it. Whoever has the lowest number has the lock, and everybody else watches the one
-// before. The recipe has who is woken look again; the shortcut takes the lock at once. Beside it stands the lock with one
-// node for all, which the recipe is there to replace.
+// before. The recipe has who is woken look again; the shortcut takes the lock at once. Beside it stands the lock with
+// one node for all, which the recipe is there to replace.
 package d17queue
 
 import (

@@ -20,21 +20,28 @@ func open(t *testing.T, url string) *tab {
 	return p
 }
 
+// eval returns the value of an expression in the page.
+func eval[T any](p *tab, expression string) T {
+	p.Helper()
+	return browser.Eval[T](p.Tab, expression)
+}
+
 // choose chooses an option of a list, as the keyboard does.
 func (p *tab) choose(id, value string) {
 	p.Helper()
-	browser.Eval[bool](p.Tab, fmt.Sprintf("{const s = document.getElementById(%q); s.focus(); s.value = %q;"+
+	eval[bool](p, fmt.Sprintf("{const s = document.getElementById(%q); s.focus(); s.value = %q;"+
 		" s.dispatchEvent(new Event('change', {bubbles: true}))}", id, value))
 }
 
 // drag drags a fault onto the n-th step.
 func (p *tab) drag(action string, n int) {
 	p.Helper()
-	browser.Eval[bool](p.Tab, fmt.Sprintf(`{
+	eval[bool](p, fmt.Sprintf(`{
 		const with_ = {bubbles: true, cancelable: true, dataTransfer: new DataTransfer()};
 		const on = (el, kind) => el.dispatchEvent(new DragEvent(kind, with_));
 		const li = document.querySelectorAll('#steps li')[%d - 1];
-		on(document.querySelector('#palette [data-action="%s"]'), 'dragstart'); on(li, 'dragover'); on(li, 'drop')}`, n, action))
+		on(document.querySelector('#palette [data-action="%s"]'), 'dragstart'); on(li, 'dragover'); on(li, 'drop')}`,
+		n, action))
 }
 
 // told is what the player in the frame tells.
@@ -46,23 +53,23 @@ func TestPage_APersonBreaksALock_AndSeesWhatHappened(t *testing.T) {
 	p.choose("course", "D4")
 	p.choose("step-3", "stops") // after A's GET
 	p.drag("passes", 4)
-	if got := browser.Eval[string](p.Tab, "[...document.querySelectorAll('.chip')].map((c) => c.ariaLabel).join()"); got !=
+	if got := eval[string](p, "[...document.querySelectorAll('.chip')].map((c) => c.ariaLabel).join()"); got !=
 		"Remove: ❚❚ stop,Remove: ⊘ the lease ends" {
 		t.Errorf("the faults are %s", got)
 	}
-	if got := browser.Eval[string](p.Tab, "document.activeElement.id"); got != "step-3" {
+	if got := eval[string](p, "document.activeElement.id"); got != "step-3" {
 		t.Errorf("the focus is at %q", got)
 	}
 	p.Click("#run")
 	p.Until("the player", told+"?.body?.classList.contains('plays')")
-	text := browser.Eval[string](p.Tab, told+".querySelector('.steps').textContent")
+	text := eval[string](p, told+".querySelector('.steps').textContent")
 	for _, part := range []string{"A stands still before it sends DEL stock.", "Two were inside at once."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it does not tell %q but %s", part, text)
 		}
 	}
 	p.Click("#clear")
-	if n := browser.Eval[int](p.Tab, "document.querySelectorAll('.chip').length"); n != 0 {
+	if n := eval[int](p, "document.querySelectorAll('.chip').length"); n != 0 {
 		t.Errorf("%d faults are left", n)
 	}
 }
@@ -72,14 +79,15 @@ func TestPage_HasBothLanguages_AndOffersWhatFits(t *testing.T) {
 	p.Click("label[for=zh]")
 	p.Until("Chinese", "document.documentElement.lang === 'zh-CN'")
 	p.choose("course", "interlock")
-	offered := "[...document.querySelectorAll('#palette li')].filter((e) => !e.hidden).map((e) => e.innerText.trim()).join()"
-	if got := browser.Eval[string](p.Tab, offered); got != "✖ 杀死,❚❚ 停住,⊘ 租约到期" {
+	offered := "[...document.querySelectorAll('#palette li')].filter((e) => !e.hidden)" +
+		".map((e) => e.innerText.trim()).join()"
+	if got := eval[string](p, offered); got != "✖ 杀死,❚❚ 停住,⊘ 租约到期" {
 		t.Errorf("it offers %s", got)
 	}
 	for range 2 {
 		p.drag("dies", 2) // B was refused: nothing can befall it
 	}
-	if n := browser.Eval[int](p.Tab, "document.querySelectorAll('.chip').length"); n != 0 {
+	if n := eval[int](p, "document.querySelectorAll('.chip').length"); n != 0 {
 		t.Errorf("%d faults are put behind a step that takes none", n)
 	}
 }

@@ -151,14 +151,15 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 // d11taker is a client of interlock, which signals when it is queued.
 func d11taker(p *play.Play, server *play.ZooKeeper, name string, queued chan<- struct{}) *taker {
 	p.Helper()
-	locks, err := interlock.Open(p.Context(), p.Tap(name, server.URL()), &interlock.Options{Observer: &interlock.Observer{
-		Waiting: func(context.Context, interlock.Event) {
-			select {
-			case queued <- struct{}{}:
-			default: // a wait that was queued anew; nobody counts those
-			}
-		},
-	}})
+	signal := func(context.Context, interlock.Event) {
+		select {
+		case queued <- struct{}{}:
+		default: // a wait that was queued anew; nobody counts those
+		}
+	}
+	locks, err := interlock.Open(p.Context(), p.Tap(name, server.URL()), &interlock.Options{
+		Observer: &interlock.Observer{Waiting: signal},
+	})
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -55,8 +55,8 @@ func (a *Actor) Says(en, zh string, args ...any) {
 	a.p.step(a.name, story.Says, story.T(en, zh, args...))
 }
 
-// Told tells what went between the client and a server over a connection of the client's own: a command with its answer,
-// or what the server said by itself.
+// Told tells what went between the client and a server over a connection of the client's own: a command with its
+// answer, or what the server said by itself.
 func (a *Actor) Told(server string, way story.Way, text story.Text) {
 	a.p.reached(a.name, exhibitLines())
 	a.p.record(a.name, kindOf(way), text, &story.Message{To: server, Way: way})

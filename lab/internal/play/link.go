@@ -53,7 +53,9 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 }
 
 // serverWords are the labels of servers in Chinese.
-var serverWords = strings.NewReplacer("replica, now primary", "副本（现为主节点）", "primary", "主节点", "node ", "节点 ", "queue", "队列")
+var serverWords = strings.NewReplacer(
+	"replica, now primary", "副本（现为主节点）", "primary", "主节点", "node ", "节点 ", "queue", "队列",
+)
 
 // said is a command and its answer. That none came is told in words: what the system calls it differs.
 func (l *Link) said(args []string, reply any, err error) story.Text {

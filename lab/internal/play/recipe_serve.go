@@ -66,7 +66,8 @@ func (r *recipe) created() (uint64, error) {
 	return uint64(stat.Czxid), nil //nolint:gosec // it is positive
 }
 
-// looks returns 1 if the process's node is there. After a long stop the library has to connect first, and says no before.
+// looks returns 1 if the process's node is there. After a long stop the library has to connect first, and says no
+// before.
 func (r *recipe) looks() (int64, error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		there, _, err := r.conn.Exists(r.lock.Node())

@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// overhear returns what is written down of a talk with a server, of which the bytes come one by one. Words of the client
-// begin with >, those of the server with <.
+// overhear returns what is written down of a talk with a server, of which the bytes come one by one. Words of the
+// client begin with >, those of the server with <.
 func overhear(t *testing.T, to string, words ...string) []string {
 	t.Helper()
 	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
@@ -43,7 +43,8 @@ func TestTap_UnderstandsRedis(t *testing.T) {
 	got := overhear(t, "Redis",
 		">*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", "<%1\r\n$5\r\nproto\r\n:3\r\n",
 		">*3\r\n$7\r\nEVALSHA\r\n$40\r\n"+sha+"\r\n$1\r\n0\r\n", "<-NOSCRIPT x\r\n",
-		">*3\r\n$4\r\nEVAL\r\n$"+strconv.Itoa(len(source))+"\r\n"+source+"\r\n$1\r\n0\r\n", "<*3\r\n$1\r\nG\r\n:12\r\n_\r\n",
+		">*3\r\n$4\r\nEVAL\r\n$"+strconv.Itoa(len(source))+"\r\n"+source+"\r\n$1\r\n0\r\n",
+		"<*3\r\n$1\r\nG\r\n:12\r\n_\r\n",
 		">*3\r\n$7\r\nEVALSHA\r\n$40\r\n"+strings.Repeat("0", 40)+"\r\n$1\r\n0\r\n*1\r\n$4\r\nPING\r\n",
 		"<-NOSCRIPT No matching script.\r\n", "<=8\r\ntxt:PONG\r\n",
 		">*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n", "<>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",

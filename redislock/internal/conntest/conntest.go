@@ -101,8 +101,8 @@ type Leaks struct {
 	before map[string]string // what ran before the first Conn that is open was opened
 }
 
-// Opened notes that a Conn is about to be opened. It is called before the cleanup that closes the Conn is registered, and
-// judges after it.
+// Opened notes that a Conn is about to be opened. It is called before the cleanup that closes the Conn is registered,
+// and judges after it.
 func (k *Leaks) Opened(t testing.TB) {
 	t.Helper()
 	if k.open == 0 {

@@ -36,10 +36,7 @@ const (
 func echoCall(text string) conn.Call { return conn.Call{Script: echoScript, Args: []string{text}} }
 
 // What the tests of every Conn have in common.
-type (
-	told   = conntest.Told
-	teller = conntest.Teller
-)
+type told = conntest.Told
 
 var (
 	pushed     = conntest.Push
