@@ -95,8 +95,9 @@ func (c *d08jvm) refused(p *play.Play) {
 func d08format(p *play.Play, server *play.Redis) {
 	p.Act("Redisson's own form: a hash, UUID:thread, a count", "Redisson 自己的格式：Hash、UUID:线程、次数")
 	a, b, _ := d08rlocks(p, server)
-	p.Say("The scripts are the lab's own words, the commands Redisson's. To lock: EXISTS and HEXISTS, then HINCRBY and "+
-		"PEXPIRE; nil is yes, and a number is PTTL. To release: HEXISTS, HINCRBY, then PEXPIRE, or DEL and PUBLISH.",
+	p.Say("The scripts are the lab's own words, the commands Redisson's. To lock: EXISTS and HEXISTS, then HINCRBY "+
+		"and PEXPIRE; nil is yes, and a number is PTTL. "+
+		"To release: HEXISTS, HINCRBY, then PEXPIRE, or DEL and PUBLISH.",
 		"脚本是实验自己写的，命令和 Redisson 的一样。加锁：EXISTS 和 HEXISTS，然后 HINCRBY 和 PEXPIRE；返回 nil 是拿到，返回数字是 PTTL。"+
 			"释放：HEXISTS、HINCRBY，然后 PEXPIRE，或者 DEL 和 PUBLISH。")
 	a.tries(p)
@@ -191,8 +192,8 @@ func d08own(p *play.Play, server *play.Redis) {
 	a, b, c := all[0], all[1], all[2]
 	a.Lock()
 	p.Show(server.LookFor("words", "GET", own) != nil,
-		"While nobody waits it is a string of words: the format's version, the request, its token, when it was granted, "+
-			"what was asked for, and who has it.",
+		"While nobody waits it is a string of words: the format's version, the request, its token, when it was "+
+			"granted, what was asked for, and who has it.",
 		"没有人等待时，它是一串词：格式版本、请求、令牌、何时授予、请求的内容、谁持有。")
 	b.BeginLock()
 	c.BeginLock()

@@ -37,7 +37,7 @@ func play(t *testing.T, fragment string) *browser.Tab {
 // curtain is where the picture of an act is hidden from, in its own measure.
 func curtain(p *browser.Tab, act string) float64 {
 	p.Helper()
-	return browser.Eval[float64](p, `new DOMMatrix(document.querySelector("`+act+` .curtain").style.transform).e`)
+	return eval[float64](p, `new DOMMatrix(document.querySelector("`+act+` .curtain").style.transform).e`)
 }
 
 func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPlayer_Steps_ShowBothSidesAtTheSameEvents(t *testing.T) {
 	p.Wants("#D0-2 .steps li", "A: Lock → held 0")
 	p.Wants("#D0-1 .now", "believing to hold it: A · Redis: A (10.0 s left)")
 	p.Wants("#D0-1 .lit .chip", "A")
-	if line := browser.Eval[string](p, `document.querySelector("#D0-1 .lit").dataset.place`); line != "d03blinddel/lock.go:20" {
+	if line := eval[string](p, `document.querySelector("#D0-1 .lit").dataset.place`); line != "d03blinddel/lock.go:20" {
 		t.Errorf("the line is %s", line)
 	}
 	if a, b := curtain(p, "#D0-1"), curtain(p, "#D0-2"); a < left || a > left+3*column || a != b {
@@ -109,16 +109,16 @@ func TestPlayer_Asks_AndJudgesTheGuess(t *testing.T) {
 
 func TestPlayer_Plays_AndStopsForAQuestion(t *testing.T) {
 	p := play(t, "#D0")
-	browser.Eval[string](p, `document.getElementById("pace").value = "250"`)
+	eval[string](p, `document.getElementById("pace").value = "250"`)
 	p.Press(" ")
 	p.Until("the page", `!document.querySelector("#D0-1 .ask").hidden`)
-	browser.Eval[any](p, `setTimeout(() => document.body.classList.add("later"), 800)`) // three times the pace
+	eval[any](p, `setTimeout(() => document.body.classList.add("later"), 800)`) // three times the pace
 	p.Until("the page", `document.body.classList.contains("later")`)
 	p.Wants("#count", "2 / 6")
 	p.Press("1", "1")
 	p.Until("the page", `document.getElementById("count").textContent === "6 / 6"`)
 	p.Wants("#D0-1 .guessed", "Right. It is B.")
-	if playing := browser.Eval[string](p, `document.getElementById("controls").dataset.playing`); playing != "false" {
+	if playing := eval[string](p, `document.getElementById("controls").dataset.playing`); playing != "false" {
 		t.Errorf("at the end data-playing is %s", playing)
 	}
 }
@@ -127,15 +127,15 @@ func TestPlayer_Scrub_Address_AndScenes(t *testing.T) {
 	p := play(t, "#D1.1")
 	p.Wants(".story h2", "D1 · a <title>")
 	p.Wants("nav a[aria-current]", "D1 a <title>")
-	browser.Eval[bool](p, `(scrub => {
+	eval[bool](p, `(scrub => {
 		scrub.value = 4;
 		return scrub.dispatchEvent(new Event("input"));
 	})(document.getElementById("scrub"))`)
 	p.Wants("#count", "4 / 6")
-	if says := browser.Eval[string](p, `document.getElementById("scrub").getAttribute("aria-valuetext")`); says != "4 of 6" {
+	if says := eval[string](p, `document.getElementById("scrub").getAttribute("aria-valuetext")`); says != "4 of 6" {
 		t.Errorf("the slider says %q", says)
 	}
-	browser.Eval[any](p, `(svg => { // on the number of the second step of the left act
+	eval[any](p, `(svg => { // on the number of the second step of the left act
 		const box = svg.getBoundingClientRect();
 		const x = svg.querySelectorAll(".step")[1].dataset.x * box.width / svg.viewBox.baseVal.width;
 		svg.dispatchEvent(new MouseEvent("click", {bubbles: true, clientX: box.left + x, clientY: box.top + 50}));
@@ -143,14 +143,14 @@ func TestPlayer_Scrub_Address_AndScenes(t *testing.T) {
 	p.Wants("#count", "2 / 6")
 	p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(420, 900)))
 	p.Press(kb.End)
-	if scrolled := browser.Eval[float64](p, `document.querySelector("#D1-1 .picture").scrollLeft`); scrolled < 100 {
+	if scrolled := eval[float64](p, `document.querySelector("#D1-1 .picture").scrollLeft`); scrolled < 100 {
 		t.Errorf("on a narrow screen the picture is scrolled by %v", scrolled)
 	}
 	p.Press("n")
 	p.Wants("#count", "0 / 0")
 	p.Press("n", kb.ArrowRight, " ", "p", "p")
 	p.Wants(".story h2", "D0 · a <title>")
-	if hash := browser.Eval[string](p, "location.hash"); hash != "#D0.1" {
+	if hash := eval[string](p, "location.hash"); hash != "#D0.1" {
 		t.Errorf("the address ends in %s", hash)
 	}
 }
@@ -161,13 +161,13 @@ func TestPlayer_Languages_AndPrint(t *testing.T) {
 	p.Click(`label[for="zh"]`)
 	p.Wants("#D0-1 .steps .current", "时间流逝 1 ms")
 	p.Wants("#D0-1 .ask strong", "下一个进来的是谁？")
-	if lang := browser.Eval[string](p, "document.documentElement.lang"); lang != "zh-CN" {
+	if lang := eval[string](p, "document.documentElement.lang"); lang != "zh-CN" {
 		t.Errorf("the page's language is %s", lang)
 	}
-	if label := browser.Eval[string](p, `document.querySelector("nav").getAttribute("aria-label")`); label != "实验" {
+	if label := eval[string](p, `document.querySelector("nav").getAttribute("aria-label")`); label != "实验" {
 		t.Errorf("the list of experiments is labelled %s", label)
 	}
-	says := browser.Eval[string](p, `document.getElementById("live").textContent`)
+	says := eval[string](p, `document.getElementById("live").textContent`)
 	if !strings.Contains(says, "下一个进来的是谁？ 1: B, 2: C, 0: 没有人") {
 		t.Errorf("a screen reader is told %s", says)
 	}
@@ -211,8 +211,14 @@ func TestPublishedPage_Plays(t *testing.T) {
 	if !*screenshots {
 		return
 	}
-	browser.Eval[any](p, `document.head.append(make("style", {}, "* { transition: none !important }"))`)
+	eval[any](p, `document.head.append(make("style", {}, "* { transition: none !important }"))`)
 	png, err := chromedp.Run(p.Ctx, chromedp.Screenshot(chromedp.CSS(".story.on .acts")))
 	p.Must(err)
 	p.Must(os.WriteFile(filepath.Join(filepath.Dir(file), "page.png"), png, 0o644))
+}
+
+// eval returns the value of an expression in the page.
+func eval[T any](p *browser.Tab, expression string) T {
+	p.Helper()
+	return browser.Eval[T](p, expression)
 }
