@@ -42,7 +42,7 @@ var (
 	CancelEndsHolds = Defect{
 		"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation,
 	}
-	DeadWakeNobody    = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
+	DeadWakeNobody    = Defect{"the end of a lease wakes no waiter", drivertest.Crash}
 	PrefixIsIgnored   = Defect{"the listing ignores the prefix", drivertest.Inspection}
 	FreeStaysListed   = Defect{"a lock stays listed when it is free", drivertest.Inspection}
 	RestIsShownAsHeld = Defect{
@@ -56,8 +56,8 @@ var (
 	ReadersGetInBeside    = Defect{"readers get in beside a writer", drivertest.Sharing}
 	SessionLetsInAgain    = Defect{"a session that reads gets to write beside itself", drivertest.Sharing}
 	RequeueKeepsToken     = Defect{"a requeue is granted the token that it had", drivertest.Fencing}
-	RequeueOvertakes      = Defect{"a requeue goes before those who wait", drivertest.Requeueing}
-	RequeueWakesNobody    = Defect{"a requeue wakes nobody who waits", drivertest.Requeueing}
+	RequeueOvertakes      = Defect{"a requeue goes before the waiters", drivertest.Requeueing}
+	RequeueWakesNobody    = Defect{"a requeue wakes no waiter", drivertest.Requeueing}
 	RequeueKeepsID        = Defect{"the hold that a requeue gave back can be asked for again", drivertest.Requeueing}
 	RequeueGivesFirst     = Defect{"a requeue that is refused has given the hold back", drivertest.Requeueing}
 	RequeueTakesAnew      = Defect{"a requeue asks although what it gives back is over", drivertest.Requeueing}
@@ -68,7 +68,7 @@ var (
 	ResumeForgetsGrant    = Defect{"a grant that comes while nobody acquires is overlooked", drivertest.Resuming}
 	ResumedStaysQueued    = Defect{"undo does not find a wait that was taken up again", drivertest.Resuming}
 	UpgradeIgnoresReaders = Defect{"an upgrade does not wait for the other readers", drivertest.Conversion}
-	UpgradeGoesLast       = Defect{"an upgrade waits behind those who wait for its read to end", drivertest.Conversion}
+	UpgradeGoesLast       = Defect{"an upgrade waits behind the waiters for its read to end", drivertest.Conversion}
 	UpgradeKeepsToken     = Defect{"an upgrade has the token of the read", drivertest.Conversion}
 	UpgradeOutlivesRead   = Defect{"an upgrade is granted although its read is over", drivertest.Conversion}
 	ReaderUpgrades        = Defect{"a plain reader that asks to write waits for itself", drivertest.Conversion}

@@ -28,7 +28,7 @@ var (
 var (
 	RetainedIsNotShort = Defect{"a renewal of what nobody holds does not shorten", drivertest.Recalling}
 	ShortWakesNobody   = Defect{
-		"a lease that is shortened lets nobody in who waits until the longer one is over", drivertest.Recalling,
+		"a lease that is shortened lets no waiter in until the longer one is over", drivertest.Recalling,
 	}
 	LateOneShortens = Defect{"a late renewal shortens the lease of a later owner", drivertest.Recalling}
 	LateOneForgets  = Defect{

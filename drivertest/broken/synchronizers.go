@@ -21,7 +21,7 @@ var (
 
 // The defects of semaphores that are resized.
 var (
-	ResizeWakesNobody = Defect{"a larger limit lets in nobody who waits", drivertest.Sharing}
+	ResizeWakesNobody = Defect{"a larger limit lets no waiter in", drivertest.Sharing}
 	ResizeLocksOut    = Defect{"a limit is made smaller than what somebody waits for", drivertest.Sharing}
 )
 
@@ -29,19 +29,19 @@ var (
 var (
 	AdoptionKeepsGiver = Defect{"who has given a hold away can renew it", drivertest.Adopting}
 	AdoptionKeepsToken = Defect{"a hold that is adopted keeps its token", drivertest.Adopting}
-	AdoptionIsSilent   = Defect{"an adoption is not told to who had the hold", drivertest.Adopting}
+	AdoptionIsSilent   = Defect{"an adoption is not told to the former holder", drivertest.Adopting}
 )
 
 // The defects of conditions.
 var (
 	CondKeepsLock      = Defect{"a wait for a signal keeps the lock", drivertest.Conditions}
 	SignalWakesAll     = Defect{"a signal wakes all", drivertest.Conditions}
-	SignalIsKept       = Defect{"a signal with nobody waiting is kept for who comes", drivertest.Conditions}
+	SignalIsKept       = Defect{"a signal with nobody waiting is kept for the next one", drivertest.Conditions}
 	SignalCountsTwice  = Defect{"a signal asked again wakes another", drivertest.Conditions}
-	SignalIsLost       = Defect{"a signal is lost with who gives up", drivertest.Conditions}
+	SignalIsLost       = Defect{"a signal is lost with a waiter that gives up", drivertest.Conditions}
 	CondIgnoresNesting = Defect{"a wait gives one of two holds up", drivertest.Conditions}
 	DeadTakeSignals    = Defect{"a signal is lost with a dead client", drivertest.Conditions}
-	WokenOvertake      = Defect{"who is woken goes before those who wait for the lock", drivertest.Conditions}
+	WokenOvertake      = Defect{"a woken waiter goes before the waiters for the lock", drivertest.Conditions}
 )
 
 func synchronizers() []Defect {
