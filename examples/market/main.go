@@ -17,7 +17,7 @@
 // too). Its figures are printed beside ours. After each run all money and all items are counted: nothing may have been
 // lost or made. If anything was, the program ends with 1. -svg FILE draws a picture, beside the table:
 //
-//	go run ./market -svg market/market.svg
+//	go run ./market -separate -duration 60s -svg market/market.svg
 //
 // How much each way buys depends on the machine and on what else it does, so a goal that is missed is
 // printed and changes nothing.

@@ -31,8 +31,11 @@ const notes = `
     those.
 [2] Cannot be the time of one buyer: 27,000 purchases in 60 s are 2.2 ms each.
 gone: purchases of an offer that another had bought since it was picked; the buyer picks another one.
-The article's sellers and buyers were clients of their own, ours share one unless -separate says otherwise: then a lock
-passes between them inside the process.
+`
+
+// shares is said of rows whose sellers and buyers share a client.
+const shares = `The article's sellers and buyers were clients of their own, these share one: a lock passes between them inside the process.
+-separate gives each clients of its own.
 `
 
 // report prints the rows, the article's beside them, and what follows.
@@ -54,6 +57,9 @@ func report(w io.Writer, s settings, rows []row) {
 	}
 	_ = t.Flush() // an error of standard output has nowhere to be told
 	fmt.Fprint(w, notes)
+	if !s.separate {
+		fmt.Fprint(w, shares)
+	}
 	fmt.Fprint(w, ratios(rows))
 	fmt.Fprintln(w, "After each row every item was in one place, and no money was lost or made.")
 }
