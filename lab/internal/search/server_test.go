@@ -68,6 +68,26 @@ func TestModel_AnswersAsRedisDoes(t *testing.T) {
 	}
 }
 
+// What Redis refuses or queues, and the model would carry out, no search may answer.
+func TestModel_OfCommandsAtTheWrongPlace_SaysThatItDoesNotKnow(t *testing.T) {
+	for name, commands := range map[string][][]string{
+		"WATCH in a transaction":   {{"MULTI"}, {"WATCH", key}},
+		"UNWATCH in a transaction": {{"MULTI"}, {"UNWATCH"}},
+		"MULTI in a transaction":   {{"MULTI"}, {"MULTI"}},
+		"EXEC outside of one":      {{"EXEC"}},
+		"SET without a value":      {{"SET", key}},
+	} {
+		model := &state{clients: make([]client, 1)}
+		var err error
+		for _, args := range commands {
+			_, err = model.execute(0, args)
+		}
+		if err == nil {
+			t.Errorf("%s: the model answers it", name)
+		}
+	}
+}
+
 // fits reports whether a command may be sent inside of a transaction, or outside of one.
 func fits(name string, multi bool) bool {
 	switch name {
