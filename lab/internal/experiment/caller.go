@@ -43,3 +43,13 @@ func (c *caller) locked(p *play.Play) {
 		p.Fatalf("%s does not get the lock", c.Name())
 	}
 }
+
+// goesOn lets the call go on, which stands still where it was woken.
+func (c *caller) goesOn(p *play.Play, turn chan<- struct{}) {
+	p.Helper()
+	select {
+	case turn <- struct{}{}:
+	case <-p.Context().Done(): // it goes on by itself then
+		p.Fatal(p.Context().Err())
+	}
+}

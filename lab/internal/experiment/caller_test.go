@@ -13,6 +13,7 @@ func TestCaller_WhoseCallNeverReturns_EndsWithThePlay(t *testing.T) {
 	for name, waits := range map[string]func(c *caller, p *play.Play){
 		"for the lock":      (*caller).locked,
 		"for a word of its": func(c *caller, p *play.Play) { c.hears(p, nil) },
+		"for its turn":      func(c *caller, p *play.Play) { c.goesOn(p, make(chan struct{})) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

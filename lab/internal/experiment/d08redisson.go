@@ -126,17 +126,17 @@ func d08order(p *play.Play, server *play.Redis) {
 	b.hears(p, b.woken)
 	c.hears(p, c.woken)
 	p.Fate("Both are woken and try again; the lab lets C, who came later, be the first.", "两个人都被唤醒，都要再试一次；实验让后来的 C 先试。")
-	c.turn <- struct{}{}
+	c.goesOn(p, c.turn)
 	c.locked(p)
 	p.Mark(story.Woken, "B")
-	b.turn <- struct{}{}
+	b.goesOn(p, b.turn)
 	b.hears(p, b.waiting)
 	p.Show(len(b.got) == 0,
 		"The key says who has the lock, and not who waits. B came first, and waits for as long as others are quicker.",
 		"键里写着谁持有锁，没有写谁在等。B 先来，但只要别人更快，它就得一直等。")
 	c.Freed(c.lock.Unlock(p.Context()))
 	b.hears(p, b.woken)
-	b.turn <- struct{}{}
+	b.goesOn(p, b.turn)
 	b.locked(p)
 	b.Freed(b.lock.Unlock(p.Context()))
 }

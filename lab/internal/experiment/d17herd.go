@@ -60,7 +60,7 @@ func awake(p *play.Play, all ...*d17waiter) {
 // gets is a waiter's turn, at which it gets the lock.
 func (w *d17waiter) gets(p *play.Play) {
 	p.Helper()
-	w.turn <- struct{}{}
+	w.goesOn(p, w.turn)
 	w.locked(p)
 }
 
@@ -68,7 +68,7 @@ func (w *d17waiter) gets(p *play.Play) {
 func (w *d17waiter) triesInVain(p *play.Play) {
 	p.Helper()
 	p.Mark(story.Woken, w.Name())
-	w.turn <- struct{}{}
+	w.goesOn(p, w.turn)
 	w.hears(p, w.watching)
 }
 
