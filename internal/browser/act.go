@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -14,41 +16,61 @@ import (
 // Go loads an address.
 func (p *Tab) Go(url string) {
 	p.Helper()
-	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(url)))
+	p.do(chromedp.Navigate(url))
+}
+
+// do carries out an action.
+func (p *Tab) do(action chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	p.Must(p.call(func(ctx context.Context) error { return chromedp.Do(ctx, action) }))
 }
 
 // Before has a script run in each page before its own.
 func (p *Tab) Before(script string) {
 	p.Helper()
-	_, err := chromedp.Call(p.Ctx, cdppage.AddScriptToEvaluateOnNewDocument,
-		cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-	p.Must(err)
+	p.Must(p.call(func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	}))
 }
 
 // Prefer sets a preference that style sheets ask for.
 func (p *Tab) Prefer(feature, value string) {
 	p.Helper()
-	_, err := chromedp.Call(p.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
-	})
-	p.Must(err)
+	p.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
 }
 
 // Media has the page laid out for print, or for the screen again.
 func (p *Tab) Media(kind string) {
 	p.Helper()
-	_, err := chromedp.Call(p.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: kind})
-	p.Must(err)
+	p.emulate(emulation.SetEmulatedMediaParams{Media: kind})
+}
+
+func (p *Tab) emulate(media emulation.SetEmulatedMediaParams) {
+	p.Helper()
+	p.Must(p.call(func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media)
+		return err
+	}))
 }
 
 // Eval returns the value of an expression in the page.
 func Eval[T any](p *Tab, expression string) T {
 	p.Helper()
-	v, err := chromedp.Run(p.Ctx, chromedp.Evaluate[T](expression))
+	v, err := evaluate[T](p, expression)
 	if err != nil {
 		p.Fatalf("%s: %v", expression, err)
 	}
 	return v
+}
+
+func evaluate[T any](p *Tab, expression string) (v T, err error) {
+	err = p.call(func(ctx context.Context) (err error) {
+		v, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+		return err
+	})
+	return v, err
 }
 
 // Until waits until a condition in the page holds. The page cannot be asked to wait itself: its policy forbids the
@@ -64,7 +86,7 @@ func (p *Tab) Until(what, condition string) {
 	}()
 	Poll(p.T, what+": "+condition, func() bool {
 		var holds bool
-		holds, last = chromedp.Run(p.Ctx, chromedp.Evaluate[bool]("Boolean("+condition+")"))
+		holds, last = evaluate[bool](p, "Boolean("+condition+")")
 		return last == nil && holds
 	})
 }
@@ -95,7 +117,7 @@ func (p *Tab) Shown(selector string) []string {
 // Wants fails the test if the texts of the elements that are seen are others.
 func (p *Tab) Wants(selector string, texts ...string) {
 	p.Helper()
-	if got := p.Shown(selector); strings.Join(got, "|") != strings.Join(texts, "|") {
+	if got := p.Shown(selector); !slices.Equal(got, texts) {
 		p.Errorf("%s shows %q, want %q", selector, got, texts)
 	}
 }
@@ -103,7 +125,7 @@ func (p *Tab) Wants(selector string, texts ...string) {
 // Click clicks an element.
 func (p *Tab) Click(selector string) {
 	p.Helper()
-	p.Must(chromedp.Do(p.Ctx, chromedp.Click(chromedp.CSS(selector))))
+	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
 // Press types keys for whatever has the focus. As with real keys, a key that the page takes for itself writes no
@@ -117,8 +139,10 @@ func (p *Tab) Press(keys ...string) {
 			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
 		}
 		for _, e := range []input.DispatchKeyEventParams{down, up} {
-			_, err := chromedp.Call(p.Ctx, input.DispatchKeyEvent, e)
-			p.Must(err)
+			p.Must(p.call(func(ctx context.Context) error {
+				_, err := chromedp.Call(ctx, input.DispatchKeyEvent, e)
+				return err
+			}))
 		}
 	}
 }

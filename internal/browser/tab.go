@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -19,6 +20,8 @@ type Tab struct {
 	*testing.T
 	Ctx context.Context //nolint:containedctx // chromedp keeps the tab in it
 
+	patience time.Duration // bounds one call, see [Tab.call]
+
 	mu         sync.Mutex // guards what follows, which the browser's events write
 	complaints []string
 	bears      *regexp.Regexp // complaints that the test makes happen, nil for none
@@ -27,7 +30,7 @@ type Tab struct {
 // New opens an empty tab in a profile of its own, which closes with the test.
 func New(t *testing.T, width, height int64) *Tab {
 	t.Helper()
-	p := &Tab{T: t}
+	p := &Tab{T: t, patience: Patience}
 	ctx, cancel := chromedp.NewContext(start(t), chromedp.WithNewBrowserContext())
 	p.Ctx = ctx
 	t.Cleanup(func() {
@@ -52,6 +55,13 @@ func (p *Tab) Must(err error) {
 	if err != nil {
 		p.Fatal(err)
 	}
+}
+
+// call asks the browser for something, for so long at most: a page whose script does not end answers nothing.
+func (p *Tab) call(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(p.Ctx, p.patience)
+	defer cancel()
+	return f(ctx)
 }
 
 // heard takes in what the page writes to its console, and what the browser writes about the page.
@@ -112,6 +122,6 @@ func (p *Tab) Complaints() []string {
 }
 
 func (p *Tab) tellWhatIsShown() {
-	text, err := chromedp.Run(p.Ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	text, err := evaluate[string](p, "document.body.innerText")
 	p.Logf("the page shows (%v):\n%s", err, text)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/scanner"
+	"go/token"
 	"path"
 	"regexp"
 	"strings"
@@ -38,12 +40,13 @@ func checkStyle(files *tree) []problem {
 		if !isPage && !isCode {
 			continue
 		}
+		text := files.texts[name]
+		if isCode {
+			text = comments(text)
+		}
 		n := 0
-		for line := range strings.Lines(files.texts[name]) {
+		for line := range strings.Lines(text) {
 			n++
-			if isCode {
-				line = comment(line)
-			}
 			for _, u := range unclear {
 				if m := u.pattern.FindString(line); m != "" {
 					found = append(found, problem{name, n, `"` + m + `": write ` + u.instead})
@@ -59,14 +62,23 @@ func isRecord(name string) bool {
 	return name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/adr/")
 }
 
-// beginsComment is where a comment begins in a line of Go: not in a URL, and not in a quoted text.
-var beginsComment = regexp.MustCompile("(^|[^:\"'`])//")
-
-// comment returns the comment of a line of Go, or nothing.
-func comment(line string) string {
-	at := beginsComment.FindStringIndex(line)
-	if at == nil {
-		return ""
+// comments returns the comments of Go code, each in its line; of the code there are the ends of the lines only.
+func comments(code string) string {
+	set := token.NewFileSet()
+	file := set.AddFile("", set.Base(), len(code))
+	var in scanner.Scanner
+	in.Init(file, []byte(code), nil, scanner.ScanComments) // what is wrong with the code is no matter here
+	var all strings.Builder
+	line := 1
+	for {
+		at, kind, text := in.Scan()
+		switch kind {
+		case token.EOF:
+			return all.String()
+		case token.COMMENT:
+			first := file.PositionFor(at, false).Line // whatever a line directive says
+			all.WriteString(strings.Repeat("\n", first-line) + text + " ")
+			line = first + strings.Count(text, "\n")
+		}
 	}
-	return line[at[1]:]
 }

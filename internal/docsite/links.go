@@ -96,6 +96,9 @@ func (s *site) sourceOf(p *page, name string) string {
 
 // copyFile makes a file part of the site, as it is.
 func (s *site) copyFile(name, anchor string) error {
+	if s.places[name] {
+		return errors.New(name + taken)
+	}
 	data, err := fs.ReadFile(s.tree, name)
 	if err != nil {
 		return err

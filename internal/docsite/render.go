@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
-	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -36,17 +35,26 @@ var pageTemplate = template.Must(template.ParseFS(assets, "assets/page.html"))
 // view is what the template shows.
 type view struct {
 	label
-	Lang, Title, Up, Out, Home, Origin string
-	Twin                               *twinView
-	Menu                               []group
-	Headings                           []heading // of the second level
-	Body                               template.HTML
+	Lang, Title, Up, Out, Home string
+	Origin                     template.URL // whatever its scheme: who runs the program names it
+	Twin                       *twinView
+	Menu                       []group
+	Headings                   []heading // of the second level
+	Body                       template.HTML
 }
 
 type twinView struct{ Lang, Out string }
 
+var (
+	beginsTable = regexp.MustCompile(`<table\b[^>]*>`)
+	endsTable   = regexp.MustCompile(`</table\s*>`)
+)
+
 // scrolling puts tables into an element that scrolls when the screen is narrower than they are.
-var scrolling = strings.NewReplacer("<table>", `<div class="wide"><table>`, "</table>", "</table></div>")
+func scrolling(body []byte) string {
+	body = beginsTable.ReplaceAll(body, []byte(`<div class="wide">$0`))
+	return string(endsTable.ReplaceAll(body, []byte(`$0</div>`)))
+}
 
 // render makes the file of a page.
 func (s *site) render(p *page) ([]byte, error) {
@@ -55,9 +63,10 @@ func (s *site) render(p *page) ([]byte, error) {
 		return nil, err
 	}
 	v := view{
-		label: labels[p.lang], Lang: p.lang, Title: p.title, Up: p.up(), Out: p.out, Origin: s.sourceOf(p, p.name),
+		label: labels[p.lang], Lang: p.lang, Title: p.title, Up: p.up(), Out: p.out,
 		Menu: s.menus[p.lang], Home: outOf("README.md"),
-		Body: template.HTML(scrolling.Replace(body.String())), //nolint:gosec // it is our own text
+		Origin: template.URL(s.sourceOf(p, p.name)),    //nolint:gosec // it is that of our own file
+		Body:   template.HTML(scrolling(body.Bytes())), //nolint:gosec // it is our own text
 	}
 	if home := s.pages["README.md"]; home != nil {
 		v.Home = s.in(home, p.lang).out

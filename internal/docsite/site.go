@@ -18,17 +18,24 @@ type site struct {
 	source   string             // what a link to a source file begins with
 	pages    map[string]*page   // by the path of the Markdown file
 	names    []string           // of the pages, in order
+	places   map[string]bool    // of the pages in the site
 	files    map[string][]byte  // what is written, by path
 	menus    map[string][]group // by language
 	problems []string
 }
+
+// taken is what is wrong with a file that would become part of the site where a page is.
+const taken = " is another file's place"
 
 // skipped are folders without documents: what is built, measured, downloaded or input of tests.
 var skipped = map[string]bool{"bin": true, "dist": true, "results": true, "testdata": true, "node_modules": true}
 
 // build makes all files of the site. What is wrong with the documents is in problems; an error is of the file system.
 func build(tree fs.FS, source string) (*site, error) {
-	s := &site{tree: tree, source: source, pages: map[string]*page{}, files: map[string][]byte{}}
+	s := &site{
+		tree: tree, source: source,
+		pages: map[string]*page{}, places: map[string]bool{}, files: map[string][]byte{},
+	}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -41,9 +48,6 @@ func build(tree fs.FS, source string) (*site, error) {
 		data, err := s.render(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if s.files[p.out] != nil {
-			s.problem(p, 1, p.out+" is another file's place")
 		}
 		s.files[p.out] = data
 	}
@@ -67,7 +71,11 @@ func (s *site) read() error {
 		if err != nil {
 			return err
 		}
-		s.pages[name] = parsePage(name, data)
+		p := parsePage(name, data)
+		if s.places[p.out] {
+			s.problem(p, 1, p.out+taken)
+		}
+		s.pages[name], s.places[p.out] = p, true
 		s.names = append(s.names, name)
 		return nil
 	})

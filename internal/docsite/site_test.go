@@ -92,12 +92,16 @@ func TestBuild_MakesEveryPage(t *testing.T) {
 }
 
 func TestBuild_SourceFilesAreWhereTheURLSays(t *testing.T) {
-	s, err := build(small(), "https://example.com/blob/main/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `href="https://example.com/blob/main/lock.go"`; !bytes.Contains(s.files["index.html"], []byte(want)) {
-		t.Errorf("no %s in\n%s", want, s.files["index.html"])
+	for _, source := range []string{"https://example.com/blob/main", "file:///src"} {
+		s, err := build(small(), source+"/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`href="` + source + `/lock.go"`, `href="` + source + `/README.md"`} {
+			if !bytes.Contains(s.files["index.html"], []byte(want)) {
+				t.Errorf("no %s in\n%s", want, s.files["index.html"])
+			}
+		}
 	}
 }
 
@@ -119,6 +123,41 @@ func TestBuild_NamesDeadLinks(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestRender_OfATableInHTML_KeepsTheElementsNested(t *testing.T) {
+	files := small()
+	files["docs/table.md"] = &fstest.MapFile{Data: []byte(
+		"# T\n\n<table align=\"center\"><tr><td>a</td></tr></table>\n")}
+	text := buildSmall(t, files).files["docs/table.html"]
+	if begin, end := bytes.Count(text, []byte("<div")), bytes.Count(text, []byte("</div>")); begin != end {
+		t.Errorf("%d elements begin, %d end:\n%s", begin, end, text)
+	}
+}
+
+// The place of a page is known before the page is made, also to links in HTML.
+func TestBuild_OfTwoFilesAtOnePlace_SaysSo(t *testing.T) {
+	for name, link := range map[string]string{
+		"Markdown": "[p](page.html)", "HTML": "<a href=\"page.html\">p</a>", "no link": "",
+	} {
+		files := small()
+		files["docs/page.md"] = &fstest.MapFile{Data: []byte("# Page\n")}
+		files["docs/page.html"] = &fstest.MapFile{Data: []byte("<p>another</p>")}
+		files["docs/to.md"] = &fstest.MapFile{Data: []byte("# To\n\n" + link + "\n")}
+		wantTaken(t, name, files, "docs/page.html", link != "")
+	}
+	files := small()
+	files["docs/limits/index.md"] = &fstest.MapFile{Data: []byte("# Also\n")}
+	wantTaken(t, "two pages", files, "docs/limits/index.html", true)
+}
+
+// wantTaken fails the test unless the place of a file is taken, or is not.
+func wantTaken(t *testing.T, name string, files fstest.MapFS, place string, want bool) {
+	t.Helper()
+	got := strings.Join(buildSmall(t, files).problems, "\n")
+	if strings.Contains(got, place+taken) != want {
+		t.Errorf("%s: the problems are %q", name, got)
 	}
 }
 

@@ -21,10 +21,9 @@ const (
 // d08jvm is an actor with its lock. When it is woken it does nothing before its turn, so that the lab chooses who is
 // heard first.
 type d08jvm struct {
-	*play.Actor
+	caller
 	lock *d08redisson.Lock
 	link *play.Link
-	got  chan error
 
 	waiting, woken, turn chan struct{}
 }
@@ -32,7 +31,7 @@ type d08jvm struct {
 func d08rlock(p *play.Play, server *play.Redis, name, uuid string) *d08jvm {
 	p.Helper()
 	c := &d08jvm{
-		Actor: p.Actor(name), got: make(chan error, 1),
+		caller:  newCaller(p.Actor(name)),
 		waiting: make(chan struct{}, 1), woken: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
 	c.link = c.Dial(server.Addr(), "")
@@ -70,18 +69,6 @@ func (c *d08jvm) tries(p *play.Play) {
 	p.Helper()
 	got, _, err := c.lock.TryLock(p.Context())
 	c.Got(true, got, err)
-}
-
-// hears waits for what the client tells the lab.
-func (c *d08jvm) hears(p *play.Play, what <-chan struct{}) {
-	p.Helper()
-	select {
-	case <-what:
-	case err := <-c.got:
-		p.Fatalf("%s: the exhibit's Lock returned %v", c.Name(), err)
-	case <-time.After(30 * time.Second):
-		p.Fatalf("%s does not wait, or hears nothing", c.Name())
-	}
 }
 
 // refused tries a lock that another has.
@@ -139,18 +126,18 @@ func d08order(p *play.Play, server *play.Redis) {
 	b.hears(p, b.woken)
 	c.hears(p, c.woken)
 	p.Fate("Both are woken and try again; the lab lets C, who came later, be the first.", "两个人都被唤醒，都要再试一次；实验让后来的 C 先试。")
-	c.turn <- struct{}{}
-	c.Got(true, true, <-c.got)
+	c.goesOn(p, c.turn)
+	c.locked(p)
 	p.Mark(story.Woken, "B")
-	b.turn <- struct{}{}
+	b.goesOn(p, b.turn)
 	b.hears(p, b.waiting)
 	p.Show(len(b.got) == 0,
 		"The key says who has the lock, and not who waits. B came first, and waits for as long as others are quicker.",
 		"键里写着谁持有锁，没有写谁在等。B 先来，但只要别人更快，它就得一直等。")
 	c.Freed(c.lock.Unlock(p.Context()))
 	b.hears(p, b.woken)
-	b.turn <- struct{}{}
-	b.Got(true, true, <-b.got)
+	b.goesOn(p, b.turn)
+	b.locked(p)
 	b.Freed(b.lock.Unlock(p.Context()))
 }
 

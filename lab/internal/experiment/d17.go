@@ -45,11 +45,10 @@ func d17() *Experiment {
 
 // d17client is an actor with a session, and its place in the queue.
 type d17client struct {
-	*play.Actor
+	caller
 	conn     *zk.Conn
 	lock     *d17queue.Lock
 	watching chan struct{}
-	got      chan error
 }
 
 // d17cast are clients in a queue below dir: the first has the lock, the others wait in this order.
@@ -58,7 +57,7 @@ func d17cast(p *play.Play, server *play.ZooKeeper, dir string, shortcut bool, na
 	var all []*d17client
 	for _, name := range names {
 		c := &d17client{
-			Actor: p.Actor(name), conn: server.Session(), watching: make(chan struct{}, 2), got: make(chan error, 1),
+			caller: newCaller(p.Actor(name)), conn: server.Session(), watching: make(chan struct{}, 2),
 		}
 		c.lock = &d17queue.Lock{
 			Conn: c.conn, Dir: dir, Shortcut: shortcut,
@@ -87,13 +86,10 @@ func tellsZooKeeper(a *play.Actor) func(command, answer string) {
 
 // waits begins to wait, and returns when it does.
 func (c *d17client) waits(p *play.Play) {
+	p.Helper()
 	go func() { c.got <- c.lock.Lock(p.Context()) }() // ends with the play
-	select {
-	case <-c.watching:
-		p.Mark(story.Waits, c.Name())
-	case err := <-c.got:
-		p.Fatalf("%s does not wait: %v", c.Name(), err)
-	}
+	c.hears(p, c.watching)
+	p.Mark(story.Waits, c.Name())
 }
 
 // leaves ends the session, and its node with it.
@@ -108,14 +104,14 @@ func d17recipe(p *play.Play, server *play.ZooKeeper) {
 	a, b, c := cast[0], cast[1], cast[2]
 	begin := server.Woken()
 	b.leaves()
-	<-c.watching
+	c.hears(p, c.watching)
 	p.ShowAlone("C was woken, looked again, and saw A before it. Now it watches A's node.",
 		"C 被唤醒，再看一遍，发现前面还有 A，于是改为监视 A 的节点。")
 	a.Believes(false, "is done.", "干完了。") // before it deletes its node, which wakes C
 	if err := a.lock.Unlock(); err != nil {
 		p.Fatal(err)
 	}
-	c.Got(true, true, <-c.got)
+	c.locked(p)
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "Two nodes went, and %d clients were woken: each time the next one only.",
 		"两个节点消失，一共唤醒 %d 个客户端：每次只唤醒下一个。", woken)
@@ -129,7 +125,7 @@ func d17shortcut(p *play.Play, server *play.ZooKeeper) {
 	cast := d17cast(p, server, "/short", true, "A", "B", "C")
 	b, c := cast[1], cast[2]
 	b.leaves()
-	c.Got(true, true, <-c.got)
+	c.locked(p)
 	p.ShowClash("B left without having had the lock, and C takes A's for free.", "B 没拿到锁就走了，C 却以为 A 的锁空了。")
 }
 

@@ -14,10 +14,9 @@ import (
 // d17waiter is an actor that waits for the one node. When it is woken it does nothing before its turn, so that the lab
 // chooses who is heard first.
 type d17waiter struct {
-	*play.Actor
+	caller
 	conn *zk.Conn
 	lock *d17queue.Fixed
-	got  chan error
 
 	watching, woken, turn chan struct{}
 }
@@ -25,7 +24,7 @@ type d17waiter struct {
 func d17fixed(p *play.Play, server *play.ZooKeeper, name string) *d17waiter {
 	p.Helper()
 	w := &d17waiter{
-		Actor: p.Actor(name), conn: server.Session(), got: make(chan error, 1),
+		caller: newCaller(p.Actor(name)), conn: server.Session(),
 		watching: make(chan struct{}, 1), woken: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
 	w.lock = &d17queue.Fixed{
@@ -40,18 +39,6 @@ func d17fixed(p *play.Play, server *play.ZooKeeper, name string) *d17waiter {
 		},
 	}
 	return w
-}
-
-// hears waits for what a waiter tells the lab.
-func (w *d17waiter) hears(p *play.Play, what <-chan struct{}) {
-	p.Helper()
-	select {
-	case <-what:
-	case err := <-w.got:
-		p.Fatalf("%s: the exhibit's Lock returned %v", w.Name(), err)
-	case <-time.After(30 * time.Second):
-		p.Fatalf("%s is not woken, or does not watch", w.Name())
-	}
 }
 
 // waits begins to wait, and returns when it does.
@@ -73,15 +60,15 @@ func awake(p *play.Play, all ...*d17waiter) {
 // gets is a waiter's turn, at which it gets the lock.
 func (w *d17waiter) gets(p *play.Play) {
 	p.Helper()
-	w.turn <- struct{}{}
-	w.Got(true, true, <-w.got)
+	w.goesOn(p, w.turn)
+	w.locked(p)
 }
 
 // triesInVain is a waiter that was woken for nothing: it tries, finds another's node, and watches that.
 func (w *d17waiter) triesInVain(p *play.Play) {
 	p.Helper()
 	p.Mark(story.Woken, w.Name())
-	w.turn <- struct{}{}
+	w.goesOn(p, w.turn)
 	w.hears(p, w.watching)
 }
 
@@ -133,7 +120,7 @@ func d17next(p *play.Play, server *play.ZooKeeper) {
 		if err := c.lock.Unlock(); err != nil {
 			p.Fatal(err)
 		}
-		cast[i+1].Got(true, true, <-cast[i+1].got)
+		cast[i+1].locked(p)
 	}
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "Two grants have cost %d wake-ups: each time the next one's. D has slept on.",

@@ -110,11 +110,16 @@ func (a *Actor) Freed(err error) {
 
 // Kill ends a client that is in no call.
 func (a *Actor) Kill() {
-	for _, l := range a.links {
-		_ = l.conn.Close()
-	}
+	a.hangUp()
 	a.dead = true
 	a.p.set(a.name, story.Dead)
+}
+
+// hangUp breaks the client's connections.
+func (a *Actor) hangUp() {
+	for _, l := range a.links {
+		_ = l.current().Close()
+	}
 }
 
 // Quietly calls f, whose commands the story does not tell.

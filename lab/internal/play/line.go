@@ -53,6 +53,6 @@ func (l *Line) redial() {
 	if err != nil {
 		return
 	}
-	l.link.conn = conn
+	l.link.replace(conn)
 	p.Cleanup(func() { _ = conn.Close() })
 }

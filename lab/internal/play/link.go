@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/internal/servers"
@@ -16,9 +17,11 @@ import (
 // Link is an actor's connection to one server.
 type Link struct {
 	actor *Actor
-	conn  *servers.RedisConn
 	addr  string
 	label string // of the server, where there are several
+
+	mu   sync.Mutex         // guards conn against [Link.replace]; the client itself reads it without
+	conn *servers.RedisConn // written by the client only
 
 	differs func(reply any) string // names a reply that differs from run to run; "" if it does not
 }
@@ -36,6 +39,20 @@ func (a *Actor) Dial(addr, label string) *Link {
 	a.links = append(a.links, l)
 	a.p.Cleanup(func() { _ = conn.Close() })
 	return l
+}
+
+// current returns the connection, for whoever is not the client.
+func (l *Link) current() *servers.RedisConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn
+}
+
+// replace has the client go on with another connection.
+func (l *Link) replace(conn *servers.RedisConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = conn
 }
 
 // Do sends one command and writes it down, with its answer. This is where a client stands still or dies.

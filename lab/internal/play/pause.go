@@ -66,9 +66,7 @@ func (c *Pause) Resume() {
 // Kill ends the client: as after kill -9, its connections break and it sends nothing any more.
 func (c *Pause) Kill() {
 	c.a.p.Helper()
-	for _, l := range c.a.links {
-		_ = l.conn.Close()
-	}
+	c.a.hangUp()
 	c.a.p.set(c.a.name, story.Dead)
 	c.end(false)
 }

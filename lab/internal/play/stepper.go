@@ -74,18 +74,23 @@ func (s *Stepper) await() {
 	}
 }
 
-// Kill ends the client: as after kill -9, its connections break and it sends nothing any more.
+// Kill ends the client: as after kill -9, its connections break and it sends nothing any more. After a Step that has
+// failed the client may be in a command, or about to stand still.
 func (s *Stepper) Kill() {
 	s.a.p.Helper()
-	s.a.Kill()
-	if s.done == nil || s.over {
-		s.over = true
-		return
+	s.a.hangUp()
+	for s.done != nil && !s.over {
+		select {
+		case <-s.a.stopped:
+		case s.a.resume <- false:
+		case <-s.done:
+			s.next, s.over = nil, true
+		case <-time.After(patience):
+			s.a.p.Fatalf("%s does not end", s.a.name)
+		}
 	}
-	s.a.resume <- false
-	s.await()
-	s.a.p.set(s.a.name, story.Dead) // whatever its program said at last
 	s.over = true
+	s.a.Kill() // after its program, which may have said something at last
 }
 
 // StandsStill has the picture show that the client stands still while others go on.

@@ -131,7 +131,7 @@ func readRESP(b []byte) (v resp, n int, err error) {
 		return v, n, nil
 	}
 	size, err := strconv.Atoi(v.text)
-	if err != nil {
+	if err != nil || size > mostPacket {
 		return resp{}, 0, errNotRESP
 	}
 	v.text, v.null = "", size < 0

@@ -129,7 +129,7 @@ func (s *stage) stretch(part part, faults []Fault) {
 	s.Helper()
 	if part.who == goOn {
 		for who, c := range s.clients {
-			if c.stopped {
+			if c.stopped && !c.killed.Load() {
 				c.stopped = false
 				c.steps.GoesOn()
 				s.Fate("%s goes on.", "%s 继续运行。", c.Name())

@@ -88,6 +88,16 @@ func TestCourse_WithFaults_FailsAsTheExhibitDoes(t *testing.T) {
 	}
 }
 
+func TestCourse_WhoWasKilledWhileItStoodStill_DoesNotGoOn(t *testing.T) {
+	s := Find("D1")[0].Break(t.Context(), t, []Fault{{0, 1, Stops}, {0, 1, Dies}})
+	says(t, s, "A is killed before it sends SET goods A.")
+	for _, step := range s.Acts[0].Steps {
+		if text := step.Text.In(story.EN); text == "A goes on." {
+			t.Error(text)
+		}
+	}
+}
+
 func TestCourse_RefusesFaultsThatDoNotFit(t *testing.T) {
 	e := Find("D3")[0]
 	for name, faults := range map[string][]Fault{

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/lab/internal/play"
@@ -16,9 +17,9 @@ type live struct {
 	clock   func() int64
 	past    []answer
 	inside  bool
-	killed  bool
-	stopped bool // it does not go on for now
-	failed  bool // a command has
+	killed  atomic.Bool // by the director, at whatever moment
+	stopped bool        // it does not go on for now
+	failed  bool        // a command has
 }
 
 var _ Client = (*live)(nil)
@@ -42,7 +43,7 @@ func (c *live) Now() time.Time { return time.UnixMilli(c.clock()) }
 func (c *live) Do(ctx context.Context, args ...string) (any, error) {
 	reply, err := c.line.Do(ctx, args...)
 	c.failed = c.failed || err != nil
-	if !c.killed { // the dead are told nothing
+	if !c.killed.Load() { // the dead are told nothing
 		c.past = append(c.past, answer{reply: reply, err: err})
 	}
 	return reply, err
@@ -64,7 +65,7 @@ func (c *live) Leave() {
 // ended tells how the program has ended.
 func (c *live) ended(err error) {
 	switch {
-	case c.killed:
+	case c.killed.Load():
 	case errors.Is(err, errRefused):
 		c.actor.Says("is refused.", "被拒绝。")
 	case c.failed:

@@ -59,7 +59,7 @@ func (s *stage) move(m Move) {
 func (s *stage) kill(c *live) {
 	s.Helper()
 	next := c.steps.Next()
-	c.killed = true
+	c.killed.Store(true)
 	c.steps.Kill()
 	s.Fate("%[1]s is killed before it sends %[2]s.", "%[1]s 在发送 %[2]s 之前被杀死。", c.Name(), next)
 }
@@ -108,7 +108,7 @@ func (s *stage) tries(who int) bool {
 func (s *stage) end() {
 	s.Helper()
 	for _, c := range s.clients {
-		c.killed = true
+		c.killed.Store(true)
 		c.steps.Kill()
 	}
 }

@@ -75,7 +75,7 @@ func (s *server) command(now int64, args []string) (any, error) {
 		}
 		*s = server{there: true, value: args[2], ends: forever}
 		return int64(1), nil
-	case name == "SET":
+	case name == "SET" && len(args) >= 3:
 		return s.set(now, args)
 	case name == "GETSET" && len(args) == 3:
 		old := s.get()

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -65,6 +66,49 @@ func TestModel_AnswersAsRedisDoes(t *testing.T) {
 				t.Fatalf("seed %d: the model answers %s:\n%s", seed, want, said)
 			}
 		}
+	}
+}
+
+// What Redis refuses or queues, and the model would carry out, no search may answer.
+func TestModel_OfCommandsAtTheWrongPlace_SaysThatItDoesNotKnow(t *testing.T) {
+	for name, commands := range map[string][][]string{
+		"WATCH in a transaction":   {{"MULTI"}, {"WATCH", key}},
+		"UNWATCH in a transaction": {{"MULTI"}, {"UNWATCH"}},
+		"MULTI in a transaction":   {{"MULTI"}, {"MULTI"}},
+		"EXEC outside of one":      {{"EXEC"}},
+		"SET without a value":      {{"SET", key}},
+	} {
+		model := &state{clients: make([]client, 1)}
+		var err error
+		for _, args := range commands {
+			_, err = model.execute(0, args)
+		}
+		if err == nil {
+			t.Errorf("%s: the model answers it", name)
+		}
+	}
+}
+
+// As in a replay, the connection breaks with the answer, and the next one watches nothing.
+func TestModel_OfALostAnswer_ForgetsWhatTheConnectionWatched(t *testing.T) {
+	e := &Exhibit{ID: "x", Program: func(ctx context.Context, c Client) error {
+		_, _ = c.Do(ctx, "WATCH", key)
+		_, _ = c.Do(ctx, "GET", key) // the answer is lost
+		_, _ = c.Do(ctx, "MULTI")
+		_, _ = c.Do(ctx, "SET", key, c.Name())
+		_, err := c.Do(ctx, "EXEC")
+		return err
+	}}
+	s := &state{clients: make([]client, 1)}
+	for _, m := range []Move{{Sends, 0}, {Loses, 0}, {Sends, 0}, {Sends, 0}, {Sends, 0}, {Sends, 0}} {
+		var err error
+		if s, err = s.after(t.Context(), e, m); err != nil {
+			t.Fatal(err)
+		}
+		s.touch() // others write
+	}
+	if past := s.clients[0].past; len(past) != 5 || past[4].reply == nil {
+		t.Errorf("EXEC on the next connection: %+v", past)
 	}
 }
 

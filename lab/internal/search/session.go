@@ -21,6 +21,8 @@ func (s *state) execute(who int, args []string) (any, error) {
 	c := &s.clients[who].session
 	name := strings.ToUpper(args[0])
 	switch {
+	case c.multi && (name == "WATCH" || name == "UNWATCH" || name == "MULTI"), !c.multi && name == "EXEC":
+		return nil, &unknownError{strings.Join(args, " ")} // Redis refuses them, or queues them
 	case name == "WATCH":
 		c.watches = true
 		return "OK", nil

@@ -154,6 +154,7 @@ func (s *state) send(ctx context.Context, e *Exhibit, who int) error {
 	told := answer{reply: reply, clock: s.clock(who)}
 	if c.losing {
 		told.reply, told.err, c.losing, c.lost = nil, errLost, false, true
+		c.session = session{} // the connection breaks, and its transaction with it
 	}
 	c.past = append(slices.Clip(c.past), told)
 	was := c.view.inside
