@@ -67,8 +67,8 @@ func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.
 		interlock.ErrUnsupported, e.url, traits.Lifetime, a.shellInstead(e, name))
 }
 
-// shellInstead says how a shell itself holds a mutex in files, or nothing on other engines. The line works as it stands:
-// it names the engine if --url did, because the environment does not.
+// shellInstead says how a shell itself holds a mutex in files, or nothing on other engines. The line works as it
+// stands: it names the engine if --url did, because the environment does not.
 func (a *app) shellInstead(e *engine, name string) string {
 	files, ok := e.driver.(descriptorLocker)
 	if !ok {

@@ -22,8 +22,8 @@ var helpOf = regexp.MustCompile(`/help-([a-z]+)[a-z-]*\.golden$`)
 // pageWord is a word that may be one of these.
 var pageWord = regexp.MustCompile(`[\w+-]+`)
 
-// checkCommandPage reports what the help explains and the Chinese manual does not. A flag is explained only in a chapter
-// that names its command: many commands have a --wait, and not all mean the same by it.
+// checkCommandPage reports what the help explains and the Chinese manual does not. A flag is explained only in a
+// chapter that names its command: many commands have a --wait, and not all mean the same by it.
 func checkCommandPage(files *tree) []problem {
 	text, ok := files.texts[commandPage]
 	if !ok {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 
@@ -69,24 +68,32 @@ func parse(args []string, getenv func(string) string) (*settings, error) {
 	s.json = s.form == "json"
 	switch {
 	case s.lang != story.EN && s.lang != story.ZH:
-		return nil, fmt.Errorf("there is no language %q; there are en and zh", s.lang)
+		return nil, s.wrong("there is no language %q; there are en and zh", "没有语言 %q，只有 en 和 zh", s.lang)
 	case !s.json && s.form != "text":
-		return nil, fmt.Errorf("-o is text or json, not %q", s.form)
+		return nil, s.wrong("-o is text or json, not %q", "-o 只能是 text 或 json，不能是 %q", s.form)
 	case s.help:
 		return s, nil
 	case s.search:
 		return s, s.seek(ids)
 	case s.serve && len(ids) > 0:
-		return nil, fmt.Errorf("serve has all exhibits on its page; leave out %s", strings.Join(ids, " "))
+		return nil, s.wrong("serve has all exhibits on its page; leave out %s", "serve 的网页包含所有展品，请去掉 %s",
+			strings.Join(ids, " "))
 	case s.serve:
 		return s, nil
 	case s.all && len(ids) > 0:
-		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
+		return nil, s.wrong("--all runs every experiment; leave out %s", "--all 会运行所有实验，请去掉 %s",
+			strings.Join(ids, " "))
 	case s.report != "" && !s.all && len(ids) == 0:
-		return nil, errors.New("--report wants experiments to run: name some, or say --all")
+		return nil, s.wrong("--report wants experiments to run: name some, or say --all",
+			"--report 需要有实验可运行：请指定实验，或使用 --all")
 	}
 	s.list = !s.all && len(ids) == 0
 	return s, s.choose(ids)
+}
+
+// wrong is an error of wrong use, in the language asked for.
+func (s *settings) wrong(en, zh string, args ...any) error {
+	return errors.New(story.T(en, zh, args...).In(s.lang))
 }
 
 // choose finds the experiments; no ids are all of them.
@@ -97,7 +104,8 @@ func (s *settings) choose(ids []string) error {
 	for _, id := range ids {
 		e := experiment.Find(id)
 		if e == nil {
-			return fmt.Errorf("there is no experiment %q; \"interlock lab\" lists them", id)
+			return s.wrong("there is no experiment %q; \"interlock lab\" lists them", "没有实验 %q；interlock lab 会列出所有实验",
+				id)
 		}
 		s.chosen = append(s.chosen, e)
 	}
@@ -112,7 +120,7 @@ func (s *settings) seek(ids []string) error {
 	for _, id := range ids {
 		found := search.Find(id)
 		if len(found) == 0 {
-			return fmt.Errorf("there is no search of %q; there are D1 to D6", id)
+			return s.wrong("there is no search of %q; there are D1 to D6", "没有对 %q 的搜索，只有 D1 到 D6", id)
 		}
 		s.sought = append(s.sought, found...)
 	}
