@@ -19,13 +19,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use "interlock run".
+const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use
+"interlock run".
 
-Nothing renews the lock: it ends after --lease unless the script calls "interlock renew HANDLE" before, or
-"interlock release HANDLE" when it is done. A Go program can go on with the lock too: Client.Adopt takes the handle. Whoever
-has the handle can do all this, so keep it as you would a password. Works on engines whose holds end by a lease, such as Redis; on the others
-(files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files the refusal also says how a shell itself holds
-the lock, with flock.`
+The lock is not renewed by itself, so it ends after --lease. The script calls "interlock renew
+HANDLE" to keep it longer, and "interlock release HANDLE" when it is done. A Go program can take
+the lock over: Client.Adopt accepts the handle. Everybody who has the handle can do all this, so
+keep it as you would a password.
+
+acquire works on engines whose holds end with a lease, such as Redis. On the others (files,
+ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files a shell can hold the lock
+itself, with "interlock run --fd".`
 
 // acquireOptions are the flags of acquire. waitGiven tells --wait 0 from no --wait, which means for ever.
 type acquireOptions struct {
@@ -50,7 +54,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	var o acquireOptions
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
-		Short: "Take a lock that outlives this command, for scripts",
+		Short: "Take a lock that outlives the command, for scripts",
 		Long:  acquireLong,
 		Example: `  eval "$(interlock acquire deploy --lease 5m --export)"
   ...
@@ -64,12 +68,12 @@ func (a *app) acquireCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the lock is held unless it is renewed or released")
+	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the lock stays held without a renewal")
 	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
-	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters")
-	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
-	flags.BoolVar(&o.export, "export", false, "print export lines for a shell to eval, instead of JSON")
+	flags.StringVar(&o.owner, "owner", "", "name of the owner; the same name re-enters the lock")
+	flags.StringVar(&o.label, "label", "", "text shown to operators beside the holder")
+	flags.BoolVar(&o.export, "export", false, "print export lines for a shell to eval instead of JSON")
 	return cmd
 }
 

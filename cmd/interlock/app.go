@@ -61,8 +61,8 @@ func (a *app) rootCommand() *cobra.Command {
 
   interlock run nightly -- ./backup.sh
 
-runs the job when nobody else holds the lock "nightly". Without --url and INTERLOCK_URL, locks are files in the
-user's state folder: no server is needed.`,
+waits until the lock "nightly" is free, holds it while the job runs, and releases it. Without
+--url and INTERLOCK_URL, locks are files in the user's state folder, and no server is needed.`,
 		Version: readVersion().Version,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.runRoot,
@@ -77,9 +77,9 @@ user's state folder: no server is needed.`,
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
 		"$INTERLOCK_URL or $INTERLOCK_URL_FILE, else files in the user's state folder)")
-	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
+	flags.VarP(&a.output, "output", "o", "format of results and errors: text or json")
 	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout",
-		"how long the engine may take for one answer; not the wait for a lock")
+		"maximum time for one answer of the engine; does not limit the wait for a lock")
 
 	completeFlag(root, "output", string(text), string(asJSON))
 	if err := root.RegisterFlagCompletionFunc("url", completeURL); err != nil {
@@ -87,8 +87,8 @@ user's state folder: no server is needed.`,
 	}
 
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
-		&cobra.Group{ID: "look", Title: "Looking and repairing:"},
-		&cobra.Group{ID: "tools", Title: "Programs of their own, not installed with interlock (each says how to get " +
+		&cobra.Group{ID: "look", Title: "Inspection and repair:"},
+		&cobra.Group{ID: "tools", Title: "Separate programs, not installed with interlock (each says how to get " +
 			"it):"})
 	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(),
 		a.releaseCommand())

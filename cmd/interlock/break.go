@@ -16,11 +16,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const breakLong = `End the hold of whoever holds the lock NAME. The holder is told, but a holder that stands still learns of it only later:
-make sure that it is gone, or that the resource checks fencing tokens.
+const breakLong = `End the current hold of the lock NAME. The holder is told, but one that is suspended learns of
+it only later. Make sure that the holder has stopped, or that the resource checks fencing
+tokens.
 
-Asks before it does so, unless --yes is given; without a terminal to ask it wants --yes. With --token only that holder's
-hold is ended, so that a holder who came meanwhile is not hit.`
+break asks for confirmation unless --yes is given. Without a terminal to ask at, --yes is
+required. With --token it ends the hold only if the token still belongs to the current holder,
+so that it cannot hit a new holder.
+
+The exit code is 1 if the lock is not held, or if the answer is no.`
 
 // breakOptions are the flags of break. token is 0 if none was given.
 type breakOptions struct {
@@ -33,7 +37,7 @@ func (a *app) breakCommand() *cobra.Command {
 	o := breakOptions{kind: kindFlag(driver.KindMutex)}
 	cmd := &cobra.Command{
 		Use:               "break NAME",
-		Short:             "End somebody else's hold of a lock",
+		Short:             "End another owner's hold of a lock",
 		Long:              breakLong,
 		GroupID:           "look",
 		Args:              oneName,
@@ -44,8 +48,8 @@ func (a *app) breakCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	addKindFlag(cmd, &o.kind, "kind of the lock")
-	flags.Uint64Var(&o.token, "token", 0, "only if this is a token of the current holder (default: whoever holds it)")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.Uint64Var(&o.token, "token", 0, "only if the current holder has this token (default: any holder)")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 

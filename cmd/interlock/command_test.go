@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +12,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // result is what a command that runs in this process leaves behind.
 type result struct {
@@ -40,40 +35,6 @@ func (r result) want(t *testing.T, code int, stdout, stderr string) {
 	if r.code != code || !strings.Contains(r.stdout, stdout) || !strings.Contains(r.stderr, stderr) {
 		t.Errorf("got exit code %d, stdout %q, stderr %q; want %d, %q, %q", r.code, r.stdout, r.stderr, code, stdout,
 			stderr)
-	}
-}
-
-func TestHelp_IsAsReviewed(t *testing.T) {
-	for name, args := range map[string][]string{
-		"help":             {"--help"},
-		"help-run":         {"run", "--help"},
-		"help-sem":         {"sem", "--help"},
-		"help-console":     {"console", "--help"},
-		"help-serve":       {"serve", "terraform", "--help"},
-		"help-serve-http":  {"serve", "http", "--help"},
-		"help-top":         {"top", "--help"},
-		"help-exit-codes":  {"help", "exit-codes"},
-		"help-environment": {"help", "environment"},
-		"help-engines":     {"help", "engines"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := command(t, nil, args...)
-			got.want(t, exitOK, "", "")
-			golden := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got.stdout), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.stdout != string(want) {
-				t.Errorf("the help is not that of %s; to accept it, run the test with -update. It is:\n%s", golden,
-					got.stdout)
-			}
-		})
 	}
 }
 

@@ -15,16 +15,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who waits for
-whom, and what has happened. Looks every --interval while a browser shows the page, and not at all while none does.
+const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who
+waits for whom, and what has happened. The console asks the engine every --interval while a
+browser shows the page, and not at all otherwise.
 
-On the default address only this machine reaches the page, and needs no token. Every other address wants --token-file: a
-file with lines NAME:TOKEN that only its owner may read (mode 600). Tokens have 16 bytes at least, and travel in the clear
-unless --tls-cert and --tls-key are given. Browsers reach the page by localhost or an address; other names of this machine
-need --host.
+The default address accepts connections from this machine only, and needs no token. Every other
+address requires --token-file: a file with lines NAME:TOKEN that only its owner may read (mode
+600). A token has at least 16 bytes. Without --tls-cert and --tls-key, tokens are sent
+unencrypted. Browsers reach the page by localhost or an IP address; other names of this machine
+must be given with --host.
 
-The page ends no holds unless --allow-break is given. Each attempt is then written down as lines of JSON, in --audit-file
-or on stderr.`
+Visitors can end holds only with --allow-break. The console then writes each attempt as a line
+of JSON to --audit-file, or to stderr.`
 
 func (a *app) consoleCommand() *cobra.Command {
 	o := webpage.Options{Server: webpage.Server{Name: "console"}, Interval: board.DefaultInterval}
@@ -37,15 +39,17 @@ func (a *app) consoleCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.console(cmd.Context(), &o) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on; port 0 takes a free one")
-	flags.StringVar(&o.Prefix, "prefix", "", "only locks whose names start with it")
-	flags.Var(durationOf(&o.Interval, board.DefaultInterval), "interval", "pause between two looks")
-	flags.BoolVar(&o.AllowBreak, "allow-break", false, "let visitors end holds")
-	flags.StringVar(&o.AuditFile, "audit-file", "", "append a line for each attempt to end a hold (default stderr)")
-	flags.StringVar(&o.TokenFile, "token-file", "", "lines NAME:TOKEN; who knows none is not let in")
-	flags.StringSliceVar(&o.Hosts, "host", nil, "a name under which browsers reach the page")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on; port 0 chooses a free port")
+	flags.StringVar(&o.Prefix, "prefix", "", "only locks whose names start with this")
+	flags.Var(durationOf(&o.Interval, board.DefaultInterval), "interval", "pause between two requests to the engine")
+	flags.BoolVar(&o.AllowBreak, "allow-break", false, "allow visitors to end holds")
+	flags.StringVar(&o.AuditFile, "audit-file", "",
+		"file to which each attempt to end a hold appends a line (default stderr)")
+	flags.StringVar(&o.TokenFile, "token-file", "",
+		"file with lines NAME:TOKEN; a client without one of these tokens is refused")
+	flags.StringSliceVar(&o.Hosts, "host", nil, "a name by which browsers reach the page; may be repeated")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
-	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
+	flags.StringVar(&o.TLSKey, "tls-key", "", "file with the certificate's key, in PEM")
 	return cmd
 }
 

@@ -18,11 +18,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const doctorLong = `Check an engine: whether it can be reached, takes and gives back a lock, lists locks, answers quickly enough for the
-lease, and what the engine's own checks of its server's settings find. For a moment it takes a lock with a name of its own;
-nothing else is changed. All of it takes --timeout at most, also of an engine that hangs.
+const doctorLong = `Check an engine: can it be reached, can a lock be taken and released, can locks be listed, and
+does it answer quickly enough for the lease? The engine's own checks of its server's settings
+follow. doctor takes one lock, with a name of its own, for a moment, and changes nothing else.
+All checks together take at most --timeout, even if the engine hangs.
 
-Ends with 0 if all is well, 1 with warnings, 2 if locks do not work or a guarantee does not hold.`
+The exit code is 0 if all is well, 1 with warnings, and 2 if locks do not work or a guarantee
+does not hold.`
 
 func (a *app) doctorCommand() *cobra.Command {
 	lease := defaultLease
@@ -44,7 +46,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(cmd.Context(), lease)
 		},
 	}
-	cmd.Flags().Var(durationOf(&lease, defaultLease), "lease", "the lease that your locks have")
+	cmd.Flags().Var(durationOf(&lease, defaultLease), "lease", "lease that your locks use")
 	return cmd
 }
 

@@ -14,14 +14,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const electLong = `Campaign in the election NAME, and run a command while leading; end with its exit code.
+const electLong = `Campaign in the election NAME, run a command while leading, and exit with the command's exit
+code.
 
-Waits until this process leads, for as long as --wait says, without it for ever. Then it is as with interlock run: the
-command runs in a process group of its own, and if the leadership is lost the group is ended before another can lead; the
-exit code is 79 then, for whoever watches over the service to start it anew. With --again it campaigns anew by itself. When
-the command ends, the leadership ends with it.
+elect campaigns for at most --wait, or for ever without it. The command then runs as with
+"interlock run", in its own process group. If the leadership is lost, the group is ended before
+another campaigner can lead. The exit code is 79 then, so that a service manager can start the
+service again; with --again elect campaigns again by itself. The leadership ends when the
+command ends.
 
-Everybody can read the leader's --value, for instance with --observe: that prints who leads, and each change.`
+Everybody can read the leader's --value. With --observe elect runs no command: it prints who
+leads, and each change.`
 
 const electExample = `  interlock elect scheduler --value $HOSTNAME:8080 -- ./scheduler
   interlock elect scheduler --observe`
@@ -48,21 +51,21 @@ func (a *app) electCommand() *cobra.Command {
 	o.onLost, o.command = "kill", "elect"
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands after the command belongs to the command
-	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: "+
-		"host:pid)")
-	flags.BoolVar(&o.observe, "observe", false, "print who leads and each change, instead of campaigning")
-	flags.BoolVar(&o.again, "again", false, "campaign again when the leadership was lost")
-	flags.Var(durationOf(&o.wait, 0), "wait", "how long to campaign (default: for ever)")
+	flags.StringVar(&o.value, "value", "",
+		"text that everybody can read while this process leads, at most 255 bytes (default: host:pid)")
+	flags.BoolVar(&o.observe, "observe", false, "do not campaign: print who leads, and each change")
+	flags.BoolVar(&o.again, "again", false, "campaign again after the leadership was lost")
+	flags.Var(durationOf(&o.wait, 0), "wait", "maximum time to campaign (default: for ever)")
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld,
-		"exit code when another leads for as long as --wait")
+		"exit code when another process still leads after --wait")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost,
 		"exit code when the leadership was lost while the command ran")
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long nobody leads if this machine vanishes")
 	flags.Var(durationOf(&o.grace, 0), "kill-grace",
 		"time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
-	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
-	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be given back")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say when it leads")
+	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c instead of CMD")
+	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be released")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print when this process leads")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, argv, help, err := splitRunArgs(cmd, args)
 		switch {

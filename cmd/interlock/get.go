@@ -21,7 +21,8 @@ func (a *app) getCommand() *cobra.Command {
 		Use:   "get NAME",
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Show who holds the lock NAME and who waits for it.
-Ends with 0 if somebody does, and with 1 if the lock is free.`,
+
+The exit code is 0 if the lock is held or waited for, and 1 if it is free.`,
 		GroupID:           "look",
 		Args:              oneName,
 		ValidArgsFunction: a.completeFirstName,

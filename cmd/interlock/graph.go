@@ -15,15 +15,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const graphLong = `Show who waits for whom: one line for each owner who waits for a lock and each owner who holds it.
+const graphLong = `Show who waits for whom: one line for each pair of an owner that waits for a lock and an owner
+that holds it. With PREFIX, only locks whose names start with it.
 
-Owners that wait for each other are marked, and each such cycle is written out. Each lock is looked at by itself, so a cycle
-may be over by the time it is shown: look again before you break anything. What the engine does not know is not shown: goroutines
-that wait behind another of their own process, and who holds a lock that was passed on inside a process since its last
-renewal.
+graph marks owners that wait for each other, and prints each such cycle. It asks for each lock
+separately, so a cycle may be over when it is shown: look again before you break a lock. It
+cannot show what the engine does not know: goroutines that wait behind another one of their own
+process, and the holder of a lock that was passed on inside a process since its last renewal.
 
-"(resting)" marks a hold that has ended and whose lock only stays closed for a while (--min-hold, --lock-delay). Such a lock
-opens by itself, so it is in no cycle.`
+"(resting)" marks a hold that has ended, whose lock stays unavailable for a while (--min-hold,
+--lock-delay). Such a lock becomes available by itself, so it is in no cycle.`
 
 func (a *app) graphCommand() *cobra.Command {
 	return &cobra.Command{

@@ -64,17 +64,22 @@ func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.
 	_ = e.close() // nothing was taken
 	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use "+
 		"\"interlock run\"%s",
-		interlock.ErrUnsupported, e.url, traits.Lifetime, e.shellInstead(name))
+		interlock.ErrUnsupported, e.url, traits.Lifetime, a.shellInstead(e, name))
 }
 
-// shellInstead says how a shell itself holds a mutex in files, or nothing on other engines.
-func (e *engine) shellInstead(name string) string {
-	files, ok := e.driver.(interface{ Path(key driver.Key) string })
+// shellInstead says how a shell itself holds a mutex in files, or nothing on other engines. The line works as it
+// stands: it names the engine if --url did, because the environment does not.
+func (a *app) shellInstead(e *engine, name string) string {
+	files, ok := e.driver.(descriptorLocker)
 	if !ok {
 		return ""
 	}
+	command := "interlock run " + quote(name) + " --fd 9"
+	if a.url != "" {
+		command += " --url " + quote(a.url)
+	}
 	path := files.Path(driver.Key{Kind: driver.KindMutex, Name: name})
-	return ", or let the shell hold it until it ends or closes the file: exec 9<>" + quote(path) + " && flock 9"
+	return ", or let the shell hold it until it ends or closes the file: exec 9<>" + quote(path) + " && " + command
 }
 
 // renewHandle renews h for lease from now. It blocks until the engine has answered.

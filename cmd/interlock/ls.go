@@ -17,6 +17,7 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "ls [PREFIX]",
 		Short:             "List locks that are held or waited for",
+		Long:              `List locks that are held or waited for. With PREFIX, only those whose names start with it.`,
 		GroupID:           "look",
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
@@ -27,7 +28,7 @@ func (a *app) lsCommand() *cobra.Command {
 			return a.ls(cmd.Context(), firstOr(args, ""), olderThan)
 		},
 	}
-	cmd.Flags().Var(durationOf(&olderThan, 0), "older-than", "only locks that somebody has held for longer than this")
+	cmd.Flags().Var(durationOf(&olderThan, 0), "older-than", "only locks that have been held for longer than this")
 	return cmd
 }
 

@@ -15,7 +15,7 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
 		Short:  "Print the manual page",
-		Long:   "Print the manual page in roff.\n\n  interlock man | man -l -\n\nshows it.",
+		Long:   "Print the manual page in roff. To read it:\n\n  interlock man | man -l -",
 		Args:   noArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,9 +18,11 @@ func (a *app) renewCommand() *cobra.Command {
 	var lease time.Duration
 	cmd := &cobra.Command{
 		Use:   "renew [HANDLE]",
-		Short: "Keep a lock that acquire took",
-		Long: `Make the lock last for its lease from now. Without HANDLE, $INTERLOCK_HANDLE is taken.
-Ends with 79 if the lock is gone: another may hold it by now, so the script has to stop.`,
+		Short: "Renew a lock that acquire took",
+		Long: `Renew the lock for its lease, counted from now. Without HANDLE, renew uses $INTERLOCK_HANDLE.
+
+The exit code is 79 if the lock was lost. Another owner may hold it by now, so the script must
+stop.`,
 		GroupID: "jobs",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +41,7 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 		},
 	}
 	cmd.Flags().Var(durationOf(&lease, 0), "lease",
-		"another lease than at first; a renewal never shortens what is left")
+		"new lease (default: that of acquire); a renewal never shortens the time left")
 	return cmd
 }
 
@@ -69,10 +71,12 @@ func (a *app) renew(ctx context.Context, h *handle) error {
 func (a *app) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release [HANDLE]",
-		Short: "Give back a lock that acquire took",
-		Long: `Give the lock back. Without HANDLE, $INTERLOCK_HANDLE is taken.
-Ends with 79 if the lock had been lost before: what the script did last may have met another holder. A second release within
-an hour changes nothing and ends with 0, if the engine remembers the first; otherwise it cannot be told from a loss.`,
+		Short: "Release a lock that acquire took",
+		Long: `Release the lock. Without HANDLE, release uses $INTERLOCK_HANDLE.
+
+The exit code is 79 if the lock had been lost before: the last steps of the script may have
+overlapped with another holder. A second release within an hour changes nothing and exits with
+0, if the engine remembers the first. Otherwise it cannot be told from a loss.`,
 		GroupID: "jobs",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {

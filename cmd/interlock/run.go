@@ -15,33 +15,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const runLong = `Run a command while holding the lock NAME, and end with its exit code.
+const runLong = `Run a command while holding the lock NAME, and exit with the command's exit code.
 
-Waits for the lock for as long as --wait says, without it for ever. Times are such as 500ms or 1m30s; a plain number means
-seconds.
+run waits for the lock for at most --wait, or for ever without it. A duration is written as
+500ms or 1m30s; a plain number means seconds.
 
-The command's stdin, stdout and stderr are those of interlock, untouched. It runs in a process group of its own, and
-signals that interlock gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP, CONT) are forwarded to all of the group. After
-INT or TERM the group has --kill-grace to end; then, or at a second INT or TERM, it is killed. Locks in files cannot run
-out, so there the command has all the time that it takes, unless --kill-grace is given; only what it leaves in its group is
-killed after 5 s.
+The command uses the stdin, stdout and stderr of interlock directly, and runs in its own process
+group. interlock forwards the signals that it gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH,
+TSTP, CONT) to the whole group. After INT or TERM the group has --kill-grace to end. Then, or at
+a second INT or TERM, it is killed. A lock in files cannot expire, so on files the command has
+no time limit unless --kill-grace is given. What it leaves in its group is killed after 5 s.
 
-The lock is given back when the command has ended. What it left in its process group is killed first; a daemon that should
-live on has to start a session of its own (setsid). With --min-hold a command that ends early leaves the lock closed for
-the rest. On Redis the server does that, and run ends at once; elsewhere a lock ends with its process, so run stays until
-the time is over, or until INT or TERM.
+interlock releases the lock when the command has ended. First it kills what the command left in
+its process group; a daemon that should live on must start its own session (setsid).
 
-If the lock cannot be kept, the group gets TERM early enough to have --kill-grace, and is killed before anybody else can
-get the lock; the exit code is 79. This needs 2 x renewal + kill-grace + drift + margin <= lease, or run refuses to start.
-Locks in files cannot be lost, so there none of this applies; there the command also inherits the lock, so that the lock
-stays held if only interlock itself is killed, unless --close is given.
+With --min-hold a command that ends early keeps the lock unavailable for the rest of that time.
+On Redis the server does that, and run ends at once. On other engines a lock ends with its
+process, so run stays until the time is over, or until INT or TERM.
 
-With --shared the command reads the read/write lock NAME, beside other readers; with --exclusive it writes, alone. A writer
-that waits keeps new readers out. Without either the lock is a mutex: it has nothing to do with the read/write lock of the
-same name, so commands that are to keep readers out need --exclusive.
+If the lock cannot be kept, the group gets TERM early enough to have --kill-grace. It is killed
+before another owner can get the lock, and the exit code is 79. This needs 2 x renewal +
+kill-grace + drift + margin <= lease, or run refuses to start. A lock in files cannot be lost,
+so none of this applies there. On files the command also inherits the lock: if only interlock
+itself is killed, the lock stays held. --close prevents that.
 
-With --fd there is no command: the lock is taken on a descriptor that the calling shell has open on the lock's file, and
-run ends. The shell holds the lock until it closes the descriptor (exec 9>&-) or ends, with all that inherited it.`
+With --shared the command holds the read lock of the read/write lock NAME, beside other readers;
+with --exclusive it holds the write lock, alone. A waiting writer keeps new readers out. Without
+either flag the lock is a mutex. It is independent of the read/write lock of the same name, so a
+command that must keep readers out needs --exclusive.
+
+With --fd there is no command. run takes the lock on a descriptor that the calling shell has
+open on the lock's file, and ends. The shell holds the lock until it closes the descriptor
+(exec 9>&-) or ends, together with all that inherited it.`
 
 const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
@@ -78,9 +83,10 @@ func (a *app) runCommand() *cobra.Command {
 		ValidArgsFunction:     a.completeFirstName,
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.shared, "shared", "s", false, "read: beside other readers of the read/write lock NAME")
-	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "write: alone with the read/write lock NAME")
-	flags.IntVar(&o.fd, "fd", -1, "run no command: lock this descriptor of the calling shell (files only)")
+	flags.BoolVarP(&o.shared, "shared", "s", false,
+		"hold the read lock of the read/write lock NAME, beside other readers")
+	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold the write lock of the read/write lock NAME, alone")
+	flags.IntVar(&o.fd, "fd", -1, "lock this descriptor of the calling shell, and run no command (files only)")
 	flags.Lookup("fd").DefValue = "0" // then the help shows no default
 	a.addJob(cmd, &o)
 	return cmd
@@ -93,21 +99,24 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
 		"how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
-	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
+	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld,
+		"exit code when another owner holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
-	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the others wait if this machine vanishes")
+	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long other owners wait if this machine vanishes")
 	flags.Var(durationOf(&o.grace, 0), "kill-grace",
 		"time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
 	flags.Var(durationOf(&o.minHold, 0), "min-hold",
-		"keep others out for so long at least, however soon the command ends (jobs on many hosts)")
-	flags.Var(durationOf(&o.lockDelay, 0), "lock-delay", "after a loss, keep everybody out for so long (Redis only)")
+		"minimum time from the grant until another owner can get the lock (for jobs on many hosts)")
+	flags.Var(durationOf(&o.lockDelay, 0), "lock-delay",
+		"how long the lock stays unavailable after it was lost (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
-	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
-	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
-	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
+	flags.StringVar(&o.label, "label", "", "text shown to operators beside the holder")
+	flags.StringVar(&o.owner, "owner", "",
+		"name of the owner; the same name re-enters the lock, from another process too")
+	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c instead of CMD")
 	flags.BoolVar(&o.close, "close", false, "do not let the command inherit the lock (files only)")
-	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the lock could not be given back")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say whom it waits for and how long it took")
+	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the lock could not be released")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print who holds the lock and how long the wait took")
 	completeFlag(cmd, "on-lost", "kill", "ignore")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, argv, help, err := splitRunArgs(cmd, args)

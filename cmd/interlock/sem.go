@@ -12,16 +12,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const semLong = `Run a command while holding permits of the semaphore NAME, and end with its exit code.
+const semLong = `Run a command while holding permits of the semaphore NAME, and exit with the command's exit
+code.
 
-At most --limit permits are out at a time, over all machines, so that many commands run side by side; each takes
---permits of them. They are served in the order in which they came: a command that wants many is not overtaken by those
-that want few. The permits of a machine that vanishes come back when its lease has ended. All that use a semaphore at
-the same time must give it the same limit: another one is refused.
+A semaphore never grants more than --limit permits at a time, on all machines together. Each
+command takes --permits of them. Permits are granted in the order of the requests: a request for
+many is not overtaken by one for few. The permits of a machine that vanishes come back when its
+lease ends. Every user of a semaphore must give the same limit; a command with another limit is
+refused while the semaphore is in use.
 
-Everything else is as with "interlock run": waiting, signals, what happens when the permits cannot be kept, exit codes.
-Semaphores have names of their own: sem NAME and run NAME are different locks. Files (on Linux), Redis and etcd have
-semaphores. Those in files are of one machine, and the permits of a command come back as soon as it has ended.`
+Everything else is as in "interlock run": waiting, signals, what happens when the permits cannot
+be kept, exit codes. Semaphores have names of their own: sem NAME and run NAME are different
+locks. Files (on Linux), Redis and etcd have semaphores. A semaphore in files counts on one
+machine only, and permits come back as soon as their command has ended.`
 
 const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
@@ -39,8 +42,8 @@ func (a *app) semCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeFirstName,
 	}
-	cmd.Flags().IntVar(&o.limit, "limit", 0, "how many permits there are; required")
-	cmd.Flags().IntVar(&o.permits, "permits", 1, "how many of them the command takes")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "number of permits of the semaphore; required")
+	cmd.Flags().IntVar(&o.permits, "permits", 1, "number of permits that the command takes")
 	a.addJob(cmd, &o)
 	return cmd
 }

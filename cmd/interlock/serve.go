@@ -18,7 +18,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
-		Short:   "Serve locks to programs of other kinds",
+		Short:   "Serve locks to Terraform and to programs in other languages",
 		Long:    "Serve locks to programs that are not written in Go." + aboutNoPage("serve"),
 		GroupID: "jobs",
 		Args:    noArgs,
@@ -31,10 +31,11 @@ func (a *app) serveCommand() *cobra.Command {
 // serverFlags are the flags that all servers have.
 func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 takes a free one")
-	flags.StringVar(&o.TokenFile, "token-file", "", "lines NAME:TOKEN; who knows none is not let in")
+	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 chooses a free port")
+	flags.StringVar(&o.TokenFile, "token-file", "",
+		"file with lines NAME:TOKEN; a client without one of these tokens is refused")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
-	flags.StringVar(&o.TLSKey, "tls-key", "", "file with its key, in PEM")
+	flags.StringVar(&o.TLSKey, "tls-key", "", "file with the certificate's key, in PEM")
 }
 
 // wrongFlag makes wrong use of a flag that only the server could find wrong, so that it is told like every other.
@@ -46,8 +47,9 @@ func wrongFlag(err error) error {
 	return err
 }
 
-const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state locked, nobody else gets the
-lock, from any server with the same engine and folder. Only who has the lock writes the state, and behind a fence.
+const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state
+locked, no other run gets the lock, from any server with the same engine and folder. Only the
+holder of the lock can write the state, and fencing protects each write.
 
   terraform {
     backend "http" {
@@ -57,11 +59,13 @@ lock, from any server with the same engine and folder. Only who has the lock wri
     }
   }
 
-A run that was killed keeps its lock until "terraform force-unlock", or for --max-hold. When this server ends, its locks do.
+A run that was killed keeps its lock until "terraform force-unlock", or until --max-hold is
+over. The locks of this server end with it.
 
-On the default address only this machine reaches it, and needs no token. Every other address wants --token-file: a file with
-lines NAME:TOKEN that only its owner may read (mode 600). Runs give them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. States and
-tokens travel in the clear unless --tls-cert and --tls-key are given.`
+The default address accepts connections from this machine only, and needs no token. Every other
+address requires --token-file: a file with lines NAME:TOKEN that only its owner may read (mode
+600). Runs send them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. Without --tls-cert and --tls-key,
+states and tokens are sent unencrypted.`
 
 func (a *app) serveTerraformCommand() *cobra.Command {
 	o := webpage.States{Server: webpage.Server{Name: "serve"}}
@@ -73,8 +77,8 @@ func (a *app) serveTerraformCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.serveTerraform(cmd.Context(), &o) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Folder, "dir", "", "folder of the states; it is made if it is not there")
-	flags.Var(durationOf(&o.MaxHold, 0), "max-hold", "for how long a run keeps its lock at most; 0 is without end")
+	flags.StringVar(&o.Folder, "dir", "", "folder of the states, created if it does not exist; required")
+	flags.Var(durationOf(&o.MaxHold, 0), "max-hold", "maximum time that a run keeps its lock; 0 means no limit")
 	serverFlags(cmd, &o.Server, "127.0.0.1:7071")
 	return cmd
 }

@@ -13,19 +13,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const serveHTTPLong = `Serve mutexes over HTTP, for programs in other languages. A program takes a lease, renews it before its deadline
-and releases it. A program that stops renewing loses the lock at the deadline. /openapi.json describes all requests.
+const serveHTTPLong = `Serve mutexes over HTTP, for programs in other languages. A program takes a lease, renews it
+before its deadline and releases it. A program that stops renewing loses the lock at the
+deadline. /openapi.json describes all requests.
 
   curl -d '{"name":"nightly"}' -H 'Content-Type: application/json' http://127.0.0.1:7072/v1/leases
 
-Leases belong to the server that gave them. When it ends, they stay held until their deadlines, and nobody can
-renew them.
+A lease belongs to the server that granted it. When that server ends, its leases stay held until
+their deadlines, and cannot be renewed.
 
-On the default address only this machine reaches it, and needs no token. Every other address wants --token-file: a
-file with lines NAME:TOKEN that only its owner may read (mode 600). Programs send "Authorization: Bearer TOKEN".
-Tokens travel in the clear unless --tls-cert and --tls-key are given.
+The default address accepts connections from this machine only, and needs no token. Every other
+address requires --token-file: a file with lines NAME:TOKEN that only its owner may read (mode
+600). Programs send "Authorization: Bearer TOKEN". Without --tls-cert and --tls-key, tokens are
+sent unencrypted.
 
-Works on engines whose holds end by a lease, such as Redis.`
+serve http works on engines whose holds end with a lease, such as Redis.`
 
 func (a *app) serveHTTPCommand() *cobra.Command {
 	o := webpage.Locks{Server: webpage.Server{Name: "serve"}}
@@ -37,7 +39,7 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.serveHTTP(cmd.Context(), &o) },
 	}
 	cmd.Flags().IntVar(&o.MaxLeases, "max-leases", 10_000,
-		"how many leases there are at most, with the requests that wait for one")
+		"maximum number of leases and waiting requests together")
 	serverFlags(cmd, &o.Server, "127.0.0.1:7072")
 	return cmd
 }

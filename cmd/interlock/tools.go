@@ -16,8 +16,8 @@ import (
 // toolCommands are programs of their own, because what only they need should not be in everybody's binary.
 func (a *app) toolCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.toolCommand("lab", "Watch flawed locks fail"),
-		a.toolCommand("torture", "Put an engine under faults"),
+		a.toolCommand("lab", "Show how flawed locks fail"),
+		a.toolCommand("torture", "Test an engine under faults"),
 		a.toolCommand("bench", "Measure engines"),
 	}
 }

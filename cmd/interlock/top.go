@@ -17,15 +17,16 @@ import (
 )
 
 // topLong is the help of top, without the keys; topHelp follows it.
-const topLong = `Show locks on a screen of their own, and look again every --interval: who holds them, who waits, whose lease ends next,
-owners that wait for each other, and what has changed. It needs nothing but a terminal.
+const topLong = `Show locks on a full screen that is updated every --interval: who holds them, who waits, whose
+lease ends next, owners that wait for each other, and what has changed. top needs nothing but a
+terminal. With PREFIX, it shows only locks whose names start with it.
 
-Without a terminal at stdin and stdout, on one that cannot move its cursor (TERM=dumb), with --once and with -o json, it looks
-once, prints that, and ends. A look costs as much as "interlock ls". Locks that are held for less than --interval may never be
-seen.
+top prints one board and ends if stdin or stdout is no terminal, if the terminal cannot move its
+cursor (TERM=dumb), with --once, and with -o json. Each update costs as much as one
+"interlock ls". A lock that is held for less than --interval may never be seen.
 
-A hold can be broken only with --allow-break, and only after the name of its lock was typed. See "interlock break" for what
-that means to the holder. NO_COLOR takes the colours away.
+A hold can be broken only with --allow-break, and only after you have typed the name of its
+lock. "interlock break --help" says what that means to the holder. NO_COLOR turns colours off.
 
 Keys:
 `
@@ -58,10 +59,10 @@ func (a *app) topCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(durationOf(&o.interval, time.Second), "interval", "pause between two looks")
-	flags.Var(&o.order, "sort", "what locks are sorted by: waiters, age, lease or name")
-	flags.BoolVar(&o.once, "once", false, "look once, print that, and end")
-	flags.BoolVar(&o.allowBreak, "allow-break", false, "let the key b break holds")
+	flags.Var(durationOf(&o.interval, time.Second), "interval", "pause between two requests to the engine")
+	flags.Var(&o.order, "sort", "order of the locks: waiters, age, lease or name")
+	flags.BoolVar(&o.once, "once", false, "print one board and end")
+	flags.BoolVar(&o.allowBreak, "allow-break", false, "allow the key b to break holds")
 	completeFlag(cmd, "sort", string(byWaiters), string(byAge), string(byLease), string(byName))
 	return cmd
 }

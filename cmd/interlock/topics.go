@@ -12,22 +12,22 @@ import (
 // exitCodesText is the table of the package documentation, for people who read help instead. A test compares the codes.
 const exitCodesText = `Exit codes of interlock:
 
-  0-63   of run and sem: the job's own; of the others: 0 is success,
-         1 "there is no such lock", or break was answered no; doctor: 0 ok,
-         1 warnings, 2 failures
+  0-63   run and sem: the job's own. Other commands: 0 is success; 1 means
+         "there is no such lock", or that break was answered no. doctor:
+         0 ok, 1 warnings, 2 failures
   64     wrong use: a flag, an argument, a URL, another limit than the one
          in use, or something that this engine cannot do
-  69     the engine cannot be reached, did not answer, lets nobody in or
-         refused; -o json tells whether trying again may help
-  75     held by another owner, and waiting was not wanted or is over
-         (-E sets another code, 0 included)
+  69     the engine cannot be reached, does not answer, refuses the login
+         or refuses the request; -o json tells whether a retry may help
+  75     another owner holds the lock, and waiting was not wanted or has
+         timed out (-E sets another code, 0 included)
   79     the lock was lost while the job ran, and the job was killed for
-         that (--lost-exit-code sets another); of renew and release: the
-         lock is gone
+         that (--lost-exit-code sets another); renew and release: the lock
+         is gone
   125    interlock itself failed
   126    the job's command is not executable
   127    the job's command was not found
-  128+n  signal n ended the job, or the waiting for the lock
+  128+n  signal n ended the job, or the wait for the lock
 
 With -o json an error is one JSON object on stderr:
   {"schemaVersion":1,"code":"held","message":"...","retryable":true}
@@ -38,37 +38,38 @@ not_held, not_executable, not_found, interrupted, failed.
 // environmentText names all variables that the command reads, and those that a job gets.
 const environmentText = `Environment that interlock reads:
 
-  INTERLOCK_URL      the engine, unless --url is given; empty is as unset.
-                     Passwords belong here rather than into arguments,
-                     which everybody on the machine can list.
-  INTERLOCK_URL_FILE a file with the engine's URL and nothing else, instead
-                     of INTERLOCK_URL. A password in a file stands in no
-                     environment. The file is read once; make it readable
-                     for its owner alone.
-  INTERLOCK_HANDLE   what renew and release take without an argument
+  INTERLOCK_URL      the engine, unless --url is given; an empty value
+                     counts as unset. Put a password here, not into
+                     arguments: everybody on the machine can list those.
+  INTERLOCK_URL_FILE a file that contains only the engine's URL, used
+                     instead of INTERLOCK_URL. It keeps a password out of
+                     the environment. The file is read once; only its owner
+                     should be able to read it.
+  INTERLOCK_HANDLE   the handle that renew and release use without an
+                     argument
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
-  NO_COLOR           if set, top has no colours. Without TERM, and with
-                     TERM=dumb, it prints one board and ends.
+  NO_COLOR           if set, top uses no colours. Without TERM, or with
+                     TERM=dumb, top prints one board and ends.
 
-Environment that a job started by "interlock run", "interlock sem" or
-"interlock elect" gets, beside all that interlock was given:
+Environment of a job that "interlock run", "interlock sem" or "interlock
+elect" starts, in addition to that of interlock:
 
-  INTERLOCK_URL      as it was given, or as its file says, but without its
-                     password; INTERLOCK_URL_FILE is left out. A job that
+  INTERLOCK_URL      the engine's URL without its password, also if it came
+                     from a file; INTERLOCK_URL_FILE is left out. A job that
                      calls interlock needs the password again, for instance
                      from a file. A job of the same user can still find it
                      in the environment of interlock itself.
   INTERLOCK_NAME     the name of the lock
-  INTERLOCK_TOKEN    the fencing token. It grows with every acquisition:
-                     let the resource refuse a smaller one than it has
-                     seen. No lock can stop a job on a machine that stood
-                     still, but this can. (Not with permits of a semaphore:
-                     their holders are inside together.)
-  INTERLOCK_OWNER    who holds the lock, as operators see it. After
+  INTERLOCK_TOKEN    the fencing token, which grows with every acquisition.
+                     Let the resource refuse a token smaller than one it has
+                     seen. No lock can stop a job on a machine that was
+                     suspended; the resource can. (This does not work with
+                     permits of a semaphore: several are held together.)
+  INTERLOCK_OWNER    the owner of the lock, as operators see it. After
                      "run --owner NAME" a command inside the job re-enters
                      the lock with --owner "$INTERLOCK_OWNER", on engines
-                     that know owners.
+                     with named owners.
   INTERLOCK_VALUE    the leader's value, of "interlock elect"
 `
 
@@ -79,7 +80,7 @@ func exitCodesTopic() *cobra.Command {
 
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{
-		Use: "environment", Short: "Variables that are read, and that jobs get",
+		Use: "environment", Short: "Variables that interlock reads, and that jobs get",
 		Long: environmentText,
 	}
 }
@@ -98,25 +99,25 @@ const enginesText = `Engines, as --url and INTERLOCK_URL name them:
   mysql://user:password@host/database     MySQL, MariaDB
   postgres://user:password@host/database  PostgreSQL
 
-User, password and port may be left out. Inside a user or password the
-characters / ? # and % are written as %2F %3F %23 and %25. What else can be
-set stands behind a question mark, as in ?tls=true; a word that the engine
-does not know is refused, and the refusal lists those that it knows.
+User, password and port may be left out. Inside a user or password, write
+the characters / ? # and % as %2F %3F %23 and %25. Other settings follow a
+question mark, as in ?tls=true. An engine refuses a setting that it does not
+know, and lists those that it knows.
 
 On Redis a lock ends with its lease, so it can outlive the command that took
-it: acquire works. In files it ends with its process, and on ZooKeeper, etcd,
-MySQL and PostgreSQL with its session: there use run.
+it, and acquire works. On files a lock ends with its process, and on
+ZooKeeper, etcd, MySQL and PostgreSQL with its session; use run there.
 
-"interlock doctor URL" tells whether an engine is set up well.
+"interlock doctor URL" checks whether an engine is set up well.
 
-Files and memory are in every build of interlock. The others need the build
-tag full.
+Every build of interlock has files and memory. The other engines need the
+build tag full.
 `
 
 // enginesTopic adds what this build lacks.
 func enginesTopic() *cobra.Command {
 	return &cobra.Command{
-		Use: "engines", Short: "The engines that there are, and their URLs",
+		Use: "engines", Short: "The engines and their URLs",
 		Long: strings.TrimSuffix(enginesText+"\n"+aboutMissing(), "\n"),
 	}
 }

@@ -48,7 +48,7 @@ func readVersion() versionObject {
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version and the engines that are built in",
+		Short: "Print the version and the engines of this build",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()

@@ -18,17 +18,21 @@ func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [PREFIX]",
 		Short: "Print changes of locks as they are seen",
-		Long: `Print who holds and who waits, and then every change. Looks every --interval, so a lock that is held for less than
-that may never be seen. With -o json each change is one object on a line.
+		Long: `Print who holds locks and who waits for them, and then every change, until a signal ends it.
+With PREFIX, only locks whose names start with it. With -o json each change is one
+object on a line.
+
+watch asks the engine every --interval. A lock that is held for less than that may never be
+seen.
 
 The changes are those of the console and of top:
-  held      an owner has got the lock
-  released  a holder has gone before the end of its lease: it released the lock, or was broken or cut off
-  ended     a holder has gone, and its lease was over
-  waiting   an owner has begun to wait
-  left      an owner has stopped waiting, and has not got the lock
+  held      an owner got the lock
+  released  a holder is gone before the end of its lease: it released the lock, was broken or cut off
+  ended     a holder is gone, and its lease had ended
+  waiting   an owner began to wait
+  left      an owner stopped waiting without getting the lock
 
-A lock that no owner holds any more, because it is resting or retained, is released.`,
+A lock that no owner holds any more, because it is resting or retained, counts as released.`,
 		GroupID:           "look",
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,
@@ -39,7 +43,7 @@ A lock that no owner holds any more, because it is resting or retained, is relea
 			return a.watch(cmd.Context(), firstOr(args, ""), interval)
 		},
 	}
-	cmd.Flags().Var(durationOf(&interval, time.Second), "interval", "pause between two looks")
+	cmd.Flags().Var(durationOf(&interval, time.Second), "interval", "pause between two requests to the engine")
 	return cmd
 }
 

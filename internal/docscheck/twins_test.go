@@ -51,3 +51,19 @@ func TestRun_WantsTheChineseManualToNameAllOfTheHelp(t *testing.T) {
 		}
 	}
 }
+
+func TestRun_WantsAFlagExplainedWhereItsCommandIs(t *testing.T) {
+	help := "Renew a lock.\n\nFlags:\n      --lease duration   how long\n"
+	for page, want := range map[string]string{
+		"# 命令\n\n## run\n\n`--lease`\n\n## renew\n\n`--lease`\n":  "",
+		"# 命令\n\n## run\n\n`--lease`\n\n## renew\n\n租约\n":         "--lease of cmd/interlock/testdata/help-renew.golden",
+		"# 命令\n\n## run\n\n`--lease`，`renew` 也用它\n\n## 其他\n\n无\n": "",
+	} {
+		rc, out := check(good(map[string]string{
+			"cmd/interlock/testdata/help-renew.golden": help, "docs/command.zh-CN.md": page,
+		}))
+		if (rc != 0) != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("exit %d, want %q, of\n%s\n%s", rc, want, page, out)
+		}
+	}
+}

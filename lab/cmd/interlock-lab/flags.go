@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 
@@ -14,6 +13,8 @@ import (
 
 // settings are what the arguments say.
 type settings struct {
+	help   bool // print the help of topic, and nothing else
+	topic  string
 	chosen []*experiment.Experiment
 	search bool // look for schedules that fail, instead of running experiments
 	sought []*search.Exhibit
@@ -21,30 +22,33 @@ type settings struct {
 	listen string
 	list   bool
 	lang   story.Lang
+	form   string // text or json
 	json   bool
+	all    bool
 	wire   bool
 	report string
 }
 
-const usage = `usage: interlock lab                          list the experiments
-       interlock lab D3 [D10 ...]             run some
-       interlock lab --all [--report FILE]    run all; with --report write one page of HTML
-       interlock lab search [D2 ...]          find the shortest schedules by which D1 to D6 fail
-       interlock lab serve [--listen ADDRESS] serve a page on which you break locks yourself
-flags: --lang en|zh   -o text|json   --wire   --report FILE   --all   --listen ADDRESS
-`
-
-func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
-	s := &settings{}
+// newFlags are the flags of the command, which write into s.
+func newFlags(s *settings, getenv func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints the error
-	flags.Usage = func() { fmt.Fprint(words, usage) }
-	all := flags.Bool("all", false, "run all experiments")
-	lang := flags.String("lang", languageOf(getenv), "en or zh")
-	form := flags.String("o", "text", "text or json")
+	flags.Usage = func() {}
+	// Help flags of our own: the package would print at once, before it has read a --lang that follows.
+	flags.BoolVar(&s.help, "help", false, "print the help")
+	flags.BoolVar(&s.help, "h", false, "print the help")
+	flags.BoolVar(&s.all, "all", false, "run all experiments")
+	flags.StringVar((*string)(&s.lang), "lang", languageOf(getenv), "en or zh")
+	flags.StringVar(&s.form, "o", "text", "text or json")
 	flags.BoolVar(&s.wire, "wire", false, "tell what interlock's clients sent, with the answers")
 	flags.StringVar(&s.report, "report", "", "write a page of HTML to this file")
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "the loopback address of the page")
+	return flags
+}
+
+func parse(args []string, getenv func(string) string) (*settings, error) {
+	s := &settings{}
+	flags := newFlags(s, getenv)
 	var ids []string
 	for len(args) > 0 { // flags may stand before and after what they are for
 		if err := flags.Parse(args); err != nil {
@@ -55,28 +59,41 @@ func parse(args []string, getenv func(string) string, words io.Writer) (*setting
 			args = args[1:]
 		}
 	}
-	if len(ids) > 0 && (ids[0] == "search" || ids[0] == "serve") {
-		s.search, s.serve, ids = ids[0] == "search", ids[0] == "serve", ids[1:]
+	if len(ids) > 0 && ids[0] == "help" {
+		s.help, ids = true, ids[1:]
 	}
-	s.lang, s.json = story.Lang(*lang), *form == "json"
+	if len(ids) > 0 && (ids[0] == "search" || ids[0] == "serve") {
+		s.topic, s.search, s.serve, ids = ids[0], ids[0] == "search", ids[0] == "serve", ids[1:]
+	}
+	s.json = s.form == "json"
 	switch {
 	case s.lang != story.EN && s.lang != story.ZH:
-		return nil, fmt.Errorf("there is no language %q; there are en and zh", *lang)
-	case !s.json && *form != "text":
-		return nil, fmt.Errorf("-o is text or json, not %q", *form)
+		return nil, s.wrong("there is no language %q; there are en and zh", "没有语言 %q，只有 en 和 zh", s.lang)
+	case !s.json && s.form != "text":
+		return nil, s.wrong("-o is text or json, not %q", "-o 只能是 text 或 json，不能是 %q", s.form)
+	case s.help:
+		return s, nil
 	case s.search:
 		return s, s.seek(ids)
 	case s.serve && len(ids) > 0:
-		return nil, fmt.Errorf("serve has all exhibits on its page; leave out %s", strings.Join(ids, " "))
+		return nil, s.wrong("serve has all exhibits on its page; leave out %s", "serve 的网页包含所有展品，请去掉 %s",
+			strings.Join(ids, " "))
 	case s.serve:
 		return s, nil
-	case *all && len(ids) > 0:
-		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
-	case s.report != "" && !*all && len(ids) == 0:
-		return nil, errors.New("--report wants experiments to run: name some, or say --all")
+	case s.all && len(ids) > 0:
+		return nil, s.wrong("--all runs every experiment; leave out %s", "--all 会运行所有实验，请去掉 %s",
+			strings.Join(ids, " "))
+	case s.report != "" && !s.all && len(ids) == 0:
+		return nil, s.wrong("--report wants experiments to run: name some, or say --all",
+			"--report 需要有实验可运行：请指定实验，或使用 --all")
 	}
-	s.list = !*all && len(ids) == 0
+	s.list = !s.all && len(ids) == 0
 	return s, s.choose(ids)
+}
+
+// wrong is an error of wrong use, in the language asked for.
+func (s *settings) wrong(en, zh string, args ...any) error {
+	return errors.New(story.T(en, zh, args...).In(s.lang))
 }
 
 // choose finds the experiments; no ids are all of them.
@@ -87,7 +104,8 @@ func (s *settings) choose(ids []string) error {
 	for _, id := range ids {
 		e := experiment.Find(id)
 		if e == nil {
-			return fmt.Errorf("there is no experiment %q; \"interlock lab\" lists them", id)
+			return s.wrong("there is no experiment %q; \"interlock lab\" lists them", "没有实验 %q；interlock lab 会列出所有实验",
+				id)
 		}
 		s.chosen = append(s.chosen, e)
 	}
@@ -102,7 +120,7 @@ func (s *settings) seek(ids []string) error {
 	for _, id := range ids {
 		found := search.Find(id)
 		if len(found) == 0 {
-			return fmt.Errorf("there is no search of %q; there are D1 to D6", id)
+			return s.wrong("there is no search of %q; there are D1 to D6", "没有对 %q 的搜索，只有 D1 到 D6", id)
 		}
 		s.sought = append(s.sought, found...)
 	}

@@ -6,6 +6,7 @@
 //	interlock lab --all --report lab.html     runs all and writes a page that plays them
 //	interlock lab search D2                   finds the shortest schedules by which an exhibit fails, and replays them
 //	interlock lab serve                       serves a page on which you break locks yourself
+//	interlock lab help                        explains all of this, in Chinese with --lang zh
 //
 // Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --wire (what interlock's clients
 // sent in each act, with the answers; JSON and the page have it anyway), --report FILE, --all, --listen ADDRESS.

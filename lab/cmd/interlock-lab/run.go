@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -49,13 +48,13 @@ func (r *result) code() int {
 
 // run does what the arguments say and returns the exit code: stories on stdout, everything else on stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	s, err := parse(args, getenv, stderr)
+	s, err := parse(args, getenv)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
 	case err != nil:
 		fmt.Fprintln(stderr, "interlock lab:", err)
 		return exitUsage
+	case s.help:
+		return s.printHelp(stdout)
 	case s.list:
 		return s.print(stdout, stderr)
 	case s.serve:
@@ -171,7 +170,7 @@ func (s *settings) finish(stories []*story.Story, stdout, stderr io.Writer) erro
 	if err := errors.Join(report.Write(file, stories, s.lang), file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "interlock lab: wrote %s\n", s.report)
+	fmt.Fprintf(stderr, "interlock lab: %s\n", story.T("wrote %s", "已写入 %s", s.report).In(s.lang))
 	return nil
 }
 
@@ -197,7 +196,7 @@ func (s *settings) print(stdout, stderr io.Writer) int {
 	for _, e := range s.chosen {
 		fmt.Fprintf(stdout, "%-4s %s\n", e.ID, e.Title.In(s.lang))
 	}
-	fmt.Fprint(stderr, "\n", usage)
+	fmt.Fprint(stderr, "\n", usage.In(s.lang))
 	return exitOK
 }
 

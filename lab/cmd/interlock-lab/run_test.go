@@ -48,6 +48,8 @@ func TestLab_WrongUse_SaysWhatToDo(t *testing.T) {
 		{"serve D3", "serve has all exhibits on its page; leave out D3"},
 		{"serve --listen 0.0.0.0:0", "no loopback address"},
 		{"--nonsense", "flag provided but not defined"},
+		{"D99 --lang zh", `没有实验 "D99"；interlock lab 会列出所有实验`},
+		{"--lang zh serve D3", "serve 的网页包含所有展品，请去掉 D3"},
 	} {
 		code, out, words := lab(t, nil, strings.Fields(c.args)...)
 		if code != exitUsage || out != "" || !strings.Contains(words, c.says) {
