@@ -144,7 +144,7 @@ func TestMenu_HasWhatTheIndexListsAndThenTheRest(t *testing.T) {
 	for lang, want := range map[string]string{
 		english: " [Documents docs/index.html]; Read first [Locks docs/locks.html]; Limits [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; More [The format wire/wire.html]",
-		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; Limits [Limits " +
+		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; 限制 [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; 更多 [The format wire/wire.html]",
 	} {
 		if got := told(s.menus[lang]); got != want {
