@@ -220,6 +220,28 @@ func TestPublishedPage_Plays(t *testing.T) {
 	}
 }
 
+// TestPublishedPage_FitsAPhone: pictures, steps and code scroll inside of the page, in both languages.
+func TestPublishedPage_FitsAPhone(t *testing.T) {
+	browser.Path(t)
+	file, err := filepath.Abs(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const phone = 390
+	p := openPage(t, file, "")
+	p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(phone, 844)))
+	for _, lang := range []string{"en", "zh"} {
+		p.Click(`label[for="` + lang + `"]`)
+		for _, id := range eval[[]string](p, `[...document.querySelectorAll(".story")].map((s) => s.id)`) {
+			eval[any](p, `location.hash = "`+id+`"`)
+			p.Until("the experiment", `document.querySelector(".story.on")?.id === "`+id+`"`)
+			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > phone {
+				t.Errorf("%s (%s) is %d pixels wide on a screen of %d", id, lang, wide, phone)
+			}
+		}
+	}
+}
+
 // eval returns the value of an expression in the page.
 func eval[T any](p *browser.Tab, expression string) T {
 	p.Helper()
