@@ -41,7 +41,7 @@ func TestPictures_AreDrawnWithTheStyle(t *testing.T) {
 		}
 		text := string(data)
 		size := opening.FindStringSubmatch(text)
-		if size == nil || size[1] != size[3] || size[2] != size[4] {
+		if len(size) != 5 || size[1] != size[3] || size[2] != size[4] {
 			t.Errorf("%s: the first line has no viewBox as large as the picture", name)
 		}
 		if !strings.Contains(text, style) {
