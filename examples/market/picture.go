@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/interlock-go/interlock/internal/svg"
 )
 
 // Sizes of the picture, in pixels.
@@ -16,7 +18,10 @@ const (
 	groupGap      = 40
 )
 
-var colours = map[string]string{byWatch: "#c0392b", bySetnx: "#e08e0b", byOneLock: "#2471a3", byItem: "#1e8449"}
+// fills are the classes that colour the bars of each way.
+var fills = map[string]string{byWatch: "fred", bySetnx: "forange", byOneLock: "fblue", byItem: "fgreen"}
+
+const title = "Bought in a second, by sellers/buyers (logarithmic)"
 
 // draw returns bars of what was bought in a second, a group for each crowd, on a logarithmic scale.
 func draw(rows []row) []byte {
@@ -33,9 +38,9 @@ func draw(rows []row) []byte {
 			group = x
 		}
 		y := height(r.perSecond(r.bought), top)
-		fmt.Fprintf(&bars, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"/>`+"\n",
-			x, y, barWidth-4, plotBottom-y, colours[r.way])
-		fmt.Fprintf(&bars, `<text x="%d" y="%.1f" text-anchor="middle">%.0f</text>`+"\n",
+		fmt.Fprintf(&bars, `<rect class="%s" x="%d" y="%.1f" width="%d" height="%.1f"/>`+"\n",
+			fills[r.way], x, y, barWidth-4, plotBottom-y)
+		fmt.Fprintf(&bars, `<text class="ink" x="%d" y="%.1f" text-anchor="middle">%.0f</text>`+"\n",
 			x+barWidth/2-2, y-4, r.perSecond(r.bought))
 		x += barWidth
 	}
@@ -44,15 +49,13 @@ func draw(rows []row) []byte {
 	}
 	width := max(x+groupGap/2, 480)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
-		`font-family="sans-serif" font-size="10">`+"\n", width, pictureHeight)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, pictureHeight)
-	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">`+
-		`Bought in a second, by sellers/buyers (logarithmic)</text>`+"\n", plotLeft)
+	b.WriteString(svg.Begin(title, width, pictureHeight, 10))
+	fmt.Fprintf(&b, `<text class="ink" x="%d" y="20" font-size="14">%s</text>`+"\n", plotLeft, title)
 	for n := 1.0; n <= top; n *= 10 {
 		y := height(n, top)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+
-			`<text x="%d" y="%.1f" text-anchor="end">%.0f</text>`+"\n", plotLeft, y, width, y, plotLeft-6, y+3, n)
+		fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+
+			`<text class="faint" x="%d" y="%.1f" text-anchor="end">%.0f</text>`+"\n",
+			plotLeft, y, width, y, plotLeft-6, y+3, n)
 	}
 	b.WriteString(bars.String())
 	legend(&b, rows)
@@ -66,7 +69,7 @@ func height(n, top float64) float64 {
 }
 
 func label(b *strings.Builder, from, to int, c crowd) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="12">%v</text>`+"\n",
+	fmt.Fprintf(b, `<text class="ink" x="%d" y="%d" text-anchor="middle" font-size="12">%v</text>`+"\n",
 		(from+to)/2, plotBottom+18, c)
 }
 
@@ -77,9 +80,9 @@ func legend(b *strings.Builder, rows []row) {
 			if r.way != name {
 				continue
 			}
-			fmt.Fprintf(b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/>`+
-				`<text x="%d" y="%d" font-size="12">%s</text>`+"\n",
-				x, pictureHeight-30, colours[name], x+15, pictureHeight-21, name)
+			fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="10" height="10"/>`+
+				`<text class="ink" x="%d" y="%d" font-size="12">%s</text>`+"\n",
+				fills[name], x, pictureHeight-30, x+15, pictureHeight-21, name)
 			x += 40 + 7*len(name)
 			break
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/svg"
 )
 
 // Sizes of the picture, in pixels.
@@ -22,21 +24,6 @@ const (
 	nearMarks    = 90
 )
 
-// look has the colours, for light pages and for dark ones.
-const look = `<style>
-.bg{fill:#fff}.ink{fill:#1f2328}.faint{fill:#59636e}.grid{stroke:#d8dee4}.mark{stroke:#818b98}
-.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.limit{stroke:#c0392b}
-.blue{stroke:#2471a3}.orange{stroke:#bf6a02}.red{stroke:#c0392b}
-.fblue{fill:#2471a3}.forange{fill:#bf6a02}.fred{fill:#c0392b}.fgreen{fill:#2c974b}
-.fpending{fill:#f5d9a8;stroke:#bf6a02}
-@media (prefers-color-scheme:dark){
-.bg{fill:#0d1117}.ink{fill:#e6edf3}.faint{fill:#9198a1}.grid{stroke:#30363d}.mark{stroke:#6e7681}
-.limit{stroke:#ff7b72}.blue{stroke:#6cb6ff}.orange{stroke:#e3a04a}.red{stroke:#ff7b72}
-.fblue{fill:#6cb6ff}.forange{fill:#e3a04a}.fred{fill:#ff7b72}.fgreen{fill:#57ab5a}
-.fpending{fill:#4d3a1a;stroke:#e3a04a}}
-</style>
-`
-
 // svg draws the record.
 func (r *record) svg() []byte {
 	c := &canvas{record: r, y: headHeight}
@@ -51,11 +38,8 @@ func (r *record) svg() []byte {
 	height := c.y + footHeight
 	c.legend(height)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" `+
-		`font-family="sans-serif" font-size="11">`+"\n", pictureWidth, height, pictureWidth, height)
-	b.WriteString("<title>What Prometheus saw: trades, waits, renewals, losses and alerts over time</title>\n")
-	b.WriteString(look)
-	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`+"\n", pictureWidth, height)
+	b.WriteString(svg.Begin("What Prometheus saw: trades, waits, renewals, losses and alerts over time",
+		pictureWidth, height, 11))
 	b.WriteString(`<text class="ink" x="16" y="24" font-size="15">` +
 		"What Prometheus saw of a link that was cut, and of a holder that stood still</text>\n")
 	b.WriteString(c.under.String())

@@ -76,7 +76,11 @@ func indexOf(files map[string]string) string {
 }
 
 func TestRun_OnAGoodTree_FindsNothing(t *testing.T) {
-	if rc, out := check(good(nil)); rc != 0 {
+	drawings := map[string]string{ // one that adapts itself, and one that no document shows
+		"docs/b.md": "![x](x.svg)\n", "docs/x.svg": "<svg><style>@media (prefers-color-scheme:dark){}</style></svg>\n",
+		"docs/y.svg": "<svg/>\n",
+	}
+	if rc, out := check(good(drawings)); rc != 0 {
 		t.Fatalf("exit %d, want 0:\n%s", rc, out)
 	}
 }
@@ -164,6 +168,11 @@ func TestRun_NamesEachFault(t *testing.T) {
 			"docs/a.md has no heading with this anchor",
 		},
 		{"an absolute link", map[string]string{"docs/b.md": "[x](/docs/a.md)\n"}, "is absolute"},
+		{
+			"a drawing for light pages only",
+			map[string]string{"docs/b.md": "![x](x.svg)\n", "docs/x.svg": "<svg/>\n"},
+			"docs/x.svg:1: no colours for dark pages",
+		},
 		{
 			"a machine's folder",
 			map[string]string{"docs/b.sh": "cd " + "/ro" + "ot/x\n"},

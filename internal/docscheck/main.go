@@ -1,9 +1,9 @@
-// Command docscheck checks the repository's documents: that relative links resolve, that the Go code in them
-// is the code of the examples that it was cut from, that a page and its Chinese twin have the same structure, that
-// docs/command.zh-CN.md names all that the command's help does, that docs/doctor.md explains each finding of
-// interlock doctor, that no page is too long to be read, that docs/README.md leads to each page and to the answers of
-// a fresh reader's questions, that no file names a machine's folders or unfinished work, and that no sentence is built
-// in a way that had to be read twice.
+// Command docscheck checks the repository's documents: that relative links resolve, that drawings have colours for dark
+// pages, that the Go code in them is the code of the examples that it was cut from, that a page and its Chinese twin
+// have the same structure, that docs/command.zh-CN.md names all that the command's help does, that docs/doctor.md
+// explains each finding of interlock doctor, that no page is too long to be read, that docs/README.md leads to each
+// page and to the answers of a fresh reader's questions, that no file names a machine's folders or unfinished work, and
+// that no sentence is built in a way that had to be read twice.
 //
 // usage: docscheck [folder]
 package main
@@ -43,6 +43,7 @@ func run(tree fs.FS, out io.Writer) int {
 
 	var found []problem
 	found = append(found, checkLinks(docs, files)...)
+	found = append(found, checkPictures(docs, files)...)
 	found = append(found, checkSnippets(docs, files)...)
 	found = append(found, checkAllTwins(docs)...)
 	found = append(found, checkCommandPage(files)...)

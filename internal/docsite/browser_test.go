@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,9 +22,13 @@ func openSmall(t *testing.T, page string, width int64) *browser.Tab {
 		t.Fatal(err)
 	}
 	p := browser.New(t, width, 800)
-	p.Go("file://" + filepath.ToSlash(filepath.Join(folder, filepath.FromSlash(page))))
+	p.Go(fileURL(folder, page))
 	p.Until("the script", searches)
 	return p
+}
+
+func fileURL(folder, page string) string {
+	return "file://" + filepath.ToSlash(filepath.Join(folder, filepath.FromSlash(page)))
 }
 
 func TestBrowser_FindsAWordAndFollowsTheHitByKeys(t *testing.T) {
@@ -57,4 +62,25 @@ func TestBrowser_TheNavigationOpensOnANarrowScreen(t *testing.T) {
 	p.Until("the navigation", seen)
 	p.Press(kb.Escape)
 	p.Until("the text alone", "!"+seen)
+}
+
+// TestBrowser_NoDocumentIsWiderThanAPhone: long tables and long lines of code scroll inside of the page.
+func TestBrowser_NoDocumentIsWiderThanAPhone(t *testing.T) {
+	s, err := build(os.DirFS("../.."), "https://example.com/source")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := write(folder, s.files); err != nil {
+		t.Fatal(err)
+	}
+	const phone = 390
+	p := browser.New(t, phone, 844)
+	for _, name := range s.names {
+		page := s.pages[name].out
+		p.Go(fileURL(folder, page))
+		if wide := browser.Eval[int](p, "document.documentElement.scrollWidth"); wide > phone {
+			t.Errorf("%s is %d pixels wide on a screen of %d", page, wide, phone)
+		}
+	}
 }

@@ -16,6 +16,12 @@ type group struct {
 // many is how long a group may be and still be open on every page: longer ones would hide those below.
 const many = 25
 
+// inChinese has the titles of groups that come from English pages.
+var inChinese = map[string]string{
+	"Start": "入门", "Choose": "选型", "Use": "使用", "Run": "运维", "When something breaks": "故障处理", "Extend": "扩展",
+	"Evidence": "证据", "Decisions": "设计决策", "Measurements": "测量", "Limits": "限制", "Track record": "缺陷记录",
+}
+
 type item struct{ Title, Out, Lang string }
 
 // Open reports whether the group is open on a page.
@@ -63,7 +69,7 @@ func (m *menu) list(index *page) {
 	title := ""
 	for n := index.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 2 {
-			title = plain(h, index.source)
+			title = m.named(plain(h, index.source))
 			continue
 		}
 		each(n, func(l *ast.Link) {
@@ -117,8 +123,16 @@ func (m *menu) titleOf(dir string) string {
 	}
 	for _, name := range []string{dir + "/README.md", dir + ".md"} {
 		if p := m.site.pages[name]; p != nil {
-			return m.site.in(p, m.lang).title
+			return m.named(m.site.in(p, m.lang).title)
 		}
 	}
 	return dir
+}
+
+// named returns a title of a group in the language of the menu, if it is known.
+func (m *menu) named(title string) string {
+	if name := inChinese[title]; m.lang == chinese && name != "" {
+		return name
+	}
+	return title
 }

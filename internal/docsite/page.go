@@ -105,13 +105,21 @@ func slug(heading string) string {
 	}, strings.ToLower(heading))
 }
 
-// joined reports whether the lines before and after a place are Chinese: such lines are joined without a space.
+// joined reports whether the lines before and after a place are joined without a space: both are Chinese, or one of the
+// two characters is a Chinese punctuation mark, which brings its own space.
 func joined(source []byte, at int) bool {
 	const marks = " *_\r\n"
 	last, _ := utf8.DecodeLastRune(bytes.TrimRight(source[:at], marks))
 	next, _ := utf8.DecodeRune(bytes.TrimLeft(source[at:], marks))
-	const ideographs = 0x2e80 // they and their punctuation begin here
-	return last >= ideographs && next >= ideographs && last != utf8.RuneError && next != utf8.RuneError
+	return isChinese(last) && isChinese(next) || isFullWidthMark(last) || isFullWidthMark(next)
+}
+
+// isChinese reports whether r is an ideograph or a Chinese punctuation mark.
+func isChinese(r rune) bool { return r >= 0x2e80 && r != utf8.RuneError }
+
+// isFullWidthMark reports whether r is a punctuation mark that is as wide as an ideograph.
+func isFullWidthMark(r rune) bool {
+	return isChinese(r) && unicode.In(r, unicode.Po, unicode.Ps, unicode.Pe)
 }
 
 // each calls do for every node of a type below n, and n itself.

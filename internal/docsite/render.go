@@ -104,6 +104,7 @@ func (e *elements) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, e.heading)
 	r.Register(ast.KindFencedCodeBlock, e.code)
 	r.Register(ast.KindCodeBlock, e.code)
+	r.Register(ast.KindCodeSpan, e.span)
 	r.Register(ast.KindRawHTML, e.html)
 	r.Register(ast.KindHTMLBlock, e.html)
 }
@@ -134,6 +135,28 @@ func (e *elements) code(w util.BufWriter, source []byte, n ast.Node, entering bo
 		fmt.Fprintf(w, "<pre><code>%s</code></pre>\n", highlight(string(n.Lines().Value(source)), language))
 	}
 	return ast.WalkSkipChildren, nil
+}
+
+// hyphened is a word such as --no-wait, after whose hyphens a browser would break the line. Words longer than
+// longestWhole may be broken: a phone has room for some 40 letters.
+var hyphened = regexp.MustCompile(`\S*-\S*`)
+
+const longestWhole = 30
+
+// span keeps the words of code in a line whole.
+func (e *elements) span(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	code := strings.ReplaceAll(plain(n, source), "\n", " ")
+	text := hyphened.ReplaceAllStringFunc(template.HTMLEscapeString(code), func(word string) string {
+		if len(word) > longestWhole {
+			return word
+		}
+		return `<span class="whole">` + word + "</span>"
+	})
+	_, err := fmt.Fprintf(w, "<code>%s</code>", text)
+	return ast.WalkSkipChildren, err
 }
 
 var (

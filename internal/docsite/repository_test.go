@@ -20,6 +20,11 @@ func TestRepository_HasNoLinkThatLeadsNowhere(t *testing.T) {
 	for _, p := range s.problems {
 		t.Error(p)
 	}
+	for _, g := range s.menus[chinese] {
+		if !strings.ContainsFunc(g.Title, isChinese) && g.Title != "" {
+			t.Errorf("in Chinese the group %q has no name", g.Title)
+		}
+	}
 	links := 0
 	for _, p := range s.pages {
 		for _, m := range attribute.FindAllSubmatch(s.files[p.out], -1) {

@@ -23,8 +23,9 @@ func small() fstest.MapFS {
 			"| page | what |\n|---|---|\n| [locks](locks.md) | leases |\n",
 		"docs/locks.md": "# Locks\n\n## What *is* a `Lock`?\n\nA zebra &lt;holds> it.\n\n" +
 			"![a picture](lock.svg)\n\n```go\nfunc f() {} // done\n```\n",
-		"docs/locks.zh-CN.md": "# 锁\n\n## 什么是锁？\n\n一把锁只有\n**一个持有者**。\n",
-		"docs/limits/README.md": "# Limits\n\n[back](../locks.md) to [A](#a-1)\n\n## A\n\n## A\n\n" +
+		"docs/locks.zh-CN.md": "# 锁\n\n## 什么是锁？\n\n一把锁只有\n**一个持有者**。\nRedis\n里的锁。\n",
+		"docs/limits/README.md": "# Limits\n\n`run --no-wait <b>` [back](../locks.md) to [A](#a-1)\n\n" +
+			"## A\n\n## A\n\n" +
 			"| a | b |\n|---|---|\n| <a id=\"row\"></a>c | d |\n\n" +
 			"<!-- not shown -->\n<img src=\"../lock.svg\" alt=\"\">\n",
 		"docs/limits/redis.md": "# Limits of Redis\n\nSee [c](README.md#row).\n",
@@ -69,8 +70,11 @@ func TestBuild_MakesEveryPage(t *testing.T) {
 			`<span class="keyword">func</span> f() {} <span class="comment">// done</span>`,
 			`href="../docs/locks.zh-CN.html">中文</a>`, `href="../../../docs/locks.md">Source`,
 		},
-		"docs/locks.zh-CN.html": {`<h2 id="什么是锁">`, "一把锁只有<strong>一个", `href="../docs/locks.html">English</a>`},
+		"docs/locks.zh-CN.html": {
+			`<h2 id="什么是锁">`, "一把锁只有<strong>一个", "。Redis\n里的锁", `href="../docs/locks.html">English</a>`,
+		},
 		"docs/limits/index.html": {
+			`<code>run <span class="whole">--no-wait</span> &lt;b&gt;</code>`,
 			`<h2 id="a">`, `<h2 id="a-1">`, `<div class="wide"><table>`, `<img src="../../docs/lock.svg" alt="">`,
 		},
 		"docs/limits/redis.html": {`href="../../docs/limits/index.html#row"`},
@@ -179,7 +183,7 @@ func TestMenu_HasWhatTheIndexListsAndThenTheRest(t *testing.T) {
 	for lang, want := range map[string]string{
 		english: " [Documents docs/index.html]; Read first [Locks docs/locks.html]; Limits [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; More [The format wire/wire.html]",
-		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; Limits [Limits " +
+		chinese: " [Documents docs/index.html]; Read first [锁 docs/locks.zh-CN.html]; 限制 [Limits " +
 			"docs/limits/index.html, Limits of Redis docs/limits/redis.html]; 更多 [The format wire/wire.html]",
 	} {
 		if got := told(s.menus[lang]); got != want {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/interlock-go/interlock/internal/svg"
 )
 
 // Sizes of the picture, in pixels.
@@ -14,8 +16,8 @@ const (
 	legendBelow             = 22 // between the legend and the bottom
 )
 
-// colours of the lines: what redislock does, and the control.
-var colours = [2]string{"#2471a3", "#c0392b"}
+// colours are those of the lines: what redislock does, and the control. With an f before it each is a fill.
+var colours = [2]string{"blue", "red"}
 
 // panel is one diagram: a number of each crowd, on logarithmic scales.
 type panel struct {
@@ -45,11 +47,9 @@ func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 func drawCrowds(paced, steady []crowdCost) []byte {
 	var b strings.Builder
 	width := panelWidth * len(panels)
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
-		`font-size="10">`+"\n", width, panelHeight)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, panelHeight)
-	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Clients that all want one lock (simulated; both scales are `+
-		`logarithmic)</text>`+"\n", panelLeft)
+	b.WriteString(svg.Begin("What waiting for one lock costs among 10 to 10,000 clients", width, panelHeight, 10))
+	fmt.Fprintf(&b, `<text class="ink" x="%d" y="20" font-size="14">Clients that all want one lock (simulated; both `+
+		`scales are logarithmic)</text>`+"\n", panelLeft)
 	for i, p := range panels {
 		fmt.Fprintf(&b, `<g transform="translate(%d 0)">`+"\n", i*panelWidth)
 		p.frame(&b, paced)
@@ -59,8 +59,8 @@ func drawCrowds(paced, steady []crowdCost) []byte {
 	}
 	for i, name := range []string{ofRedislock.name, eachSecond.name} {
 		x, y := panelLeft+200*i, panelHeight-legendBelow
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="12" height="4" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
-			x, y, colours[i], x+18, y+6, name)
+		fmt.Fprintf(&b, `<rect class="f%s" x="%d" y="%d" width="12" height="4"/>`+
+			`<text class="ink" x="%d" y="%d">%s</text>`+"\n", colours[i], x, y, x+18, y+6, name)
 	}
 	b.WriteString("</svg>\n")
 	return []byte(b.String())
@@ -68,14 +68,14 @@ func drawCrowds(paced, steady []crowdCost) []byte {
 
 // frame draws the title and the scales.
 func (p *panel) frame(b *strings.Builder, costs []crowdCost) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" font-size="12">%s</text>`+"\n", panelLeft, panelTop-16, p.title)
+	fmt.Fprintf(b, `<text class="ink" x="%d" y="%d" font-size="12">%s</text>`+"\n", panelLeft, panelTop-16, p.title)
 	for x := p.least; x <= p.most*1.01; x *= 10 {
 		y := p.y(x)
-		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" `+
+		fmt.Fprintf(b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/><text class="faint" x="%d" y="%.1f" `+
 			`text-anchor="end">%s</text>`+"\n", panelLeft, y, panelRight, y, panelLeft-4, y+3, p.label(x))
 	}
 	for n := 10; n <= costs[len(costs)-1].clients; n *= 10 {
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
+		fmt.Fprintf(b, `<text class="faint" x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
 			across(n, costs), panelBottom+16, n)
 	}
 }
@@ -86,11 +86,10 @@ func (p *panel) line(b *strings.Builder, costs []crowdCost, colour string, besid
 	for _, c := range costs {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", across(c.clients, costs), p.y(p.number(c))))
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
-		strings.Join(points, " "), colour)
+	fmt.Fprintf(b, `<polyline class="line %s" points="%s"/>`+"\n", colour, strings.Join(points, " "))
 	last := costs[len(costs)-1]
-	fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s</text>`+"\n",
-		panelRight, p.y(p.number(last))+beside, colour, p.label(p.number(last)))
+	fmt.Fprintf(b, `<text class="f%s" x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
+		colour, panelRight, p.y(p.number(last))+beside, p.label(p.number(last)))
 }
 
 // across is where a crowd of n stands from left to right.

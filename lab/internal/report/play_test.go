@@ -132,7 +132,7 @@ func TestWrite_HasTheWireInTheTextOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part, n := range map[string]int{
-		`(2 + 3)</summary>`: 1, `<details class="help wire">`: 1,
+		` · 2 + 3</summary>`: 1, `<details class="help wire">`: 1,
 		`<span class="line">A → Redis: EVALSHA &lt;acquire&gt;  →  G <time>0</time></span>`: 1,
 		`<span class="line">B ← Redis: message <time>6 s</time></span>`:                     1,
 		`"wire"`: 0, `"unsaid"`: 0,

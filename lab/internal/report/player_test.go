@@ -179,7 +179,7 @@ func TestPlayer_Languages_AndPrint(t *testing.T) {
 	p.Wants(".story h2", "D0 · 标题")
 }
 
-var screenshots = flag.Bool("screenshots", false, "make the picture of docs/lab.md")
+var screenshots = flag.Bool("screenshots", false, "make the pictures of docs/lab.md")
 
 // published is the page in the documentation.
 var published = filepath.Join("..", "..", "..", "docs", "lab", "index.html")
@@ -212,9 +212,34 @@ func TestPublishedPage_Plays(t *testing.T) {
 		return
 	}
 	eval[any](p, `document.head.append(make("style", {}, "* { transition: none !important }"))`)
-	png, err := chromedp.Run(p.Ctx, chromedp.Screenshot(chromedp.CSS(".story.on .acts")))
-	p.Must(err)
-	p.Must(os.WriteFile(filepath.Join(filepath.Dir(file), "page.png"), png, 0o644))
+	for lang, name := range map[string]string{"en": "page.png", "zh": "page.zh-CN.png"} {
+		p.Click(`label[for="` + lang + `"]`)
+		png, err := chromedp.Run(p.Ctx, chromedp.Screenshot(chromedp.CSS(".story.on .acts")))
+		p.Must(err)
+		p.Must(os.WriteFile(filepath.Join(filepath.Dir(file), name), png, 0o644))
+	}
+}
+
+// TestPublishedPage_FitsAPhone: pictures, steps and code scroll inside of the page, in both languages.
+func TestPublishedPage_FitsAPhone(t *testing.T) {
+	browser.Path(t)
+	file, err := filepath.Abs(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const phone = 390
+	p := openPage(t, file, "")
+	p.Must(chromedp.Do(p.Ctx, chromedp.EmulateViewport(phone, 844)))
+	for _, lang := range []string{"en", "zh"} {
+		p.Click(`label[for="` + lang + `"]`)
+		for _, id := range eval[[]string](p, `[...document.querySelectorAll(".story")].map((s) => s.id)`) {
+			eval[any](p, `location.hash = "`+id+`"`)
+			p.Until("the experiment", `document.querySelector(".story.on")?.id === "`+id+`"`)
+			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > phone {
+				t.Errorf("%s (%s) is %d pixels wide on a screen of %d", id, lang, wide, phone)
+			}
+		}
+	}
 }
 
 // eval returns the value of an expression in the page.
