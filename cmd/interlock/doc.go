@@ -2,10 +2,10 @@
 //
 //	interlock run nightly -- ./backup.sh
 //
-// runs the job when nobody else holds the lock "nightly", keeps the lock while the job runs, gives it back when the job
-// has ended, and ends with the job's exit code. Without --url and INTERLOCK_URL the locks are files in the user's state
-// folder, so that it works on one machine with no server at all. With them they are in Redis or Valkey, ZooKeeper,
-// etcd, MySQL or MariaDB, or PostgreSQL; "interlock help engines" lists the URLs.
+// waits until the lock "nightly" is free, holds it while the job runs, releases it when the job has ended, and exits
+// with the job's exit code. Without --url and INTERLOCK_URL the locks are files in the user's state folder, so that it
+// works on one machine with no server at all. With them they are in Redis or Valkey, ZooKeeper, etcd, MySQL or
+// MariaDB, or PostgreSQL; "interlock help engines" lists the URLs.
 //
 // # Two builds
 //
@@ -19,18 +19,18 @@
 //
 // # Exit codes
 //
-//	0-63   of run and sem: the job's own; of the others: 0 is success, 1 "there is no such lock", or break was
-//	       answered no; of doctor: 0 ok, 1 warnings, 2 failures
+//	0-63   run and sem: the job's own. Other commands: 0 is success; 1 means "there is no such lock", or that break
+//	       was answered no. doctor: 0 ok, 1 warnings, 2 failures
 //	64     wrong use: a flag, an argument, a URL, another limit than the one in use, or something that this engine
 //	       cannot do
-//	69     the engine cannot be reached, did not answer, lets nobody in or refused
-//	75     held by another owner, and waiting was not wanted or is over (-E sets another)
-//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of
-//	       renew and release: the lock is gone
+//	69     the engine cannot be reached, does not answer, refuses the login or refuses the request
+//	75     another owner holds the lock, and waiting was not wanted or has timed out (-E sets another code)
+//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); renew
+//	       and release: the lock is gone
 //	125    interlock itself failed
 //	126    the job's command is not executable
 //	127    the job's command was not found
-//	128+n  signal n ended the job, or the waiting for the lock
+//	128+n  signal n ended the job, or the wait for the lock
 //
 // # Children
 //

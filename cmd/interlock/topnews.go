@@ -98,19 +98,19 @@ func cycleText(cycle []string) string {
 
 // topHelp is the help of ?; topLong says the rest.
 const topHelp = `up down j k          select a lock, or a holder of the open lock
-PgUp PgDn Home End   further
+PgUp PgDn Home End   move by a page, or to the first or last row
 Enter                open the lock: who holds it, who waits, what has happened
-Esc                  back; in the table, takes the filter away
-w a l n              order: waiters, age of the hold, lease left, name
-/                    filter: a part of a name, kind, client, owner or label
-g                    who waits for whom, and cycles
-e                    what has happened
-b                    break the selected hold, after its lock's name was typed
-q                    end
+Esc                  go back; in the table, remove the filter
+w a l n              sort by waiters, age of the hold, lease left, name
+/                    filter by a part of a name, kind, client, owner or label
+g                    show who waits for whom, and cycles
+e                    show what has happened
+b                    break the selected hold, after you type its lock's name
+q                    quit
 
-> stands before what is selected, ! before what needs attention: a lock whose
-owners wait for each other, an engine that does not answer. ? is a number that
-the engine does not tell.`
+> marks what is selected, ! what needs attention: a lock whose owners wait for
+each other, or an engine that does not answer. ? stands for a number that the
+engine does not tell.`
 
 // helpLines are the help, and why b is off if it is.
 func (m *topModel) helpLines() []topLine {

@@ -40,7 +40,7 @@ func checkCommandPage(files *tree) []problem {
 			continue
 		}
 		named := all
-		if of := helpOf.FindStringSubmatch(name); of != nil && all[of[1]] {
+		if of := helpOf.FindStringSubmatch(name); len(of) > 1 && all[of[1]] {
 			named = wordsBeside(of[1], chapters)
 		}
 		for _, groups := range helpWord.FindAllStringSubmatch(files.texts[name], -1) {

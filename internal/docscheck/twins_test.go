@@ -56,7 +56,7 @@ func TestRun_WantsAFlagExplainedWhereItsCommandIs(t *testing.T) {
 	help := "Renew a lock.\n\nFlags:\n      --lease duration   how long\n"
 	for page, want := range map[string]string{
 		"# 命令\n\n## run\n\n`--lease`\n\n## renew\n\n`--lease`\n":  "",
-		"# 命令\n\n## run\n\n`--lease`\n\n## renew\n\n租约\n":         "--lease of cmd/interlock/testdata/help-renew.golden",
+		"# 命令\n\n## run\n\n`--lease`\n\n## renew\n\n租约\n":         "--lease of cmd/interlock/testdata/help-renew",
 		"# 命令\n\n## run\n\n`--lease`，`renew` 也用它\n\n## 其他\n\n无\n": "",
 	} {
 		rc, out := check(good(map[string]string{
