@@ -108,8 +108,11 @@ done
 # shellcheck disable=SC2086
 case $what in
 all)
-	go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
-	go_test -p "$at_once" ${race:+"$race"} "$@" $names
+	go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim &
+	rc=0
+	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
+	wait "$!" || rc=$?
+	exit "$rc"
 	;;
 beside)
 	go_test -short "$@" ./internal/handoff ./internal/fencemodel

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 func TestRedisReplicated_ReplicasHaveWhatThePrimaryHas(t *testing.T) {
@@ -68,6 +70,7 @@ func replacements(t *testing.T) (counted string) {
 
 // Sentinels that need more votes than they are decide on nobody.
 func TestRedisSentinel_WhoseSentinelsDecideNothing_ReplacesThePrimaryAllTheSame(t *testing.T) {
+	longrun.Only(t)
 	t.Parallel()
 	s := RedisSentinel(t, 1, nil)
 	for _, n := range s.SentinelNodes() {
@@ -79,6 +82,7 @@ func TestRedisSentinel_WhoseSentinelsDecideNothing_ReplacesThePrimaryAllTheSame(
 }
 
 func TestRedisSentinel_WithTLSAndUsers_ReplacesAPrimaryThatHangs(t *testing.T) {
+	longrun.Only(t)
 	t.Parallel()
 	s := RedisSentinel(t, 1, &RedisOptions{TLS: true, Password: "p w", Users: []string{"bob on >secret ~* +get"}})
 	old := s.Primary()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 func TestZooKeeperServer_ServesAndComesBack(t *testing.T) {
@@ -33,6 +35,7 @@ func TestZooKeeperServer_TakesConfigAndProperties(t *testing.T) {
 }
 
 func TestZooKeeperEnsemble_ElectsAnotherLeader(t *testing.T) {
+	longrun.Only(t)
 	t.Parallel()
 	e := NewZooKeeperEnsemble(t, nil)
 	if n := len(e.Followers()); n != ensembleSize-1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/enginekit"
 	_ "github.com/interlock-go/interlock/etcdlock"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
@@ -70,6 +71,7 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 
 // A session that goes on is found with what it holds.
 func TestLeft_FindsWhoHasNotLeft(t *testing.T) {
+	longrun.Only(t)
 	for engine, says := range map[string][]string{
 		"zookeeper": {"the node /torture/mutex/x/", " holds or waits", "the node /torture/sessions/", " has not ended"},
 		"postgres":  {" has or wants the advisory lock ", "the session of process "},

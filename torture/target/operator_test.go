@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // What an operator takes away is somebody else's at once, and who had it is told.
 func TestOperator_WhatIsTakenAwayIsFree_AndItsHolderIsTold(t *testing.T) {
+	longrun.Only(t)
 	for _, g := range Targets() {
 		if !g.Can(Delete) {
 			continue

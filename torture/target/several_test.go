@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/redislock/redlock"
 	_ "github.com/interlock-go/interlock/zklock"
@@ -49,6 +50,7 @@ func TestSeveral_ClientsKeepToTheirProxies(t *testing.T) {
 
 // A leader or primary that hands its office over takes no lock with it, where the engine promises that.
 func TestSeveral_AHoldOutlastsALeaderThatMoves(t *testing.T) {
+	longrun.Only(t)
 	for _, g := range several() {
 		if !g.Can(LeaderMove) || g.Broken[LeaderMove] != "" {
 			continue
