@@ -15,7 +15,8 @@ type Update struct {
 
 // Change is the difference between two boards of a Poller.
 type Change struct {
-	Taken     time.Time `json:"taken,omitzero"` // these are as in Board
+	// Taken and the fields up to Counts are as in Board.
+	Taken     time.Time `json:"taken,omitzero"`
 	Tried     time.Time `json:"tried"`
 	TookMs    int64     `json:"tookMs"`
 	Truncated bool      `json:"truncated"`
