@@ -167,8 +167,8 @@ func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return c.Mutex(name, nil).TryLock(ctx)
 }
 
-// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled the moment
-// the hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
+// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
+// hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
 func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	return c.Mutex(name, nil).Do(ctx, fn)
 }
