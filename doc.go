@@ -14,6 +14,23 @@
 //
 // [Client.Lock] returns a [Lease] instead. Only the returned Lease can unlock it.
 //
+// # Which type do I want?
+//
+// Most programs need only [Client.Do], or [Client.Lock] with [Lease.Context].
+//
+//   - One owner at a time: Client.Do for a function, Client.Lock for a [Lease], [Client.Mutex] for a lock with options.
+//   - Skip the work if another owner is at it: [Client.TryLock] or [Mutex.TryDo].
+//   - Many readers or one writer: [Client.RWMutex].
+//   - At most N permits at a time: [Client.Semaphore].
+//   - One leader, which others can look up: [Client.Election].
+//   - Several mutexes together, all or none: [Client.Multi].
+//   - Wait until a count has reached zero: [Client.Latch].
+//   - Wait under a mutex for what another owner does: [Client.Cond].
+//   - Pass a hold to another process: [Lease.Handle] and [Client.Adopt].
+//   - A lock for as long as a database transaction: package locktx.
+//   - A resource that refuses a holder that was overtaken: [Lease.Stamp] and package fence.
+//   - Tests of a program that uses locks: package interlocktest.
+//
 // # Guarantees
 //
 // At any time, as the engine sees it, at most one owner holds a mutex. A read/write lock has one writer or any number

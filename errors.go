@@ -101,20 +101,20 @@ type (
 
 // The kinds of locks and the ways to lose one, see package driver.
 const (
-	KindMutex     = driver.KindMutex
-	KindRWMutex   = driver.KindRWMutex
-	KindSemaphore = driver.KindSemaphore
-	KindElection  = driver.KindElection
-	KindLatch     = driver.KindLatch
-	KindCond      = driver.KindCond
+	KindMutex     = driver.KindMutex     // an exclusive lock
+	KindRWMutex   = driver.KindRWMutex   // any number of readers, or one writer
+	KindSemaphore = driver.KindSemaphore // a number of permits
+	KindElection  = driver.KindElection  // a mutex whose holder has a value
+	KindLatch     = driver.KindLatch     // a count that goes down to zero
+	KindCond      = driver.KindCond      // the condition of a mutex
 
-	LostUnconfirmed = driver.LostUnconfirmed
-	LostExpired     = driver.LostExpired
-	LostTaken       = driver.LostTaken
-	LostBroken      = driver.LostBroken
-	LostSession     = driver.LostSession
-	LostSuspended   = driver.LostSuspended
-	LostAdopted     = driver.LostAdopted
+	LostUnconfirmed = driver.LostUnconfirmed // the trust ended without a confirmed renewal
+	LostExpired     = driver.LostExpired     // the lease or MaxHold ended
+	LostTaken       = driver.LostTaken       // another owner has it
+	LostBroken      = driver.LostBroken      // an operator broke it: Client.Break
+	LostSession     = driver.LostSession     // the session or connection ended
+	LostSuspended   = driver.LostSuspended   // this machine stood still for longer than the lease
+	LostAdopted     = driver.LostAdopted     // another client has adopted it
 )
 
 // What can go wrong, for errors.Is.

@@ -155,17 +155,20 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	return c, nil
 }
 
-// Lock waits until the mutex of that name is held; see [Mutex.Lock]. ctx bounds the waiting, nothing else.
+// Lock waits until the mutex of that name is held, and returns the hold. ctx bounds the waiting, nothing else: the hold
+// goes on until [Lease.Unlock], or until it is lost. For errors and costs see [Mutex.Lock].
 func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
 	return c.Mutex(name, nil).Lock(ctx)
 }
 
-// TryLock takes the mutex of that name if it is free; see [Mutex.TryLock].
+// TryLock takes the mutex of that name if it is free. Otherwise the error is a *HeldError, which says who has it. For
+// other errors and costs see [Mutex.TryLock].
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return c.Mutex(name, nil).TryLock(ctx)
 }
 
-// Do calls fn while it holds the mutex of that name; see [Mutex.Do].
+// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
+// hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
 func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	return c.Mutex(name, nil).Do(ctx, fn)
 }

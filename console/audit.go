@@ -17,20 +17,20 @@ const keptEntries = 200
 // AuditEntry is a line of the audit. An attempt has two with the same ID: one before it, with the result "asked", and
 // one with its outcome. One that was refused has only that one.
 type AuditEntry struct {
-	Time   time.Time   `json:"time"`
-	ID     uint64      `json:"id"` // of the attempt, in this process
-	Who    string      `json:"who"`
-	From   string      `json:"from"` // the address that the request came from
-	Action string      `json:"action"`
-	Kind   driver.Kind `json:"kind"`
-	Name   string      `json:"name"`
+	Time   time.Time   `json:"time"`             // by the clock of this process
+	ID     uint64      `json:"id"`               // of the attempt, in this process
+	Who    string      `json:"who"`              // the visitor: Token.Name
+	From   string      `json:"from"`             // the address that the request came from
+	Action string      `json:"action"`           // "break"
+	Kind   driver.Kind `json:"kind"`             // of the lock
+	Name   string      `json:"name"`             // of the lock
 	Token  uint64      `json:"token,string"`     // of the hold that the visitor saw
 	Client string      `json:"client,omitempty"` // who held the lock by that token just before; absent if nobody did
-	Owner  string      `json:"owner,omitempty"`
+	Owner  string      `json:"owner,omitempty"`  // of that hold, as Client
 	// Result is asked, broken, refused (by the console), failed (nothing was broken) or unknown (the engine did not
 	// answer).
 	Result string `json:"result"`
-	Error  string `json:"error,omitempty"`
+	Error  string `json:"error,omitempty"` // why it was refused or failed, or the outcome is unknown
 }
 
 // audit writes entries down and remembers the last ones.

@@ -17,8 +17,8 @@ const minToken = 16
 
 // Token is a secret that lets somebody in, and that person's name in the audit.
 type Token struct {
-	Name   string
-	Secret string
+	Name   string // in the audit; never empty, and each occurs once
+	Secret string // 16 bytes at least
 }
 
 // ReadTokens reads a file with a line name:token for each visitor. Empty lines and lines that begin with # are skipped.

@@ -13,16 +13,16 @@ import (
 // What can go wrong, as sentinels for errors.Is. Held, lost and unavailable are three different things: somebody else
 // has it, you had it, nobody knows. ErrRefused is the fourth: the engine said no.
 var (
-	ErrHeld        = errors.New("held by another owner")
-	ErrLost        = errors.New("lost")
-	ErrReleased    = errors.New("already released")
-	ErrUnavailable = errors.New("engine unavailable, state unknown")
-	ErrUnsupported = errors.New("not supported by this engine")
-	ErrClosed      = errors.New("client closed")
-	ErrDeadlock    = errors.New("deadlock")
-	ErrNested      = errors.New("owner has further holds")
-	ErrConflict    = errors.New("in use with other parameters")
-	ErrNotHeld     = errors.New("not held")
+	ErrHeld        = errors.New("held by another owner")             // another owner holds the lock; see HeldError
+	ErrLost        = errors.New("lost")                              // lost, and another may be inside; see LostError
+	ErrReleased    = errors.New("already released")                  // the hold was released before
+	ErrUnavailable = errors.New("engine unavailable, state unknown") // no answer, or not asked; see UnavailableError
+	ErrUnsupported = errors.New("not supported by this engine")      // the engine, or this version, cannot do it
+	ErrClosed      = errors.New("client closed")                     // the client or its driver is closed
+	ErrDeadlock    = errors.New("deadlock")                          // the wait would never end
+	ErrNested      = errors.New("owner has further holds")           // so this one cannot be given up alone
+	ErrConflict    = errors.New("in use with other parameters")      // or the hold is in the wrong state for the call
+	ErrNotHeld     = errors.New("not held")                          // nobody holds the lock
 )
 
 // HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld. When its context ended

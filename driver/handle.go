@@ -16,17 +16,17 @@ type Handle struct {
 	Version int           `json:"v"`           // see Encode, which sets it
 	Engine  string        `json:"e,omitempty"` // Traits.Engine; empty from versions that did not say it
 	Store   string        `json:"s,omitempty"` // a hash that tells stores apart; empty if it is not known
-	Kind    Kind          `json:"k"`
-	Name    string        `json:"n"`
-	Mode    Mode          `json:"m,omitempty"`
+	Kind    Kind          `json:"k"`           // of the lock
+	Name    string        `json:"n"`           // of the lock
+	Mode    Mode          `json:"m,omitempty"` // in which it is held
 	Limit   int           `json:"c,omitempty"` // of a semaphore
 	Weight  int           `json:"w,omitempty"` // permits of it
-	ID      string        `json:"i"`
-	Token   uint64        `json:"t"`
-	Lease   time.Duration `json:"l"`
-	Owner   string        `json:"o"`
-	Named   bool          `json:"d,omitempty"`
-	Label   string        `json:"b,omitempty"`
+	ID      string        `json:"i"`           // of the request that was granted
+	Token   uint64        `json:"t"`           // the fencing token of the hold
+	Lease   time.Duration `json:"l"`           // the lock's lease, in nanoseconds in JSON
+	Owner   string        `json:"o"`           // the id of the owner
+	Named   bool          `json:"d,omitempty"` // Owner was named by the program
+	Label   string        `json:"b,omitempty"` // what operators see beside the owner
 }
 
 // handleVersion is the version that Encode writes. ParseHandle refuses every other.

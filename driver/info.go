@@ -10,12 +10,12 @@ type Kind string
 
 // The kinds of locks.
 const (
-	KindMutex     Kind = "mutex"
-	KindRWMutex   Kind = "rw"
-	KindSemaphore Kind = "sem"
-	KindLatch     Kind = "latch"
-	KindCond      Kind = "cond"
-	KindElection  Kind = "election"
+	KindMutex     Kind = "mutex"    // an exclusive lock
+	KindRWMutex   Kind = "rw"       // any number of readers, or one writer
+	KindSemaphore Kind = "sem"      // a number of permits
+	KindLatch     Kind = "latch"    // a count that goes down to zero
+	KindCond      Kind = "cond"     // the condition of a mutex
+	KindElection  Kind = "election" // a mutex whose holder has a value
 )
 
 // Holder is one hold of a lock, as the engine sees it.

@@ -6,7 +6,7 @@ package drivertest
 // Promise is one of the things that an engine keeps.
 type Promise string
 
-// The promises, each in a file of its own.
+// The promises, each in a file of its own. docs/writing-an-engine.md says in one clause what each means.
 const (
 	Exclusion    Promise = "exclusion"
 	Isolation    Promise = "isolation"

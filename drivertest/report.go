@@ -44,16 +44,16 @@ type Unsupported struct {
 
 // Verdict is the result of a whole promise.
 type Verdict struct {
-	Promise Promise `json:"promise"`
-	Status  Status  `json:"status"`
+	Promise Promise `json:"promise"`          // which promise
+	Status  Status  `json:"status"`           // of its behaviours together: see the constants
 	Reason  string  `json:"reason,omitempty"` // why it is not kept, or only in part
 }
 
 // Result is the result of one behaviour.
 type Result struct {
-	Promise   Promise `json:"promise"`   // what it is a part of
-	Behaviour string  `json:"behaviour"` // a sentence
-	Status    Status  `json:"status"`
+	Promise   Promise `json:"promise"`          // what it is a part of
+	Behaviour string  `json:"behaviour"`        // a sentence
+	Status    Status  `json:"status"`           // whether the engine does it
 	Reason    string  `json:"reason,omitempty"` // why it is not kept
 }
 

@@ -5,6 +5,13 @@
 // acquisition comes with a [Stamp] (Lease.Stamp), which the holder shows to the resource. The resource remembers the
 // newest that it has seen, and refuses what is older. That needs no clock and no assumption about time.
 //
+// # Which type do I want?
+//
+//   - The resource is a row or a table of a SQL database: [SQLGuard], in the transaction of the write.
+//   - It is in the memory of one process, such as a server: [MemoryGuard].
+//   - It is in Redis: Guard of package redislock, or of redislock/goredislock.
+//   - It is behind HTTP: [Transport] or [SetHeader] at the client, [Middleware] at the server.
+//
 // # The rule
 //
 // A guard keeps two marks for each resource: the newest writer and the newest reader that have touched it.

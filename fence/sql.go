@@ -142,6 +142,7 @@ func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Sta
 // Row is one row of an answer: *sql.Row and pgx.Row implement it. An answer without a row makes Scan return an error
 // that matches sql.ErrNoRows.
 type Row interface {
+	// Scan copies the columns of the row into dest, as *sql.Row does.
 	Scan(dest ...any) error
 }
 

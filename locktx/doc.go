@@ -10,7 +10,12 @@
 //		... // check, then insert
 //	})
 //
-// [Begin] is for code that runs its own transaction: [Tx.Hold] binds a lease to it, [Tx.OnCompletion] a function.
+// # Which function do I want?
+//
+//   - The usual one, a lock around a whole transaction: [Run].
+//   - Code that runs its own transaction: [Begin]. [Tx.Hold] binds a lease to it, [Tx.OnCompletion] a function.
+//   - What became of a transaction whose COMMIT failed: [OutcomeOf].
+//   - A program that uses GORM: the module adapters/gormlock.
 //
 // # What is promised
 //

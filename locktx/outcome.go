@@ -36,8 +36,8 @@ func (o Outcome) String() string {
 // OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With Committed,
 // only the lock failed: it was lost while the database committed, so another owner may have been inside before the end.
 type OutcomeError struct {
-	Outcome Outcome
-	Err     error // what went wrong: the answer of the database, or the loss of the lock
+	Outcome Outcome // what became of the transaction
+	Err     error   // what went wrong: the answer of the database, or the loss of the lock
 }
 
 // Error begins with the outcome.

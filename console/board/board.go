@@ -13,7 +13,7 @@ const SchemaVersion = 1
 // Board is what is known of an engine's locks. It is never changed once it was returned, so it may be shared; nobody
 // else may change it either.
 type Board struct {
-	SchemaVersion int `json:"schemaVersion"`
+	SchemaVersion int `json:"schemaVersion"` // the constant of that name
 	// Taken is when the look ended that found Locks, by the clock of this process. It is zero if no look has succeeded.
 	Taken time.Time `json:"taken,omitzero"`
 	// Tried is when the last look ended, whether or not it succeeded.
@@ -23,20 +23,20 @@ type Board struct {
 	// look.
 	IntervalMs int64 `json:"intervalMs"`
 
-	Engine   string        `json:"engine"`
+	Engine   string        `json:"engine"`   // the name of the engine
 	URL      string        `json:"url"`      // as Options.URL
 	Prefix   string        `json:"prefix"`   // only locks whose names start with it are on the board
 	Lifetime string        `json:"lifetime"` // what ends a hold whose client has vanished: lease, session or process
 	Kinds    []driver.Kind `json:"kinds"`    // that the engine has
-	Knows    Knows         `json:"knows"`
+	Knows    Knows         `json:"knows"`    // what the engine can tell
 
 	Truncated bool   `json:"truncated"` // there are more locks than these; Counts has those that were seen
 	Error     string `json:"error"`     // why the last look failed; empty if it succeeded
 	Err       error  `json:"-"`         // the same as a value, for errors.Is and errors.As; nil if it succeeded
 	Stale     bool   `json:"stale"`     // Locks are those of an earlier look, at Taken
 
-	Counts Counts `json:"counts"`
-	Locks  []Lock `json:"locks"` // by name and kind
+	Counts Counts `json:"counts"` // of all locks that were seen
+	Locks  []Lock `json:"locks"`  // by name and kind
 
 	Edges          []Edge     `json:"edges"`          // who waits for whom
 	EdgesTruncated bool       `json:"edgesTruncated"` // there are more edges, and maybe cycles, than these
@@ -59,28 +59,28 @@ type Counts struct {
 
 // Lock is one lock that is held or waited for.
 type Lock struct {
-	ID      string      `json:"id"` // kind/name, escaped for a path of a URL; see [ID]
-	Kind    driver.Kind `json:"kind"`
-	Name    string      `json:"name"`
+	ID      string      `json:"id"`              // kind/name, escaped for a path of a URL; see [ID]
+	Kind    driver.Kind `json:"kind"`            // of the lock
+	Name    string      `json:"name"`            // of the lock
 	Limit   int         `json:"limit,omitempty"` // permits of a semaphore
-	Holders []Holder    `json:"holders"`
-	Waiters []Waiter    `json:"waiters"` // null if the engine does not tell; in the order of the queue
+	Holders []Holder    `json:"holders"`         // empty if the lock is only waited for
+	Waiters []Waiter    `json:"waiters"`         // null if the engine does not tell; in the order of the queue
 
 	Unreadable string `json:"unreadable,omitempty"` // why no more than kind and name is known
 }
 
 // Holder is an entry of a lock's holders. What the engine does not tell is absent.
 type Holder struct {
-	Client string `json:"client,omitempty"`
-	Owner  string `json:"owner,omitempty"`
-	Label  string `json:"label,omitempty"`
+	Client string `json:"client,omitempty"` // the name of its client: Options.ClientName
+	Owner  string `json:"owner,omitempty"`  // the id of the owner
+	Label  string `json:"label,omitempty"`  // what the owner shows; in an election the leader's value
 	// Token is the first fencing token of the hold. In JSON it is a string: it can be larger than what JavaScript keeps
 	// exact.
 	Token  uint64    `json:"token,string,omitempty"`
-	Weight int       `json:"weight,omitempty"`
-	Shared bool      `json:"shared"`
-	Since  time.Time `json:"since,omitzero"` // by the engine's clock
-	Until  time.Time `json:"until,omitzero"` // by the engine's clock, unless renewed
+	Weight int       `json:"weight,omitempty"` // permits that it holds
+	Shared bool      `json:"shared"`           // others may hold the lock beside it
+	Since  time.Time `json:"since,omitzero"`   // by the engine's clock
+	Until  time.Time `json:"until,omitzero"`   // by the engine's clock, unless renewed
 
 	Resting  bool `json:"resting,omitempty"`  // its owner is done, and it only keeps others out for a while
 	Retained bool `json:"retained,omitempty"` // nobody holds it; Client keeps it until another wants it
@@ -89,14 +89,14 @@ type Holder struct {
 
 // Waiter is an entry of a lock's queue. What the engine does not tell is absent.
 type Waiter struct {
-	Client   string    `json:"client,omitempty"`
-	Owner    string    `json:"owner,omitempty"`
-	Label    string    `json:"label,omitempty"`
-	Weight   int       `json:"weight,omitempty"`
-	Shared   bool      `json:"shared"`
+	Client   string    `json:"client,omitempty"`   // these are as in Holder
+	Owner    string    `json:"owner,omitempty"`    // the id of the owner
+	Label    string    `json:"label,omitempty"`    // what the owner shows
+	Weight   int       `json:"weight,omitempty"`   // permits that it wants
+	Shared   bool      `json:"shared"`             // it wants to hold the lock beside others
 	Since    time.Time `json:"since,omitzero"`     // by the engine's clock
 	Position int       `json:"position,omitempty"` // 1 is next
-	Named    bool      `json:"named,omitempty"`
+	Named    bool      `json:"named,omitempty"`    // as in Holder
 }
 
 // ID returns the id of a lock: its kind and its name, escaped so that it can stand in the path of a URL.

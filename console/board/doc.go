@@ -2,6 +2,10 @@
 // has changed. It has no HTTP in it: package console serves its boards to browsers, and the command interlock to
 // terminals.
 //
+// # Which function do I want?
+//
+// [Take] looks once. A [Poller] looks again and again, for any number of readers:
+//
 //	b := board.Take(ctx, client, nil) // one look
 //
 //	p := board.NewPoller(client, nil) // looks again and again while somebody reads

@@ -34,14 +34,14 @@ type Event struct {
 	Time time.Time `json:"time"` // of the look that has shown it
 	// After is the time of the look before, so that it happened between the two. It is zero if the instant is known.
 	After  time.Time   `json:"after,omitzero"`
-	Event  EventKind   `json:"event"`
-	Kind   driver.Kind `json:"kind"`
-	Name   string      `json:"name"`
-	Client string      `json:"client,omitempty"`
-	Owner  string      `json:"owner,omitempty"`
-	Label  string      `json:"label,omitempty"`
-	Token  uint64      `json:"token,string,omitempty"`
-	Why    string      `json:"why,omitempty"` // what else is known of the reason
+	Event  EventKind   `json:"event"`                  // what has happened
+	Kind   driver.Kind `json:"kind"`                   // of the lock
+	Name   string      `json:"name"`                   // of the lock
+	Client string      `json:"client,omitempty"`       // of the holder or waiter
+	Owner  string      `json:"owner,omitempty"`        // the holder or waiter
+	Label  string      `json:"label,omitempty"`        // of the holder or waiter
+	Token  uint64      `json:"token,string,omitempty"` // of the hold; a string in JSON, see Holder
+	Why    string      `json:"why,omitempty"`          // what else is known of the reason
 
 	revision uint64 // of the board that was the first to show it
 }

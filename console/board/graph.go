@@ -8,6 +8,7 @@ import (
 
 // Graph says who waits for whom.
 type Graph struct {
+	// Edges are all pairs of a waiter and a holder that is in its way.
 	Edges []Edge
 	// Cycles are owners, one cycle of each group that has any; each waits for the next one, the last for the first.
 	Cycles [][]string
@@ -15,11 +16,11 @@ type Graph struct {
 
 // Edge is one owner who waits for a lock that another holds.
 type Edge struct {
-	Kind   driver.Kind `json:"kind"`
-	Name   string      `json:"name"`
-	Waiter Endpoint    `json:"waiter"`
-	Holder Endpoint    `json:"holder"`
-	Cycle  bool        `json:"cycle"` // part of a cycle
+	Kind   driver.Kind `json:"kind"`   // of the lock
+	Name   string      `json:"name"`   // of the lock
+	Waiter Endpoint    `json:"waiter"` // who waits
+	Holder Endpoint    `json:"holder"` // who is in the way
+	Cycle  bool        `json:"cycle"`  // part of a cycle
 
 	// Resting says that the holder is done, and the lock only stays closed for a while (LockOptions.MinHold,
 	// LockDelay).
@@ -28,8 +29,8 @@ type Edge struct {
 
 // Endpoint is an owner, and the process that it is in. A named owner may be in several.
 type Endpoint struct {
-	Owner  string `json:"owner,omitempty"`
-	Client string `json:"client,omitempty"`
+	Owner  string `json:"owner,omitempty"`  // the id of the owner; empty if it is not known
+	Client string `json:"client,omitempty"` // the name of its client: Options.ClientName
 }
 
 // owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has

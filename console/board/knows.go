@@ -15,7 +15,7 @@ type Knows struct {
 
 // Knowledge is one part of [Knows].
 type Knowledge struct {
-	OK  bool   `json:"ok"`
+	OK  bool   `json:"ok"`  // the engine can
 	Why string `json:"why"` // why not: one clause, in the engine's words where it has any
 }
 

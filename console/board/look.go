@@ -14,9 +14,9 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultInterval = time.Second
-	DefaultTimeout  = 10 * time.Second
-	DefaultMaxLocks = 10_000
+	DefaultInterval = time.Second      // of Interval: the pause between two looks
+	DefaultTimeout  = 10 * time.Second // of Timeout: how long a look may take
+	DefaultMaxLocks = 10_000           // of MaxLocks: how many locks a board has
 )
 
 // maxEdges bounds what a lock with many holders and many waiters can cost: it has an edge for each pair of them.

@@ -15,14 +15,14 @@ type Update struct {
 
 // Change is the difference between two boards of a Poller.
 type Change struct {
-	Taken     time.Time `json:"taken,omitzero"` // these are as in Board
-	Tried     time.Time `json:"tried"`
-	TookMs    int64     `json:"tookMs"`
-	Truncated bool      `json:"truncated"`
-	Error     string    `json:"error"`
-	Err       error     `json:"-"`
-	Stale     bool      `json:"stale"`
-	Counts    Counts    `json:"counts"`
+	Taken     time.Time `json:"taken,omitzero"` // as in Board
+	Tried     time.Time `json:"tried"`          // as in Board
+	TookMs    int64     `json:"tookMs"`         // as in Board
+	Truncated bool      `json:"truncated"`      // as in Board
+	Error     string    `json:"error"`          // as in Board
+	Err       error     `json:"-"`              // as in Board
+	Stale     bool      `json:"stale"`          // as in Board
+	Counts    Counts    `json:"counts"`         // as in Board
 
 	Changed []Lock   `json:"changed"` // locks that are new or have changed, by name and kind
 	Gone    []string `json:"gone"`    // ids of locks that are no longer on the board
@@ -30,8 +30,8 @@ type Change struct {
 	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list
 	// if there are none any more.
 	Edges          []Edge     `json:"edges,omitzero"`
-	EdgesTruncated bool       `json:"edgesTruncated"`
-	Cycles         [][]string `json:"cycles,omitzero"`
+	EdgesTruncated bool       `json:"edgesTruncated"`  // as in Board
+	Cycles         [][]string `json:"cycles,omitzero"` // as in Board
 
 	Knows  *Knows  `json:"knows,omitempty"` // absent if nothing about it has changed
 	Events []Event `json:"events"`          // new ones, newest first; to be put in front of those of the board

@@ -15,9 +15,9 @@ const mostPipelined = 512
 
 // Job is a call of a batch that has not ended yet. The goroutine of its route owns it.
 type Job struct {
-	Call *Call
-	Try  Try // what has become of it so far; RunPart keeps it up to date
-	i    int // its index in the batch
+	Call *Call // as it was given to Batch
+	Try  Try   // what has become of it so far; RunPart keeps it up to date
+	i    int   // its index in the batch
 }
 
 // Outcome is how one try of a job has ended: with a Reply, or with Again.

@@ -11,7 +11,7 @@ import (
 
 // Call is one run of a script. A Conn does not keep it after it has returned, so a caller may use it again.
 type Call struct {
-	Script *Script
+	Script *Script  // what runs
 	Slot   uint16   // of all Keys; used in a Cluster only
 	Keys   []string // KEYS in the script
 	Args   []string // ARGV in the script
