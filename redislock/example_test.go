@@ -76,6 +76,26 @@ func ExampleNew() { //nolint:testableexamples // it needs a server
 	defer lease.Unlock(context.Background())
 }
 
+// With the options of a client instead of a URL. Close of the engine closes what it has opened.
+func ExampleConnect() { //nolint:testableexamples // it needs a server
+	ctx := context.Background()
+	engine, err := redislock.Connect(ctx, rueidis.ClientOption{
+		InitAddress: []string{"localhost:6379"},
+		Username:    "app",
+		Password:    "secret",
+	}, &redislock.Options{Prefix: "shop:"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+
+	locks, err := interlock.New(engine, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+}
+
 // What interlock doctor prints, for a program's own health page.
 func ExampleDriver_Diagnose() { //nolint:testableexamples // it needs a server
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
