@@ -73,8 +73,10 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	case e == nil:
 		e = &entry{busy: true}
 		d.entries[r.ID] = e
+	case e.left: // its release is under way, and leaves no tombstone for a copy that comes as late as this
+		return nil, errGone(r.Key)
 	case e.busy || e.held:
-		e.sent = true // by the copy
+		e.open, e.sent = true, true // by the copy, which the server may hear after the release
 		return &entry{lost: r.Lost, busy: true}, nil
 	}
 	e.lost, e.wanted, e.busy, e.marked = r.Lost, r.Wanted, true, markOf(r) != unmarked
@@ -179,7 +181,7 @@ func (d *Driver) over(id string) {
 }
 
 // unconfirmed forgets the entry of a request whose release brought no answer. The caller may never ask again, so
-// nothing is kept for that. If it does, the driver does not know the request and treats it as open (see isOpen): that
+// nothing is kept for that. If it does, the driver does not know the request and treats it as open (see leaving): that
 // release leaves a tombstone against late copies.
 func (d *Driver) unconfirmed(id string) {
 	d.mu.Lock()
@@ -196,13 +198,18 @@ func (d *Driver) forget(id string) {
 	}
 }
 
-// isOpen reports whether a copy of the request may be under way. It does not know for a request without an entry, which
-// is another driver's or from before a restart, and says yes.
-func (d *Driver) isOpen(id string) bool {
+// leaving records that a release is about to be sent, so that enter refuses copies from then on. It reports whether a
+// copy of the request may be under way. It does not know for a request without an entry, which is another driver's or
+// from before a restart, and says yes.
+func (d *Driver) leaving(id string) (open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.entries[id]
-	return e == nil || e.open
+	if e == nil {
+		return true
+	}
+	e.left = true
+	return e.open
 }
 
 // opened records that the outcome of a call is unknown. It is never reset: the release needs it.

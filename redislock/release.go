@@ -81,10 +81,11 @@ type releasing struct {
 // releaseKind tells the script which late copies of the acquire it must refuse: of an undo (u), of a request with an
 // unknown outcome (r), or none. Only the first two leave a tombstone, which costs a key that expires.
 func (d *Driver) releaseKind(r *driver.Release) string {
+	open := d.leaving(r.ID)
 	switch {
 	case r.Undo:
 		return "u"
-	case d.isOpen(r.ID):
+	case open:
 		return "r"
 	default:
 		return ""
