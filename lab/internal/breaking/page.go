@@ -31,6 +31,7 @@ var faults = []fault{
 	{search.Stops, "❚❚", story.T("stop", "停住")},
 	{search.Passes, "⊘", story.T("the lease ends", "租约到期")},
 	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个应答")},
+	{search.Cuts, "⌁", story.T("cut the cable", "切断网线")},
 	{search.Jumps, "◷", story.T("the clock jumps", "时钟跳变")},
 }
 

@@ -8,13 +8,17 @@ import (
 	"github.com/interlock-go/interlock/lab/exhibit"
 )
 
-// errLost is what a client gets whose answer is lost.
-var errLost = errors.New("the answer is lost")
+// What a client gets whose answer is lost, or whose command.
+var (
+	errLost = errors.New("the answer is lost")
+	errCut  = errors.New("the cable is cut")
+)
 
 // Line is an actor's way to one server: its connection is made again after it has broken, as client libraries do.
 type Line struct {
 	link *Link
 	lose bool
+	cut  bool
 }
 
 var _ exhibit.Conn = (*Line)(nil)
@@ -28,13 +32,21 @@ func (a *Actor) Line(addr, label string) *Line {
 // LoseAnswer loses the answer to the next command: the server carries it out, and the connection breaks then.
 func (l *Line) LoseAnswer() { l.lose = true }
 
+// Cut has the next command not arrive: the server never hears of it.
+func (l *Line) Cut() { l.cut = true }
+
 // Do sends one command and writes it down, with its answer.
 func (l *Line) Do(ctx context.Context, args ...string) (any, error) {
 	a := l.link.actor
 	if err := a.gate(args); err != nil {
 		return nil, err
 	}
-	reply, err := l.link.conn.Do(ctx, args...)
+	var reply any
+	err := errCut
+	if !l.cut {
+		reply, err = l.link.conn.Do(ctx, args...)
+	}
+	l.cut = false
 	if l.lose {
 		reply, err, l.lose = nil, errors.Join(errLost, err), false
 	}

@@ -10,8 +10,12 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// Stops is a fault of courses only: in a schedule, who is not chosen stands still.
-const Stops Action = "stops"
+// Faults of courses only. In a schedule, who is not chosen stands still, and a cut cable would be nothing new: it is a
+// client that stands still while its lease ends, and whose command is lost then, or never sent.
+const (
+	Stops Action = "stops"
+	Cuts  Action = "cuts" // a client's cable, for longer than a lease
+)
 
 // Fault strikes in a course after the n-th command of a client, counted from 1.
 type Fault struct {
@@ -58,7 +62,7 @@ var course = []part{
 
 // Strikes returns the faults that can be put into a course.
 func (e *Exhibit) Strikes() []Action {
-	all := []Action{Dies, Stops, Passes, Loses}
+	all := []Action{Dies, Stops, Passes, Loses, Cuts}
 	if e.Clocks {
 		all = append(all, Jumps)
 	}
@@ -157,14 +161,20 @@ func (s *stage) run(who int, over bool, faults []Fault) {
 
 func (s *stage) strike(who int, action Action) {
 	s.Helper()
-	if action != Stops {
-		s.move(Move{action, who})
-		return
-	}
 	c := s.client(who)
-	c.stopped = true
-	c.steps.StandsStill()
-	s.Fate("%[1]s stands still before it sends %[2]s.", "%[1]s 停在发送 %[2]s 之前。", c.Name(), c.steps.Next())
+	switch action {
+	case Stops:
+		c.stopped = true
+		c.steps.StandsStill()
+		s.Fate("%[1]s stands still before it sends %[2]s.", "%[1]s 停在发送 %[2]s 之前。", c.Name(), c.steps.Next())
+	case Cuts:
+		c.line.Cut()
+		s.Fate("%[1]s's cable is cut: %[2]s will not arrive. The cable is whole again after that.",
+			"%[1]s 的网线断了：%[2]s 不会到达。之后网线恢复。", c.Name(), c.steps.Next())
+		s.pass()
+	default:
+		s.move(Move{action, who})
+	}
 }
 
 // verdict tells what the faults have done.

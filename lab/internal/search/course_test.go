@@ -75,6 +75,8 @@ func TestCourse_WithFaults_FailsAsTheExhibitDoes(t *testing.T) {
 		}},
 		{"D5a", []Fault{{0, 1, Dies}}, []string{"It has opened with the end of its lease."}},
 		{"D5a", []Fault{{0, 2, Loses}}, []string{"has got no answer"}},
+		{"D1", []Fault{{0, 2, Cuts}}, []string{"A's cable is cut: DEL stock will not arrive.", "It never opens again."}},
+		{"D5a", []Fault{{0, 2, Cuts}}, []string{"has got no answer", "Whoever comes now gets in."}},
 		{"D6b", []Fault{{0, 1, Jumps}}, []string{"clock jumps ahead by 60 s"}},
 	} {
 		t.Run(c.id, func(t *testing.T) {
@@ -126,6 +128,13 @@ func TestSoundCourse_WithFaults_KeepsOthersOut(t *testing.T) {
 		"a stop, too long":    {[]Fault{{0, 2, Stops}, {0, 2, Passes}}, "The first look at lease.Err says ErrLost"},
 		"a stop that is over": {[]Fault{{2, 1, Stops}}, "C goes on. lease.Err: nil"},
 		"long work":           {[]Fault{{0, 1, Passes}}, "B TryLock  →  ErrHeld"},
+		"a cut cable":         {[]Fault{{0, 1, Cuts}}, "A lease.Lost fires"},
+		"a cut cable of one that stands still": {
+			[]Fault{{0, 1, Stops}, {0, 1, Cuts}}, "The first look at lease.Err says ErrLost",
+		},
+		"a server's clock that jumps, and is noticed": {
+			[]Fault{{0, 1, Jumps}, {0, 1, Passes}}, "A lease.Lost fires",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,5 +147,14 @@ func TestSoundCourse_WithFaults_KeepsOthersOut(t *testing.T) {
 				t.Error("not everything was shown")
 			}
 		})
+	}
+}
+
+// Nothing keeps others out of a lock that its server has given away before its time, and the course says so.
+func TestSoundCourse_WithAServersClockThatJumps_SaysThatTwoWereInside(t *testing.T) {
+	s := BreakSound(t.Context(), t, []Fault{{0, 1, Jumps}})
+	says(t, s, "B TryLock  →  held", "Two were inside at once.", "Whoever comes now gets in")
+	if !s.OK() {
+		t.Error("not everything was shown")
 	}
 }

@@ -2,9 +2,11 @@ package search
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -15,8 +17,9 @@ const SoundID = "interlock"
 // soundLease is that of the sound lock in a course: short, because the audience waits for it.
 const soundLease = 4 * time.Second
 
-// soundStrikes are the faults that can be put into the sound lock's course.
-var soundStrikes = []Action{Dies, Stops, Passes}
+// soundStrikes are the faults that can be put into the sound lock's course. The clock that jumps is the server's: a
+// client of interlock measures its lease with a clock that nobody sets (monotonic).
+var soundStrikes = []Action{Dies, Stops, Passes, Cuts, Jumps}
 
 // SoundTitle is the title of the sound lock's course.
 func SoundTitle() story.Text {
@@ -51,15 +54,18 @@ func CheckSound(faults []Fault) error { return check(SoundSteps(), soundStrikes,
 type process struct {
 	*play.Process
 	name          string
+	cable         *servers.Proxy
 	done          int // of its three steps: it takes the lock, works, releases
 	holds         bool
 	dead, stopped bool
+	early         bool // the server has ended its lease before its time
 }
 
 // soundCourse is one under way.
 type soundCourse struct {
 	*play.Play
 	faults  []Fault
+	server  *play.Redis
 	clients []*process
 }
 
@@ -70,9 +76,13 @@ func BreakSound(ctx context.Context, t testing.TB, faults []Fault) *story.Story 
 		"The course that you have put together, with clients in processes of their own: kill -9, SIGSTOP, real leases.",
 		"你自己编排的过程，客户端是独立的进程：kill -9、SIGSTOP，租约也是真的。"))
 	server := p.Redis()
-	p.Sound("your faults", "你的故障")
+	begin := p.Sound
+	if slices.ContainsFunc(faults, func(f Fault) bool { return f.Action == Jumps }) {
+		begin = p.Fenced // two may be inside, and the verdict says so
+	}
+	begin("your faults", "你的故障")
 	p.WatchLock("Redis", server.URL(), key)
-	s := &soundCourse{Play: p, faults: faults}
+	s := &soundCourse{Play: p, faults: faults, server: server}
 	for who := range 4 {
 		s.clients = append(s.clients, s.process(server, nameOf(who)))
 	}
@@ -91,7 +101,8 @@ func BreakSound(ctx context.Context, t testing.TB, faults []Fault) *story.Story 
 
 func (s *soundCourse) process(server *play.Redis, name string) *process {
 	s.Helper()
-	return &process{Process: s.Process(name, server.URL(), key, soundLease), name: name}
+	cable := servers.NewProxy(s, server.Addr())
+	return &process{Process: s.Process(name, "redis://"+cable.Addr(), key, soundLease), name: name, cable: cable}
 }
 
 // run has a client do its steps up to one of them, and strikes. Who was refused does nothing more.
@@ -132,7 +143,41 @@ func (s *soundCourse) strike(c *process, action Action) {
 		s.Passes(soundLease*3/2, "%s pass, longer than the lease of %s. A holder that lives has renewed it.",
 			"%s 过去了，比 %s 的租约长。活着的持有者已经续期。",
 			story.Seconds(soundLease*3/2), story.Seconds(soundLease))
+		s.noticed()
+	case Cuts:
+		s.cut(c)
+	case Jumps:
+		c.early = true
+		s.server.TimePasses("interlock:mutex:"+key,
+			"The server's clock jumps ahead, and the lease ends there (the lab ends it: PEXPIRE 1).",
+			"服务器的时钟向前跳，租约在那里到期（实验用 PEXPIRE 1 让它到期）。")
 	}
+}
+
+// noticed has those told whose lease the server had ended before its time: their renewals have found nothing.
+func (s *soundCourse) noticed() {
+	s.Helper()
+	for _, c := range s.clients {
+		if c.early && c.holds && !c.dead && !c.stopped {
+			c.Told()
+			c.holds = false
+		}
+	}
+}
+
+// cut keeps a client from its server for longer than a lease. What both have sent meanwhile arrives after that.
+func (s *soundCourse) cut(c *process) {
+	s.Helper()
+	c.cable.BlackHole(servers.BothWays)
+	s.Fate("%s's cable is cut.", "%s 的网线断了。", c.name)
+	if !c.stopped { // else it looks when it goes on
+		c.Told()
+		c.holds = false
+	}
+	s.Passes(soundLease*3/2, "%s later the cable is whole again. What was on its way arrives now, too late.",
+		"%s 之后网线恢复。路上的消息现在才到，已经太晚。", story.Seconds(soundLease*3/2))
+	c.cable.Pass()
+	s.noticed()
 }
 
 // goOn lets those go on that were stopped.
@@ -147,10 +192,21 @@ func (s *soundCourse) goOn() {
 	}
 }
 
+// anyEarly reports whether the server has ended a lease before its time.
+func (s *soundCourse) anyEarly() bool {
+	return slices.ContainsFunc(s.clients, func(c *process) bool { return c.early })
+}
+
 // verdict tells what the faults have done: whoever comes waits for what a dead holder has left.
 func (s *soundCourse) verdict(server *play.Redis) {
 	s.Helper()
-	s.ShowAlone("Never were two inside.", "任何时刻都没有两个人同时在里面。")
+	if s.Clashed() {
+		s.Show(s.anyEarly(), "Two were inside at once. No lock is better than its server's clock: where that may jump, "+
+			"let the resource refuse the older token (D10).",
+			"有两个人同时在里面。锁不可能比它的服务器的时钟更可靠：时钟可能跳变时，要让资源拒绝旧令牌（D10）。")
+	} else {
+		s.Show(true, "Never were two inside.", "任何时刻都没有两个人同时在里面。")
+	}
 	e := s.process(server, "E")
 	e.Process.Lock()
 	s.Show(true, "Whoever comes now gets in, at the latest when a dead holder's lease is over.",
