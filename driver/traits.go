@@ -85,7 +85,8 @@ type Traits struct {
 	QueueTimeout time.Duration
 
 	// Local says that a Try, a Renew and a Release never wait for a network or another process. So the portable layer
-	// may call them in the caller's goroutine.
+	// may call them in the caller's goroutine, and tries once before it waits. It promises nothing for an Acquire that
+	// is no Try: that waits for the holder on every engine, and a local engine may have a queue for it.
 	Local bool
 
 	// Resumes says that a wait can be left and taken up again. An Acquire whose context has ended keeps its place, and

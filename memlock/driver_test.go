@@ -273,6 +273,36 @@ func TestAcquire_CopiesOfOneRequest_ShareAPlace(t *testing.T) {
 	})
 }
 
+// Traits.Local promises this, although the engine has a queue.
+func TestTryRenewAndRelease_WhileAnotherWaits_DoNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(nil)
+		defer idle(t, d)
+		mustAcquire(t, d, ask("a"))
+		waiter := wait(t.Context(), d, ask("b"))
+		try, start := ask("c"), time.Now()
+		try.Try = true
+		if _, err := d.Acquire(t.Context(), try); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("a try returned %v, want ErrHeld", err)
+		}
+		if err := renewed(t, d, "a"); err != nil {
+			t.Errorf("a renewal returned %v", err)
+		}
+		if err := d.Release(t.Context(), give("a")); err != nil {
+			t.Errorf("a release returned %v", err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("they took %v, want no time at all", took)
+		}
+		if got := <-waiter; got.err != nil {
+			t.Errorf("the waiter returned %v", got.err)
+		}
+		if err := d.Release(t.Context(), give("b")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestUndo_OfAWait_EndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(nil)

@@ -74,11 +74,12 @@ func (h *history) checkHolders(l *lock) {
 }
 
 // checkNoMore checks that nothing was granted while more permits are out than the limit allows, because it was lowered.
-// An adopted hold does not count as a grant.
+// An adopted hold does not count as a grant, and an exclusive one takes no permits: its owner may enter again.
 func (h *history) checkNoMore(l *lock, used int) {
 	for _, g := range l.groups {
 		for _, hold := range g.holds {
-			if _, seen := h.known[hold.ref]; !seen && !h.adopted[hold.ref] {
+			_, seen := h.known[hold.ref]
+			if !seen && !h.adopted[hold.ref] && hold.req.Mode != driver.Exclusive {
 				h.fail("%s of %v was granted %d with %d of %d out", hold.ref.id, l.key, hold.req.Weight, used, l.limit)
 			}
 		}
