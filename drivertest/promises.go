@@ -8,31 +8,31 @@ type Promise string
 
 // The promises, each in a file of its own. docs/writing-an-engine.md says in one clause what each means.
 const (
-	Exclusion    Promise = "exclusion"
-	Isolation    Promise = "isolation"
-	Atomicity    Promise = "atomicity"
-	Expiry       Promise = "expiry"
-	Reentry      Promise = "re-entry"
-	Renewal      Promise = "renewal"
-	Fencing      Promise = "fencing"
-	Order        Promise = "order"
-	Cancellation Promise = "cancellation"
-	Crash        Promise = "crash"
-	Inspection   Promise = "inspection"
-	Idempotence  Promise = "idempotence"
-	Breaking     Promise = "breaking"
-	Sharing      Promise = "sharing"
-	Requeueing   Promise = "requeueing"
-	Resuming     Promise = "resuming"
-	Bundling     Promise = "bundling"
-	Conversion   Promise = "conversion"
-	Electing     Promise = "electing"
-	Latching     Promise = "latching"
-	Conditions   Promise = "conditions"
-	Hanging      Promise = "hanging"
-	Delaying     Promise = "lock delay"
-	Recalling    Promise = "recall"
-	Adopting     Promise = "adopting"
+	Exclusion    Promise = "exclusion"    // a lock has one holder
+	Isolation    Promise = "isolation"    // locks do not touch each other
+	Atomicity    Promise = "atomicity"    // an operation happens wholly, or not at all, and only to its own hold
+	Expiry       Promise = "expiry"       // a hold that is not renewed ends, not early, and for good
+	Reentry      Promise = "re-entry"     // a named owner gets in again, nobody else does
+	Renewal      Promise = "renewal"      // a hold lasts for as long as its client keeps it
+	Fencing      Promise = "fencing"      // tokens grow, nonces are unique
+	Order        Promise = "order"        // waiters are told, served, and in turn
+	Cancellation Promise = "cancellation" // a wait can be given up, and leaves nothing
+	Crash        Promise = "crash"        // a dead client keeps nobody out for ever
+	Inspection   Promise = "inspection"   // operators see who holds and who waits
+	Idempotence  Promise = "idempotence"  // a repeated request takes and frees once
+	Breaking     Promise = "breaking"     // an operator can end a hold
+	Sharing      Promise = "sharing"      // readers, writers and permits share one fair queue
+	Requeueing   Promise = "requeueing"   // a hold is given back and asked for again in one step
+	Resuming     Promise = "resuming"     // a wait can be left and taken up again
+	Bundling     Promise = "bundling"     // several locks are taken in one step, all or none
+	Conversion   Promise = "conversion"   // a holder takes another mode without giving up what it has
+	Electing     Promise = "electing"     // a leader has a value that everybody can see
+	Latching     Promise = "latching"     // a latch counts each once, and comes to zero once a round
+	Conditions   Promise = "conditions"   // who gives a lock up for a signal misses none, and each wakes one
+	Hanging      Promise = "hanging"      // a server that hangs keeps nobody longer than the context
+	Delaying     Promise = "lock delay"   // a lost lock stays closed for a while
+	Recalling    Promise = "recall"       // a holder is told that another wants the lock; a retained lock is given back
+	Adopting     Promise = "adopting"     // a hold goes on to another client, which alone has it then
 )
 
 // promised is a promise and the behaviours that it consists of.

@@ -156,3 +156,21 @@ func ExampleSQLGuard_Check() { //nolint:testableexamples // it needs a database
 		log.Fatal(err)
 	}
 }
+
+// A handler that reads the stamp itself, without Middleware.
+func ExampleFromHeader() {
+	var guard fence.MemoryGuard
+	header := http.Header{} // of a request
+	fence.SetHeader(header, fence.Stamp{Token: 7, Nonce: "a"})
+
+	stamp, err := fence.FromHeader(header)
+	if err != nil {
+		log.Fatal(err) // the client's mistake: 400
+	}
+	fmt.Println(stamp.Token, guard.Check("stock:42", stamp))
+	_, err = fence.FromHeader(http.Header{})
+	fmt.Println("without a stamp:", errors.Is(err, fence.ErrNoStamp))
+	// Output:
+	// 7 <nil>
+	// without a stamp: true
+}

@@ -15,8 +15,8 @@ import (
 
 // MethodLock and MethodUnlock are the methods that Terraform uses unless it is configured otherwise.
 const (
-	MethodLock   = "LOCK"
-	MethodUnlock = "UNLOCK"
+	MethodLock   = "LOCK"   // takes the lock of a state
+	MethodUnlock = "UNLOCK" // releases it
 )
 
 // Options configures a Backend. nil means all defaults.

@@ -22,25 +22,25 @@ type Op string
 
 // The operations. Traits, Close and Diagnose are never disturbed.
 const (
-	Acquire Op = "acquire"
-	Release Op = "release"
-	Renew   Op = "renew" // a batch is one operation: all its answers suffer alike
-	Requeue Op = "requeue"
-	Convert Op = "convert"
-	Adopt   Op = "adopt"
-	Resize  Op = "resize"
-	Locks   Op = "locks"
-	Break   Op = "break"
-	Look    Op = "look"
+	Acquire Op = "acquire" // driver.Driver
+	Release Op = "release" // driver.Driver
+	Renew   Op = "renew"   // a batch is one operation: all its answers suffer alike
+	Requeue Op = "requeue" // driver.Requeuer
+	Convert Op = "convert" // driver.Converter
+	Adopt   Op = "adopt"   // driver.Adopter
+	Resize  Op = "resize"  // driver.Resizer
+	Locks   Op = "locks"   // driver.Inspector
+	Break   Op = "break"   // driver.Breaker
+	Look    Op = "look"    // driver.Looker
 
 	AcquireAll Op = "acquire all" // one operation, for the first of its locks as for the others
 
-	Watch      Op = "watch" // each change that is told, of which Drop counts and nothing else
-	SetLatch   Op = "set latch"
-	CountDown  Op = "count down"
-	LatchCount Op = "latch count"
-	CondWait   Op = "cond wait"
-	CondSignal Op = "cond signal"
+	Watch      Op = "watch"       // each change that is told, of which Drop counts and nothing else
+	SetLatch   Op = "set latch"   // driver.Latcher
+	CountDown  Op = "count down"  // driver.Latcher
+	LatchCount Op = "latch count" // driver.Latcher
+	CondWait   Op = "cond wait"   // driver.Conder
+	CondSignal Op = "cond signal" // driver.Conder
 )
 
 // Part is a half of an operation.
