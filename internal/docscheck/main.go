@@ -2,9 +2,9 @@
 // pages, that the Go code in them is the code of the examples that it was cut from, that a page and its Chinese twin
 // have the same structure, that docs/command.zh-CN.md names all that the command's help does, that docs/doctor.md
 // explains each finding of interlock doctor, that no page is too long to be read, that docs/README.md leads to each
-// page and to the answers of a fresh reader's questions, that no file names a machine's folders or unfinished work, that
-// no sentence is built in a way that had to be read twice, and that each field and method of an exported type has a
-// comment.
+// page and to the answers of a fresh reader's questions, that no file names a machine's folders or unfinished work,
+// that no sentence is built in a way that had to be read twice, and that each field and method of an exported type
+// has a comment.
 //
 // usage: docscheck [folder]
 package main

@@ -75,7 +75,9 @@ func TestCourse_WithFaults_FailsAsTheExhibitDoes(t *testing.T) {
 		}},
 		{"D5a", []Fault{{0, 1, Dies}}, []string{"It has opened with the end of its lease."}},
 		{"D5a", []Fault{{0, 2, Loses}}, []string{"has got no answer"}},
-		{"D1", []Fault{{0, 2, Cuts}}, []string{"A's cable is cut: DEL stock will not arrive.", "It never opens again."}},
+		{"D1", []Fault{{0, 2, Cuts}}, []string{
+			"A's cable is cut: DEL stock will not arrive.", "It never opens again.",
+		}},
 		{"D5a", []Fault{{0, 2, Cuts}}, []string{"has got no answer", "Whoever comes now gets in."}},
 		{"D6b", []Fault{{0, 1, Jumps}}, []string{"clock jumps ahead by 60 s"}},
 	} {

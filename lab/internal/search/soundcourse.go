@@ -201,8 +201,9 @@ func (s *soundCourse) anyEarly() bool {
 func (s *soundCourse) verdict(server *play.Redis) {
 	s.Helper()
 	if s.Clashed() {
-		s.Show(s.anyEarly(), "Two were inside at once. No lock is better than its server's clock: where that may jump, "+
-			"let the resource refuse the older token (D10).",
+		s.Show(s.anyEarly(),
+			"Two were inside at once. No lock is better than its server's clock: where that may jump, let the "+
+				"resource refuse the older token (D10).",
 			"有两个人同时在里面。锁不可能比它的服务器的时钟更可靠：时钟可能跳变时，要让资源拒绝旧令牌（D10）。")
 	} else {
 		s.Show(true, "Never were two inside.", "任何时刻都没有两个人同时在里面。")
