@@ -24,11 +24,9 @@ const (
 	// the server's queue, so the note costs the hand-off nothing.
 	noteAfter = 10 * time.Millisecond
 
-	// hotKnown is how long a caller who gives up before the note may be told that the lock is held.
+	// hotKnown is how long after a refusal a caller who gives up before the note is told that the lock is held, and not
+	// only that the time was over.
 	hotKnown = 100 * time.Millisecond
-
-// hotKnown is how long after a refusal a caller who gives up before the note is told that the lock is held, and not
-// only that the time was over.
 )
 
 // dialect is how PostgreSQL differs from other servers whose locks belong to sessions.
