@@ -81,7 +81,7 @@ func TestPage_HasBothLanguages_AndOffersWhatFits(t *testing.T) {
 	p.choose("course", "interlock")
 	offered := "[...document.querySelectorAll('#palette li')].filter((e) => !e.hidden)" +
 		".map((e) => e.innerText.trim()).join()"
-	if got := eval[string](p, offered); got != "✖ 杀死,❚❚ 停住,⊘ 租约到期" {
+	if got := eval[string](p, offered); got != "✖ 杀死,❚❚ 停住,⊘ 租约到期,⌁ 切断网线,◷ 时钟跳变" {
 		t.Errorf("it offers %s", got)
 	}
 	for range 2 {

@@ -104,7 +104,7 @@ func TestBreak_RefusesWhatItCannotPlay(t *testing.T) {
 		`{`:            "unexpected",
 		`{"id":"D99"}`: `no course "D99"`,
 		`{"id":"D3","faults":[{"who":0,"nth":99,"action":"dies"}]}`:        "no fault can follow",
-		`{"id":"interlock","faults":[{"who":0,"nth":1,"action":"jumps"}]}`: `no fault "jumps"`,
+		`{"id":"interlock","faults":[{"who":0,"nth":1,"action":"loses"}]}`: `no fault "loses"`,
 	} {
 		s.wants(http.StatusBadRequest, says, http.MethodPost, s.url+"break", body, jsonType...)
 	}
