@@ -106,9 +106,32 @@ func (s *session) heartbeat() {
 	}
 }
 
-// settleTime is the time that the library gets after a reconnection to set its watches again, before anything else is
-// sent. It reads the last transaction that it knows of without a lock (go-zookeeper v1.0.4, sendSetWatches).
-const settleTime = time.Millisecond
+// mostSettle bounds the wait for the library to set its watches again, in the rare session that has none.
+const mostSettle = 100 * time.Millisecond
+
+// settle waits until the library sets its watches again over a new connection. Before that it reads the last transaction
+// that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of ours writes it.
+// So nothing of ours may be sent before.
+func (s *session) settle() {
+	most := time.NewTimer(mostSettle)
+	defer most.Stop()
+	select {
+	case <-s.line.rewatched():
+	case <-most.C:
+	case <-s.d.life.Done():
+	}
+}
+
+// pin sets a watch that stays for as long as the session lasts: nobody writes to the folder. With it the library always
+// has a watch to set again, and settle always hears of it. Nothing waits for it, and it needs no right.
+func (s *session) pin(l *link) {
+	s.d.spawn(func() { // ends with the answer or the connection
+		_, _ = now(l, false, func(c *zk.Conn) (struct{}, error) {
+			_, _, _, err := c.ExistsW(s.d.tree.sessions())
+			return struct{}{}, err
+		})
+	})
+}
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
 // or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout.
@@ -124,7 +147,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	if l.node == "" {
 		err = s.introduce(l)
 	} else {
-		time.Sleep(settleTime)
+		s.settle()
 		err = s.raise(l)
 	}
 	if err != nil {
@@ -164,7 +187,11 @@ func (s *session) introduce(l *link) error {
 		}
 		s.shown = true // the library shows it again after a reconnection
 	}
-	return s.makeNode(l)
+	err := s.makeNode(l)
+	if err == nil {
+		s.pin(l)
+	}
+	return err
 }
 
 // makeNode makes a node of this session's own. Its name is never used twice, so its version means something.
