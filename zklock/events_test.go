@@ -184,33 +184,23 @@ func TestReconnection_LetsNobodyIn(t *testing.T) {
 	x.passesOn()
 }
 
-// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection before,
-// not even in a session in which nobody waits.
+// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection before.
 func TestReconnection_SendsNothingBeforeTheLibrarysWatches(t *testing.T) {
 	t.Parallel()
-	d := open(t, []string{sharedServer(t).Addr()}, &Options{Root: freshRoot()})
-	r := request("jobs")
-	take(t, d, r)
-	give(t, d, r)
+	x := newCrossing(t, driver.Exclusive) // who waits has a watch
+	d := x.further
 	d.mu.Lock()
-	s := d.session
+	s, before := d.session, d.session.turn
 	d.mu.Unlock()
-	// The first connection may be cut before its server has confirmed the watch.
-	soon(t, "the library to have a watch", func() bool {
+	s.line.cut()
+	soon(t, "a new connection to be used", func() bool {
 		d.mu.Lock()
-		before := s.turn
-		d.mu.Unlock()
-		s.line.cut()
-		soon(t, "a new connection to be used", func() bool {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return s.turn > before && s.link != nil
-		})
-		select {
-		case <-s.line.rewatched():
-			return true
-		default:
-			return false
-		}
+		defer d.mu.Unlock()
+		return s.turn > before && s.link != nil
 	})
+	select {
+	case <-s.line.rewatched():
+	default:
+		t.Error("a connection is used before the library has set its watches again")
+	}
 }

@@ -106,13 +106,16 @@ func (s *session) heartbeat() {
 	}
 }
 
-// mostSettle bounds the wait for the library to set its watches again, in the rare session that has none.
-const mostSettle = 100 * time.Millisecond
+// mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired.
+const mostSettle = 50 * time.Millisecond
 
 // settle waits until the library sets its watches again over a new connection. Before that it reads the last transaction
 // that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of ours writes it.
-// So nothing of ours may be sent before.
+// So nothing of ours may be sent before. A library that has no watch sets none, and reads nothing.
 func (s *session) settle() {
+	if !s.watching.Load() {
+		return
+	}
 	most := time.NewTimer(mostSettle)
 	defer most.Stop()
 	select {
@@ -120,17 +123,6 @@ func (s *session) settle() {
 	case <-most.C:
 	case <-s.d.life.Done():
 	}
-}
-
-// pin sets a watch that stays for as long as the session lasts: nobody writes to the folder. With it the library always
-// has a watch to set again, and settle always hears of it. Nothing waits for it, and it needs no right.
-func (s *session) pin(l *link) {
-	s.d.spawn(func() { // ends with the answer or the connection
-		_, _ = now(l, false, func(c *zk.Conn) (struct{}, error) {
-			_, _, _, err := c.ExistsW(s.d.tree.sessions())
-			return struct{}{}, err
-		})
-	})
 }
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
@@ -187,11 +179,7 @@ func (s *session) introduce(l *link) error {
 		}
 		s.shown = true // the library shows it again after a reconnection
 	}
-	err := s.makeNode(l)
-	if err == nil {
-		s.pin(l)
-	}
-	return err
+	return s.makeNode(l)
 }
 
 // makeNode makes a node of this session's own. Its name is never used twice, so its version means something.
