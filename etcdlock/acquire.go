@@ -48,12 +48,9 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (
 		return driver.Grant{}, err
 	}
 	defer leave()
-	e, err := d.enter(r)
+	e, err := d.enterTurn(bounded, r)
 	if err != nil {
 		return driver.Grant{}, err
-	}
-	if err := e.take(bounded); err != nil {
-		return driver.Grant{}, d.failure(ctx, err)
 	}
 	defer e.yield()
 	a := &attempt{d: d, e: e, r: r, give: give}

@@ -74,6 +74,31 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
+// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused and
+// its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters anew.
+func (d *Driver) enterTurn(ctx context.Context, r *driver.Request) (*entry, error) {
+	for {
+		e, err := d.enter(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.take(ctx); err != nil {
+			return nil, d.failure(ctx, err)
+		}
+		if d.isCurrent(e) {
+			return e, nil
+		}
+		e.yield()
+	}
+}
+
+// isCurrent reports whether e is still the entry of its request.
+func (d *Driver) isCurrent(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[holdID{e.r.Key, e.r.ID}] == e
+}
+
 // take blocks until the turn is free, the request is over, or ctx ends.
 func (e *entry) take(ctx context.Context) error {
 	select {

@@ -49,11 +49,8 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (d
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	e, err := d.enter(r)
+	e, err := d.enterTurn(ctx, r)
 	if err != nil {
-		return driver.Grant{}, err
-	}
-	if err := e.take(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer e.give()

@@ -94,6 +94,31 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
+// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused and
+// its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters anew.
+func (d *Driver) enterTurn(ctx context.Context, r *driver.Request) (*entry, error) {
+	for {
+		e, err := d.enter(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.take(ctx); err != nil {
+			return nil, err
+		}
+		if d.isCurrent(e) {
+			return e, nil
+		}
+		e.give()
+	}
+}
+
+// isCurrent reports whether e is still the entry of its request.
+func (d *Driver) isCurrent(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[e.id] == e
+}
+
 // take blocks until the turn to work on e is free, or ctx ends. Whoever has it may wait for long; an undo ends such a
 // wait by closing wait.gone, and then gets the turn.
 func (e *entry) take(ctx context.Context) error {
