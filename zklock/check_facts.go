@@ -56,6 +56,7 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
 	// A server that may not say is taken for one without a limit.
 	answer, _, _ = d.command(ctx, addr, "conf")
+	// The limit is one for each address, so only the connections of this machine count.
 	if f.most, _ = strconv.Atoi(field(answer, "maxClientCnxns=")); f.most > 0 {
 		answer, from, _ := d.command(ctx, addr, "cons")
 		f.ours = strings.Count(answer, " /"+from+":")

@@ -96,6 +96,7 @@ func (l *line) Next() (server string, roundAgain bool) {
 	// Outside of the mutex, which Connected and others need. The first round has no pause, or a client whose server has
 	// died would wait although the next one is well.
 	if failures >= len(l.hosts) {
+		// Ten doublings are beyond mostPause in any case; without the bound the shift would overflow at last.
 		rounds := min(failures/len(l.hosts)-1, 10)
 		enginekit.Pause(l.ctx, min(firstPause<<rounds, mostPause))
 	}

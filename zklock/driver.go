@@ -268,7 +268,8 @@ func (d *Driver) outOfReach() error {
 }
 
 // newName returns the beginning of the name of a node. No other request of any driver ever has it, so a request whose
-// reply was lost can find its node. The caller holds Driver.mu.
+// reply was lost can find its node. The caller holds Driver.mu. The count is written to the base of 36, so that names
+// stay short after many requests.
 func (d *Driver) newName(m driver.Mode) string {
 	d.last++
 	return letter(m) + d.process + strconv.FormatUint(d.last, 36) + "-"

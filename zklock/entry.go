@@ -94,8 +94,9 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused and
-// its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters anew.
+// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused
+// and its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters
+// anew.
 func (d *Driver) enterTurn(ctx context.Context, r *driver.Request) (*entry, error) {
 	for {
 		e, err := d.enter(r)

@@ -58,7 +58,8 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 	return nil
 }
 
-// keysOf returns our locks among the nodes below a kind's whose names have the prefix, in the order of the nodes.
+// keysOf returns our locks among the nodes below a kind's whose names have the prefix, in the order of the nodes. Other
+// nodes may be there, of an operator or of a later version, and are passed over.
 func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	slices.Sort(components)
 	var keys []driver.Key
@@ -173,6 +174,7 @@ func (l *link) queue(ctx context.Context, lock string) ([]*seen, error) {
 	var group sync.WaitGroup
 	for worker := range min(readers, len(all)) {
 		group.Go(func() { // ends with its last answer, or with ctx
+			// Each takes every sixteenth node, so they share no counter and no result.
 			for i := worker; i < len(all) && ctx.Err() == nil; i += readers {
 				if nodes[i], errs[i] = l.read(ctx, lock, all[i]); errs[i] != nil {
 					return

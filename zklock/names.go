@@ -79,6 +79,7 @@ type tree struct{ root string } // "" or "/a/b", without a slash at its end
 
 func (t tree) kind(k driver.Kind) string { return t.root + "/" + string(k) }
 
+// lock is the path of a lock's node. The kind is a part of it, so locks of two kinds never meet, whatever their names.
 func (t tree) lock(key driver.Key) string { return t.kind(key.Kind) + "/" + encode(key.Name) }
 
 // It has a name that no kind has, beside the kinds and not below one, so a list of locks never shows it.

@@ -8,6 +8,7 @@
 package zklock
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -73,7 +74,9 @@ func inOrder(children []string) []queuePlace {
 	for i := range all {
 		all[i].retained = slices.Contains(marks, all[i].name)
 	}
-	slices.SortFunc(all, func(a, b queuePlace) int { return int(int64(a.seq) - int64(b.seq)) })
+	// Compared and not subtracted: the difference of a negative number and a large one has no room in an int of 32
+	// bits.
+	slices.SortFunc(all, func(a, b queuePlace) int { return cmp.Compare(a.seq, b.seq) })
 	return all
 }
 

@@ -142,7 +142,8 @@ func (s *session) askedFor(e *entry) (tell func()) {
 }
 
 // listenAnew makes all listen again. After a reconnection nothing may depend on what the library has made of the
-// watches. The caller holds Driver.mu.
+// watches. The caller holds Driver.mu. The reading that goes with the watch also finds who has asked while there was no
+// connection.
 func (s *session) listenAnew() {
 	for _, e := range s.listeners {
 		s.listenLater(e)

@@ -93,6 +93,7 @@ func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) 
 		if d.closed {
 			return driver.ErrClosed
 		}
+		// With its reason, so that a release that is asked once more gets the same answer.
 		d.forget(e, driver.LostSession)
 		return lostError(e.key, driver.LostSession)
 	case ctx.Err() != nil:

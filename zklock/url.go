@@ -125,7 +125,8 @@ func addresses(hosts []string, encrypted bool) ([]string, error) {
 	return address.WithPorts("zk", hosts, port)
 }
 
-// openError is the error of servers that cannot be used through a URL.
+// openError is the error of servers that cannot be used through a URL. The prefix of the package is cut off, because
+// the text begins with the engine already.
 func openError(hosts []string, opts *Options, err error) error {
 	_, denied := denialOf(err)
 	return &enginekit.OpenError{
