@@ -27,12 +27,12 @@ type fault struct {
 
 // faults are all of them.
 var faults = []fault{
-	{search.Dies, "✖", story.T("kill", "杀死")},
-	{search.Stops, "❚❚", story.T("stop", "停住")},
-	{search.Passes, "⊘", story.T("the lease ends", "租约到期")},
-	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个应答")},
-	{search.Cuts, "⌁", story.T("cut the cable", "切断网线")},
-	{search.Jumps, "◷", story.T("the clock jumps", "时钟跳变")},
+	{search.Dies, "✖", search.Dies.Name()},
+	{search.Stops, "❚❚", search.Stops.Name()},
+	{search.Passes, "⊘", search.Passes.Name()},
+	{search.Loses, "✂", search.Loses.Name()},
+	{search.Cuts, "⌁", search.Cuts.Name()},
+	{search.Jumps, "◷", search.Jumps.Name()},
 }
 
 // index is the page itself.
