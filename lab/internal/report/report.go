@@ -22,7 +22,7 @@ var style string
 var script string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
+	"both": Both, "t": func(en, zh string) template.HTML { return Both(story.Text{EN: en, ZH: zh}) },
 	"draw": draw, "listings": listings, "named": named,
 	"label":  label,
 	"since":  func(a *story.Act, i int) string { return short(a.Steps[i].At - a.Steps[0].At) },
@@ -79,8 +79,8 @@ func wired(a *story.Act, w *story.Wire) string {
 	return short(max(w.At-a.Steps[0].At, 0))
 }
 
-// both returns a text in both languages, of which the page shows one.
-func both(t story.Text) template.HTML {
+// Both returns a text in both languages, of which a page shows one.
+func Both(t story.Text) template.HTML {
 	en, zh := t.In(story.EN), t.In(story.ZH)
 	if en == zh {
 		return template.HTML(template.HTMLEscapeString(en)) //nolint:gosec // it is escaped
