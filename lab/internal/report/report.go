@@ -35,6 +35,8 @@ type recorded struct {
 	*story.Story
 	Pairs     []pair       `json:"pairs"`
 	Questions [][]question `json:"questions"` // by act
+
+	Servers map[string]string `json:"servers"` // their names in Chinese, if they have others there
 }
 
 // Write writes the page. lang is the language that is shown first; the reader can change it.
@@ -44,9 +46,14 @@ func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 		if len(s.Acts) == 0 {
 			continue // there is nothing to play
 		}
-		r := recorded{Story: played(s), Pairs: pairs(s)}
+		r := recorded{Story: played(s), Pairs: pairs(s), Servers: map[string]string{}}
 		for _, a := range s.Acts {
 			r.Questions = append(r.Questions, questions(a))
+			for _, server := range a.Keys {
+				if name := story.Server(server); name.ZH != name.EN {
+					r.Servers[server] = name.ZH
+				}
+			}
 		}
 		run = append(run, r)
 	}
