@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/locktest"
 )
 
 // A copy of a request may wait for the turn while the request is refused and forgotten. It must not go on with what is
@@ -26,7 +27,7 @@ func TestCopyOfARefusedRequest_IsAHoldThatTheDriverKnows(t *testing.T) {
 		_, err := d.Acquire(s.ctx(), r)
 		granted <- err
 	}()
-	time.Sleep(100 * time.Millisecond) // until the copy waits for the turn; if it comes later the test shows nothing
+	locktest.Standing(t, "etcdlock.(*entry).take")
 	d.drop(refused)
 	refused.yield()
 	if err := <-granted; err != nil {

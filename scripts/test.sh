@@ -78,7 +78,7 @@ fi
 # Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors.
 # With three for each processor the slow ones, which begin together, do not get their turn in time.
 # The largest take some minutes; beside other load they may take longer than the ten that go test gives them.
-at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
+at_once=$((3 * $(getconf _NPROCESSORS_ONLN)))
 case $what in
 all) names=$(packages all) || exit ;;
 beside)

@@ -2,7 +2,8 @@ package zklock
 
 import (
 	"testing"
-	"time"
+
+	"github.com/interlock-go/interlock/internal/locktest"
 )
 
 // A copy of a request may wait for the turn while the request is refused and forgotten. It must not go on with what is
@@ -19,7 +20,7 @@ func TestCopyOfARefusedRequest_IsAHoldThatTheDriverKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := begin(bounded(t), d, r)
-	time.Sleep(100 * time.Millisecond) // until the copy waits for the turn; if it comes later the test shows nothing
+	locktest.Standing(t, "zklock.(*entry).take")
 	d.drop(refused)
 	refused.give()
 	w.granted(t, "the refused one has given up the turn")

@@ -184,7 +184,8 @@ func TestReconnection_LetsNobodyIn(t *testing.T) {
 	x.passesOn()
 }
 
-// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection before.
+// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection
+// before.
 func TestReconnection_SendsNothingBeforeTheLibrarysWatches(t *testing.T) {
 	t.Parallel()
 	x := newCrossing(t, driver.Exclusive) // who waits has a watch

@@ -2,9 +2,11 @@
 package locktest
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -79,6 +81,16 @@ func Soon(t testing.TB, what string, is func() bool) {
 	if !Within(Patience, is) {
 		t.Fatalf("not after %v: %s", Patience, what)
 	}
+}
+
+// Standing waits until a goroutine stands in a function, of which nothing else tells. The goroutine may be that of
+// another test that runs at the same time.
+func Standing(t testing.TB, function string) {
+	t.Helper()
+	stacks := make([]byte, 4<<20)
+	Soon(t, "a goroutine in "+function, func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function+"("))
+	})
 }
 
 // Receive waits for a signal.
