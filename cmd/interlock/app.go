@@ -74,18 +74,28 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 	}
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
+	a.addGlobalFlags(root)
+	a.addCommands(root)
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// addGlobalFlags gives root the flags that every command has.
+func (a *app) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
 		"$INTERLOCK_URL or $INTERLOCK_URL_FILE, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "format of results and errors: text or json")
 	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout",
 		"maximum time for one answer of the engine; does not limit the wait for a lock")
-
 	completeFlag(root, "output", string(text), string(asJSON))
 	if err := root.RegisterFlagCompletionFunc("url", completeURL); err != nil {
 		panic(err) // as in completeFlag
 	}
+}
 
+// addCommands gives root its commands and topics.
+func (a *app) addCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
 		&cobra.Group{ID: "look", Title: "Inspection and repair:"},
 		&cobra.Group{ID: "tools", Title: "Separate programs, not installed with interlock (each says how to get " +
@@ -96,8 +106,6 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 		a.doctorCommand(), a.consoleCommand(), a.serveCommand())
 	root.AddCommand(a.versionCommand(), a.manCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
-	root.SetHelpCommand(helpCommand())
-	return root
 }
 
 // runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here.

@@ -131,21 +131,8 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	x := newExamination(u)
-	opened, examined := make(chan *engine, 1), make(chan error, 1)
-	// This goroutine ends with the checks. One that hangs ends with the process.
-	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
-	// late ends doctorGrace after ctx.
-	late, stop := context.WithCancel(context.Background())
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
-	hangs := false
-	select {
-	case err = <-examined:
-	case <-late.Done():
-		hangs = true
-		x.own(enginekit.Fail("reach", "see whether the server, or the file system, hangs",
-			"a check has not come back within %v (--timeout)", a.timeout))
-	}
+	opened := make(chan *engine, 1)
+	hangs, err := a.examineInTime(ctx, x, raw, lease, opened)
 	if err != nil {
 		return err
 	}
@@ -158,6 +145,28 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		_ = (<-opened).close()
 	}
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
+}
+
+// examineInTime runs the checks in a goroutine, and reports whether one of them still hangs doctorGrace after ctx has
+// ended. That is a finding too.
+func (a *app) examineInTime(
+	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
+) (hangs bool, err error) {
+	examined := make(chan error, 1)
+	// This goroutine ends with the checks. One that hangs ends with the process.
+	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
+	// late ends doctorGrace after ctx.
+	late, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
+	select {
+	case err := <-examined:
+		return false, err
+	case <-late.Done():
+		x.own(enginekit.Fail("reach", "see whether the server, or the file system, hangs",
+			"a check has not come back within %v (--timeout)", a.timeout))
+		return true, nil
+	}
 }
 
 // examine opens the engine and runs the checks. Errors of the URL are returned, because they are wrong use; every other

@@ -49,6 +49,13 @@ func (a *app) electCommand() *cobra.Command {
 		ValidArgsFunction:     a.completeFirstName,
 	}
 	o.onLost, o.command = "kill", "elect"
+	o.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runElect(cmd, &o, args) }
+	return cmd
+}
+
+// addFlags gives cmd the flags of elect.
+func (o *electOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands after the command belongs to the command
 	flags.StringVar(&o.value, "value", "",
@@ -66,30 +73,31 @@ func (a *app) electCommand() *cobra.Command {
 	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c instead of CMD")
 	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be released")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print when this process leads")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, argv, help, err := splitRunArgs(cmd, args)
-		switch {
-		case err != nil:
-			return err
-		case help:
-			return cmd.Help()
-		case o.observe && (len(argv) > 0 || o.shell != ""):
-			return usage("--observe runs no command")
-		case o.observe:
-			return a.observeElection(cmd.Context(), name)
-		case len(o.value) > interlock.MaxElectionValue:
-			return usage("--value has %d bytes, and at most %d are allowed", len(o.value), interlock.MaxElectionValue)
-		}
-		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
-		if o.waitGiven && o.wait <= 0 {
-			return usage("--wait %v must be positive", o.wait)
-		}
-		if argv, err = o.resolve(name, argv); err != nil {
-			return err
-		}
-		return a.elect(cmd.Context(), &o, name, argv)
+}
+
+// runElect reads the arguments, and then observes or campaigns.
+func (a *app) runElect(cmd *cobra.Command, o *electOptions, args []string) error {
+	name, argv, help, err := splitRunArgs(cmd, args)
+	switch {
+	case err != nil:
+		return err
+	case help:
+		return cmd.Help()
+	case o.observe && (len(argv) > 0 || o.shell != ""):
+		return usage("--observe runs no command")
+	case o.observe:
+		return a.observeElection(cmd.Context(), name)
+	case len(o.value) > interlock.MaxElectionValue:
+		return usage("--value has %d bytes, and at most %d are allowed", len(o.value), interlock.MaxElectionValue)
 	}
-	return cmd
+	o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
+	if o.waitGiven && o.wait <= 0 {
+		return usage("--wait %v must be positive", o.wait)
+	}
+	if argv, err = o.resolve(name, argv); err != nil {
+		return err
+	}
+	return a.elect(cmd.Context(), o, name, argv)
 }
 
 // elect campaigns, runs the command while it leads, and resigns; with --again it begins anew when the leadership was

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -87,47 +86,6 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 	return jobEnd{j.status, j.lost}, nil
 }
 
-// start starts the command. beforeJob comes before the start and jobStarted after it, because the command inherits
-// which signals are ignored. The terminal is given to the command as part of the start, so that it never runs in the
-// background for a moment.
-func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
-	streams, err := filesOf(stdin, stdout, stderr)
-	if err != nil {
-		return err
-	}
-	var lent *os.File
-	if j.lends != nil {
-		if lent, err = j.lends(); err != nil {
-			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
-		}
-		defer lent.Close() // the command has its own by then, and a copy here would keep the lock after it
-	}
-	j.tty = openTerminal()
-	foreground := j.tty
-	if !j.tty.interactive(stdin, stdout) {
-		foreground = nil
-	}
-	j.signals.beforeJob()
-	j.child, err = startChild(j.path, j.argv, j.env, streams, lent, foreground)
-	if err != nil {
-		j.tty.close()
-		return commandError(j.path, err)
-	}
-	j.signals.jobStarted()
-	return nil
-}
-
-func filesOf(stdin io.Reader, stdout, stderr io.Writer) (files [3]*os.File, err error) {
-	for i, stream := range []any{stdin, stdout, stderr} {
-		f, ok := stream.(*os.File)
-		if !ok {
-			return files, fmt.Errorf("stream %d is not a file that a command could inherit", i)
-		}
-		files[i] = f
-	}
-	return files, nil
-}
-
 // supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
 func (j *job) supervise() {
 	timer := time.NewTimer(0)
@@ -170,16 +128,6 @@ func (j *job) nextLook() time.Time {
 	return next
 }
 
-// termAt is when the group gets TERM unless a renewal is confirmed before. It is zero on engines whose holds cannot run
-// out, and when the job is already being ended because of its lock.
-func (j *job) termAt() time.Time {
-	deadline := j.hold.Deadline()
-	if deadline.IsZero() || j.lost || j.ignoreLoss {
-		return time.Time{}
-	}
-	return deadline.Add(-j.budget.margin - j.budget.grace)
-}
-
 // look does what is due. It reports whether to stop waiting.
 func (j *job) look(now time.Time) (giveUp bool) {
 	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
@@ -197,46 +145,6 @@ func (j *job) look(now time.Time) (giveUp bool) {
 		j.resume()
 	}
 	return due(j.giveUpAt)
-}
-
-// runningOut ends the job because the lock cannot be trusted for longer than the end of the job takes.
-func (j *job) runningOut() {
-	j.lost = true
-	deadline := j.hold.Deadline()
-	j.say("the lock could not be renewed and runs out in %s: the command gets SIGTERM, and SIGKILL %s later",
-		short(time.Until(deadline)), short(j.budget.grace))
-	j.killBy(deadline.Add(-j.budget.margin))
-	j.child.signal(syscall.SIGTERM)
-}
-
-// lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
-func (j *job) lockLost() {
-	if j.ignoreLoss {
-		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
-		return
-	}
-	if !j.lost {
-		j.say("%s: the command is killed", message(j.hold.Err()))
-	}
-	j.lost = true
-	j.kill()
-}
-
-// killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
-func (j *job) killBy(at time.Time) {
-	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
-		j.killAt = at
-	}
-}
-
-// kill kills the group. Killed processes can still be seen: as zombies, of which a container's first process takes no
-// notice, or stuck in the kernel. So once the command itself has ended, the wait for the others is bounded to a second.
-func (j *job) kill() {
-	j.killAt = time.Time{}
-	j.child.signal(syscall.SIGKILL)
-	if j.exited {
-		j.giveUpAt = time.Now().Add(time.Second)
-	}
 }
 
 // changed takes in that the command has stopped or ended.
