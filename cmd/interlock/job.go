@@ -1,6 +1,6 @@
 // The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. run.go and elect.go
 // make one after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg
-// do. Everything here runs in the goroutine of run.
+// do. Everything here runs in the goroutine of run. job_start.go starts it, and job_end.go ends it because of the lock.
 
 package main
 
@@ -45,6 +45,8 @@ type job struct {
 	child *child
 	tty   *terminal
 
+	// All of these belong to supervise. They are instants and counts in place of timers and goroutines, so that the
+	// whole state can be read at one place, and nextLook finds what is due first.
 	asked    int                // how many INT and TERM have come
 	killAt   time.Time          // when the group is killed; zero if it need not be
 	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
@@ -61,7 +63,8 @@ type jobEnd struct {
 	lost   bool
 }
 
-// code is the exit code that a shell would show.
+// code is the exit code that a shell would show. So a script that runs a command through interlock need not know: 130
+// after ^C, 143 after TERM, 137 after KILL.
 func (e jobEnd) code() int {
 	if e.status.Signaled() {
 		return exitSignal + int(e.status.Signal())
@@ -87,6 +90,9 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 }
 
 // supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
+//
+// The select has no order among its cases, and needs none: each case only notes what has happened, or ends the job
+// earlier. look asks the lock again before it acts on a timer that was set before a renewal.
 func (j *job) supervise() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -99,15 +105,20 @@ func (j *job) supervise() {
 			timer.Reset(time.Until(at))
 		}
 		select {
+		// The command has stopped or ended; its group may live on.
 		case status := <-j.child.changes:
 			j.changed(status)
+		// Comes only after the command's own end was read from changes: watch sends that first, and nobody else closes
+		// gone.
 		case <-j.child.gone:
 			return
+		// From the user, a service manager, or a shell. What comes while another case runs waits in the buffer.
 		case sig := <-j.signals.ch:
 			j.forward(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil // a closed channel would be chosen for ever
 			j.lockLost()
+		// The lock runs out, a grace is over, or a killed group has had its second.
 		case <-timer.C:
 			if j.look(time.Now()) {
 				return
@@ -131,6 +142,7 @@ func (j *job) nextLook() time.Time {
 // look does what is due. It reports whether to stop waiting.
 func (j *job) look(now time.Time) (giveUp bool) {
 	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	// Err comes first: a lock that is gone leaves no time for a grace.
 	if due(j.termAt()) { // asked again: the deadline may have moved since the timer was set
 		if j.hold.Err() != nil {
 			j.lockLost()
@@ -148,6 +160,9 @@ func (j *job) look(now time.Time) (giveUp bool) {
 }
 
 // changed takes in that the command has stopped or ended.
+//
+// What is left of the group when the command has ended is killed, where flock leaves it alone: the lock is about to be
+// given back, and it would work on beside the next holder. Daemons leave the group by setsid, and are not touched.
 func (j *job) changed(status syscall.WaitStatus) {
 	if status.Stopped() {
 		j.stopped(status.StopSignal())
@@ -165,8 +180,13 @@ func (j *job) changed(status syscall.WaitStatus) {
 }
 
 // forward passes a signal on to the group. INT and TERM also start the grace.
+//
+// They go to the group and not to the command alone: a shell that waits for its own child acts on a signal only when
+// that child has ended. The other signals are the command's business, and start no grace. HUP and QUIT are among them;
+// most commands end by them at once.
 func (j *job) forward(sig syscall.Signal) {
 	switch sig {
+	// It may also come while nothing is stopped, and then does no harm.
 	case syscall.SIGCONT:
 		j.resume()
 		return

@@ -1,4 +1,6 @@
-// How a job is ended because of its lock.
+// How a job is ended because of its lock. There are two causes, and they leave the command different times: a lock that
+// runs out, as renewals fail, leaves the grace; one that is gone leaves none. budget.go has the arithmetic, job.go the
+// loop that comes here.
 
 package main
 
@@ -9,6 +11,9 @@ import (
 
 // termAt is when the group gets TERM unless a renewal is confirmed before. It is zero on engines whose holds cannot run
 // out, and when the job is already being ended because of its lock.
+//
+// It is not kept, because each renewal moves the deadline: an instant that was stored would end a job whose lock was
+// renewed in the meantime.
 func (j *job) termAt() time.Time {
 	deadline := j.hold.Deadline()
 	if deadline.IsZero() || j.lost || j.ignoreLoss {
@@ -28,6 +33,10 @@ func (j *job) runningOut() {
 }
 
 // lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
+//
+// KILL cannot be caught, so no command can argue. It is a loss for the command, which may be in the middle of a write;
+// but another owner may be in the middle of its own, and two writers are what the lock is there to prevent.
+// --on-lost=ignore is for commands whose writes are fenced, or do no harm.
 func (j *job) lockLost() {
 	if j.ignoreLoss {
 		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
@@ -41,6 +50,7 @@ func (j *job) lockLost() {
 }
 
 // killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
+// So a second cause never prolongs the life that the first has left.
 func (j *job) killBy(at time.Time) {
 	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
 		j.killAt = at

@@ -1,4 +1,5 @@
-// The start of a job.
+// The start of a job. It has an order that cannot be changed: the streams, the lock's file, the terminal, the signals,
+// the process.
 
 package main
 
@@ -17,6 +18,9 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	var lent *os.File
+	// With it the lock is the command's too: if this process alone is killed, as by the kernel when memory runs out,
+	// the lock stays held until the command has ended. On Linux the kernel then kills the command, and what the command
+	// has started keeps the lock until it has ended too.
 	if j.lends != nil {
 		if lent, err = j.lends(); err != nil {
 			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
@@ -38,6 +42,9 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// filesOf makes files of the streams, which they are except in tests. exec.Cmd would put a pipe and a goroutine between
+// others and the command; then the command's stdout would be no terminal, and what it writes last could be lost when
+// this process is killed.
 func filesOf(stdin io.Reader, stdout, stderr io.Writer) (files [3]*os.File, err error) {
 	for i, stream := range []any{stdin, stdout, stderr} {
 		f, ok := stream.(*os.File)

@@ -1,4 +1,6 @@
-// interlock run, and what sem and elect share with it.
+// interlock run, and what sem and elect share with it. run_flags.go reads the command line and run_checks.go refuses
+// what contradicts itself. stage.go then prepares all that comes before the lock, lock.go takes it, job.go runs the
+// command, and run_release.go ends it. fd.go is the way without a command.
 
 package main
 
@@ -12,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runCommand describes run and the flags that sem and elect do not have.
+// runCommand describes run and the flags that sem and elect do not have. The exit codes are in its help, because
+// scripts depend on them more than on any flag.
 func (a *app) runCommand() *cobra.Command {
 	o := runOptions{command: "run"}
 	cmd := &cobra.Command{
@@ -29,6 +32,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVarP(&o.shared, "shared", "s", false,
 		"hold the read lock of the read/write lock NAME, beside other readers")
 	flags.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold the write lock of the read/write lock NAME, alone")
+	// 0 is a descriptor that a shell may have opened on a lock's file, so it cannot stand for "no descriptor".
 	flags.IntVar(&o.fd, "fd", -1, "lock this descriptor of the calling shell, and run no command (files only)")
 	flags.Lookup("fd").DefValue = "0" // then the help shows no default
 	a.addJob(cmd, &o)
@@ -36,6 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 // runJob is the work of run and sem: it reads the arguments, and then takes the lock, for a job or for a descriptor.
+//
+// A flag is looked up by Changed wherever its absence means something else than its zero: without --wait the wait has
+// no end, and with --wait 0 there is none.
 func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
 	name, argv, help, err := splitRunArgs(cmd, args)
 	switch {
@@ -56,6 +63,10 @@ func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
 }
 
 // runUnderLock takes the lock, runs the command, and gives the lock back.
+//
+// The order is that of costs. prepare refuses what it can before anybody waits; the lock comes next, because waiting
+// may take hours; the command starts last, so that it never runs without the lock. Every way out after the grant goes
+// through giveBack, also when the command could not be started.
 func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
 	s, err := a.prepare(ctx, o, name, argv[0])
 	if err != nil {
@@ -69,6 +80,8 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
 	j := s.job(lease, driver.Key{Kind: o.kind(), Name: name}, argv)
 	j.ignoreLoss = o.onLost == "ignore"
+	// The file is then open in this process alone, so the lock ends with it even if the command runs on: what flock
+	// --close does.
 	if o.close {
 		j.lends = nil
 	}
@@ -81,7 +94,9 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
-// conflict gives the error of an acquisition its exit code, which -E may have set.
+// conflict gives the error of an acquisition its exit code, which -E may have set. -E is flock's: a job of cron that
+// still runs is no failure there, and -E 0 says so. Other errors keep their codes, because an engine out of reach must
+// never look like a lock that is held.
 func (o *runOptions) conflict(err error) error {
 	if errors.Is(err, interlock.ErrHeld) {
 		return exitWith(o.conflictExit, err)

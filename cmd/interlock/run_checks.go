@@ -7,10 +7,14 @@ import "cmp"
 
 // resolve checks the flags against each other, fills in what depends on others, and returns the command to run. It asks
 // the engine nothing.
+//
+// The order of the checks is that in which a reader repairs a line: names first, then what runs, then the numbers.
+// cmp.Or keeps the first error only. A list of all would bury the one that caused the others.
 func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	if err := o.checkNames(name); err != nil {
 		return nil, err
 	}
+	// /bin/sh and not $SHELL, as flock has it: a crontab should not depend on the login shell of whoever edits it.
 	if o.shell != "" {
 		if len(argv) > 0 {
 			return nil, usage("give -c or a command, not both")
@@ -31,7 +35,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// checkNames checks the names of the lock and its holder, and the lease.
+// checkNames checks the names of the lock and its holder, and the lease. The same rules hold for every engine, so a
+// name that works with files works with Redis too.
 func (o *runOptions) checkNames(name string) error {
 	if err := checkName("lock name", name); err != nil {
 		return err
@@ -49,17 +54,21 @@ func (o *runOptions) checkCommand(name string, argv []string) error {
 	switch {
 	case len(argv) == 0:
 		return usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
+	// As from a script's "$CMD" that is not set. The search along PATH would say 127, as for a command that is not
+	// installed.
 	case argv[0] == "":
 		return usage("the command is empty")
 	}
 	return nil
 }
 
-// checkTimes checks the flags that are durations.
+// checkTimes checks the flags that are durations. A negative one is a mistake in a script's arithmetic. Taken as zero,
+// it would turn "wait a little less" into "do not wait".
 func (o *runOptions) checkTimes() error {
 	switch {
 	case o.wait < 0:
 		return usage("--wait %v is negative", o.wait)
+	// --no-wait with --wait 0 says the same twice, so that is accepted.
 	case o.noWait && o.wait > 0:
 		return usage("--no-wait and --wait %v contradict each other", o.wait)
 	case o.grace < 0:
@@ -72,7 +81,8 @@ func (o *runOptions) checkTimes() error {
 	return nil
 }
 
-// checkOutcomes checks the flags that say what follows from a conflict and from a loss.
+// checkOutcomes checks the flags that say what follows from a conflict and from a loss. The system keeps eight bits of
+// an exit code. A larger one would come out as another: 256 as success.
 func (o *runOptions) checkOutcomes() error {
 	switch {
 	case o.onLost != "kill" && o.onLost != "ignore":

@@ -1,4 +1,5 @@
 // The flags of run, sem and elect, and how a command line is read. run_checks.go looks for contradictions among them.
+// elect has some of the same flags with words of its own, so it declares them itself (elect.go).
 
 package main
 
@@ -9,6 +10,8 @@ import (
 )
 
 // runOptions are the flags of run, sem and elect.
+// The fields belong to the invocation: the tree of commands is built anew for each, so no value of an earlier one is
+// left here.
 type runOptions struct {
 	command                    string // run, sem or elect
 	limit, permits             int    // of sem
@@ -24,6 +27,9 @@ type runOptions struct {
 }
 
 // addJob gives cmd the flags of a command that runs a job, and its work.
+//
+// Flags may stand before and after the name, but not behind the command: "interlock run x -- grep -n y" must not take
+// -n for its own.
 func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	cmd.Flags().SetInterspersed(false) // what stands after the command belongs to the command
 	o.addWaitFlags(cmd)
@@ -32,7 +38,8 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runJob(cmd, o, args) }
 }
 
-// addWaitFlags adds the flags that say who asks, and for how long.
+// addWaitFlags adds the flags that say who asks, and for how long. -w, -n and -E mean what they mean to flock(1), except
+// that a conflict exits with 75 where flock says 1, which a job may say as well (docs/flock.md).
 func (o *runOptions) addWaitFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
@@ -46,7 +53,9 @@ func (o *runOptions) addWaitFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print who holds the lock and how long the wait took")
 }
 
-// addLeaseFlags adds the flags that say how long the lock stays with its holder, and what a loss means.
+// addLeaseFlags adds the flags that say how long the lock stays with its holder, and what a loss means. --lease is a
+// promise to other owners and not to the command: it bounds how long they wait for a machine that has vanished. The
+// command itself may run for as long as it likes, because the lease is renewed.
 func (o *runOptions) addLeaseFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long other owners wait if this machine vanishes")
@@ -60,7 +69,8 @@ func (o *runOptions) addLeaseFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "on-lost", "kill", "ignore")
 }
 
-// addCommandFlags adds the flags of the command that runs.
+// addCommandFlags adds the flags of the command that runs. --kill-grace has no default here, since the right one
+// follows from the lease; resolve fills it in.
 func (o *runOptions) addCommandFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c instead of CMD")
@@ -71,6 +81,9 @@ func (o *runOptions) addCommandFlags(cmd *cobra.Command) {
 
 // splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and after the name.
 // Parsing stops at the first argument, which is the name, so what follows it is parsed a second time.
+//
+// Cobra has looked for --help in front of the name only, so it is looked for again: "interlock run x --help" is what
+// people type.
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())

@@ -1,4 +1,5 @@
-// The end of a run: after the job, before the exit code.
+// The end of a run: after the job, before the exit code. A lock that must stay closed for a while is kept, the lock is
+// given back, and what became of it is weighed against what became of the job.
 
 package main
 
@@ -14,11 +15,16 @@ import (
 
 // sitOut waits, on engines where nobody else can keep the lock closed, until --min-hold is over, a signal comes, or the
 // lock is lost.
+//
+// The lock needs no care meanwhile: it lasts as long as this process, or its session. A signal ends the pause, because
+// whoever stops the job by hand wants the terminal back more than the pause; then the release follows as always. A loss
+// ends it too: there is nothing left to keep.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
 	left := time.Until(until)
 	if left <= 0 {
 		return
 	}
+	// Otherwise a command that has plainly ended would look as if it hung.
 	if o.verbose {
 		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(left))
 	}
@@ -36,6 +42,8 @@ func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease,
 // releaseTime is how long the command tries to give the lock back: to the end of its lease, which frees it too, and
 // not for longer than the engine may take for an answer. Whoever waits for the exit code of a job should not wait for a
 // server that is gone.
+//
+// The drift is added because the library's deadline lies that much before the end of the lease at the engine.
 func (a *app) releaseTime(deadline time.Time, b budget) time.Duration {
 	if deadline.IsZero() { // it does not end by itself
 		return a.timeout
@@ -49,11 +57,19 @@ const minReleaseTime = time.Second
 // giveBack releases the lock after the job and finds the exit code. What the job did counts for more than what happened
 // to a lock that it no longer needs, except when the lock was gone while it ran. The release has a time of its own: ctx
 // may have ended with the job.
+//
+// The exit code is, in this order:
+//
+//   - that of the error, if the command could not be started;
+//   - 79, or --lost-exit-code, if the lock was lost while the command ran, whatever the command itself returned;
+//   - 125 with --strict-release, if the lock could not be given back;
+//   - the command's own.
 func (a *app) giveBack(
 	ctx context.Context, o *runOptions, lease *interlock.Lease, within time.Duration, end jobEnd, failed error,
 ) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
+	// Afterwards it would say that the lock was released, and a loss could not be told from that.
 	lost := lease.Err() // as it was before the release
 	released := lease.Unlock(ctx)
 	if failed != nil {
@@ -72,9 +88,11 @@ func (a *app) giveBack(
 	// The command has ended by itself, but the lock was gone before: its last writes may have met another holder.
 	case errors.Is(released, interlock.ErrLost) && o.onLost == "kill":
 		return exitWith(o.lostExitCode, fmt.Errorf("the command ended with exit code %d, but %w", code, released))
+	// Off by default: the lock ends by itself, and cron would mail the failure of a job that has done its work.
 	case released != nil && o.strict:
 		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given "+
 			"back: %w", code, released))
+	// The job's exit code stands, and its next run may have to wait for the rest of the lease.
 	case released != nil:
 		a.say("warning: the lock could not be given back: %s", message(released))
 	}

@@ -2,6 +2,8 @@
 
 package main
 
+// It is wrapped by hand at 96 columns. man.go makes paragraphs of it, and the golden file of the help shows each
+// change. The lines above the flags say what no flag can: what happens to the command, and when.
 const runLong = `Run a command while holding the lock NAME, and exit with the command's exit code.
 
 run waits for the lock for at most --wait, or for ever without it. A duration is written as
@@ -35,6 +37,8 @@ With --fd there is no command. run takes the lock on a descriptor that the calli
 open on the lock's file, and ends. The shell holds the lock until it closes the descriptor
 (exec 9>&-) or ends, together with all that inherited it.`
 
+// Each line shows another way to meet a lock that is held: wait, skip, wait for a while, share it, or let the shell
+// itself hold it. testdata/script tries each way.
 const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
   interlock run deploy --wait 5m -c 'make build && make push'
