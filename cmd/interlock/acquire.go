@@ -40,7 +40,8 @@ type acquireOptions struct {
 	export       bool
 }
 
-// grantObject is what acquire and renew print as JSON.
+// grantObject is what acquire and renew print as JSON. The field handle is all that a script needs; the others save it
+// a second command.
 type grantObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Name          string `json:"name"`
@@ -50,6 +51,8 @@ type grantObject struct {
 	Handle        string `json:"handle"`
 }
 
+// acquireCommand describes acquire. The lease has the same default as run's, although nobody renews it: a script that
+// needs longer says so, and one that dies blocks others for half a minute.
 func (a *app) acquireCommand() *cobra.Command {
 	var o acquireOptions
 	cmd := &cobra.Command{
@@ -77,7 +80,8 @@ func (a *app) acquireCommand() *cobra.Command {
 	return cmd
 }
 
-// check says what is wrong with the flags, before the engine is asked.
+// check says what is wrong with the flags, before the engine is asked. They are the rules of run, as far as acquire has
+// the flags.
 func (o *acquireOptions) check() error {
 	switch {
 	case o.wait < 0:
@@ -92,6 +96,9 @@ func (o *acquireOptions) check() error {
 
 // acquire takes the lock and prints its handle. It tries once and only then waits, so that an engine out of reach shows
 // at once, and whoever waits is told for whom.
+//
+// It passes by the client because a client ends its holds when it is closed, and renews them until then. What is left
+// is two requests to the driver, with the IDs that the handle will have.
 func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -105,10 +112,12 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	defer func() { _ = e.close() }() // closes connections only: the hold was not taken through the client
 	traits := e.driver.Traits()
-	// This is asked before the lock: the engine would refuse it too, but in other words than the flag's.
+	// This is asked before the lock: the engine would refuse it too, but in other words than the flag's. The words of
+	// the refusal are the engine's; --owner in front says what to leave away.
 	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
 		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
 	}
+	// Allowed all the same, for a trial of the command without a server.
 	if e.url.Scheme == "mem" {
 		a.say("warning: mem:// lives inside one process: this lock ends with this command")
 	}
@@ -135,6 +144,7 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 	return &driver.Request{
 		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: newHoldID(), Owner: owner, Named: named,
+		// An operator who looks for the holder finds the script's process, and break's advice names that.
 		Client: clientName(os.Getppid()), // the script: this process has ended before anybody looks
 		Label:  o.label, Weight: 1, Lease: o.lease, Tokens: 1, Try: try,
 	}
@@ -142,6 +152,9 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 
 // acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing, the lock is given
 // back: nobody would have the handle. known is who was in the way before, or nil.
+//
+// Everything that is not definite is undone, also an error of the printing: a full disk or a closed pipe leaves a lock
+// that nobody can release. Horizon is how long the engine refuses a late copy of the request.
 func (a *app) acquireHandle(
 	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
 	known *interlock.HeldError,
@@ -160,7 +173,7 @@ func (a *app) acquireHandle(
 		return err
 	}
 	// The outcome is not known, so the request is undone. That must work also when ctx has ended, so it has a time of
-	// its own.
+	// its own. ctx has ended if a signal came, which is the usual reason to undo.
 	undoCtx, cancel := a.within(context.WithoutCancel(ctx))
 	defer cancel()
 	if undo := d.Release(undoCtx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: o.lease}); undo != nil {
@@ -176,11 +189,14 @@ func (a *app) acquireHandle(
 
 // ask waits for the grant, and finds out whether a wait that is over met a holder or silence. The first is a
 // *waitedError and ends with another exit code than the second, which is an engine that does not answer.
+//
+// The driver may tell of holders from goroutines of its own, so the latest is kept in an atomic pointer.
 func (a *app) ask(
 	ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
 ) (driver.Grant, error) {
 	var holder atomic.Pointer[driver.HeldError] // the latest that the driver has told of
 	r.Waiting = holder.Store
+	// Without --wait there is no deadline, and nothing to cancel.
 	cancel := context.CancelFunc(func() {})
 	switch {
 	// A try is one exchange with the engine. A wait is not, so --timeout does not bound it.
@@ -197,6 +213,7 @@ func (a *app) ask(
 	}
 	// The time is over, and a holder was seen meanwhile: so the lock is held.
 	if h := holder.Load(); h != nil && ctx.Err() != nil {
+		// A copy, because what the driver has told is not ours to change.
 		held := *h
 		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
 		return grant, &waitedError{&held, o.wait}
@@ -211,7 +228,7 @@ func (a *app) ask(
 }
 
 // confirm claims the whole lease if the engine has granted a shorter one at first, as for a lock that was pushed, which
-// the client has to claim.
+// the client has to claim. A script would otherwise begin its work with two seconds left, and renew only after them.
 func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *handle) error {
 	if g.Lease >= h.Lease {
 		return nil
@@ -223,6 +240,8 @@ func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *
 
 // printGrant prints the handle, as JSON or as a line for a shell's eval. Names are quoted; the handle has no character
 // that a shell would change.
+//
+// But for the handle the variables are those that run gives to a job, so a script may use them under either.
 func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
@@ -233,5 +252,6 @@ func (a *app) printGrant(h *handle, export bool) error {
 	return err
 }
 
-// quote makes s one word for a shell.
+// quote makes s one word for a shell. Single quotes, because a shell changes nothing inside them; the one character
+// that ends them is put between double turns.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -131,6 +131,12 @@ func helpCommand() *cobra.Command {
 			if err != nil || found == nil || len(rest) > 0 {
 				return usage("there is no help about %q", args[len(args)-1])
 			}
+			// Cobra adds these flags when it parses a command's line, and here it has parsed that of help. The tools get
+			// their --help themselves, so they have no flag of that name.
+			if !found.DisableFlagParsing {
+				found.InitDefaultHelpFlag()
+				found.InitDefaultVersionFlag()
+			}
 			return found.Help()
 		},
 		ValidArgsFunction: completeTopics,

@@ -1,4 +1,5 @@
-// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice.
+// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice. They
+// only advise: no command here sends a signal to somebody else's process.
 
 package main
 
@@ -16,6 +17,9 @@ import (
 
 // localPid returns the process behind a client name such as host:pid, if that is on this machine. The id stands after
 // the last colon.
+//
+// A container has a host name of its own, so a process in another container is not taken for one of here. Two machines
+// of one name cannot be told apart.
 func localPid(client string) (pid int, ok bool) {
 	colon := strings.LastIndexByte(client, ':')
 	host, err := os.Hostname()
@@ -26,10 +30,14 @@ func localPid(client string) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended.
+// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended. An id that the kernel has
+// given to another process since looks alive. So the command line is for a person to check, and no signal is sent from
+// here.
 func hasEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // adviseKill names the process to end, on engines where that is the way to free a lock.
+//
+// It stands in the refusal of break, on files: there the lock ends with its process, and nothing else can end it.
 func (e *engine) adviseKill(h driver.Holder) string {
 	pid, ok := localPid(h.Client)
 	switch {
