@@ -16,12 +16,16 @@ import (
 
 // app is one invocation of the command: its streams, its environment and the flags that all commands share. Tests run
 // many of them in one process.
+//
+// It is handed to every command as its receiver. A command's own flags are variables of the function that describes it.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	urlOfFile      func() (string, error) // reads the file named by INTERLOCK_URL_FILE, once
+	// Once, because the file may be a pipe, which gives what it has a single time.
+	urlOfFile func() (string, error) // reads the file named by INTERLOCK_URL_FILE, once
 
+	// These three are written by the flags, before the work of any command begins.
 	url     string        // of --url, or ""
 	output  format        // of --output
 	timeout time.Duration // of --timeout, for each exchange with the engine
@@ -33,11 +37,15 @@ type app struct {
 	saying sync.Mutex // held for each line on stderr, because engines warn in goroutines of their own; guards stderr
 }
 
-// defaultTimeout bounds each exchange with the engine, never the wait for a lock.
+// defaultTimeout bounds each exchange with the engine, never the wait for a lock. An engine that has not answered by
+// then is taken to be out of reach.
 const defaultTimeout = 10 * time.Second
 
 // run is the whole command: it parses the arguments, runs the command that they name, prints its error if there is one,
 // and returns the exit code. It blocks until the command is done.
+//
+// It takes the streams and the environment as arguments and returns the code, where os.Exit and os.Getenv would tie
+// each test to a process of its own.
 func run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
 ) int {
@@ -53,6 +61,9 @@ func run(
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
+//
+// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/adr/0013). What
+// it does by itself is switched off where it would speak: errors have one place, finish.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock COMMAND",
@@ -80,7 +91,8 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 	return root
 }
 
-// addGlobalFlags gives root the flags that every command has.
+// addGlobalFlags gives root the flags that every command has. They may stand before the command and after it. --timeout
+// is not the one of flock(1), where it means the wait for the lock; that is --wait here (docs/flock.md).
 func (a *app) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
@@ -94,7 +106,8 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	}
 }
 
-// addCommands gives root its commands and topics.
+// addCommands gives root its commands and topics. The groups are the order of the help: what a newcomer looks for
+// first, then what an operator does, and last what is not installed with interlock.
 func (a *app) addCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
 		&cobra.Group{ID: "look", Title: "Inspection and repair:"},
@@ -108,7 +121,9 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.AddCommand(a.toolCommands()...)
 }
 
-// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here.
+// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here. Help for no
+// arguments is no error: the user has asked for nothing wrong, and a code other than 0 would fail a script that only
+// looks whether interlock is there.
 func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -121,7 +136,8 @@ func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	return usage("unknown command %q%s", args[0], hint)
 }
 
-// helpCommand is cobra's, except that an unknown topic is an error and not the general help.
+// helpCommand is cobra's, except that an unknown topic is an error and not the general help. Cobra's prints the general
+// help to stdout and ends with 0, so a script that misspells a topic would not notice.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND or TOPIC]",
@@ -160,6 +176,9 @@ func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 
 // within bounds one exchange with the engine by --timeout. The cause of its end says so, which explained adds to
 // errors.
+//
+// A cause tells our own limit from the deadline of a caller: both are context.DeadlineExceeded, and only one of them is
+// cured by --timeout.
 func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
 }
@@ -176,7 +195,8 @@ func explained(ctx context.Context, err error) error {
 	return err
 }
 
-// say writes a message for people to stderr, as one line. It may be called from any goroutine.
+// say writes a message for people to stderr, as one line. It may be called from any goroutine. Without the mutex a
+// warning of an engine could stand in the middle of another line.
 func (a *app) say(form string, args ...any) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
@@ -185,6 +205,8 @@ func (a *app) say(form string, args ...any) {
 
 // divert sends messages for people to w until the function that it returns is called. The screen of top does so, which
 // a line in between would spoil.
+//
+// The messages are not lost: top shows the last one in its last line.
 func (a *app) divert(w io.Writer) (back func()) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
