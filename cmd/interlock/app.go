@@ -56,6 +56,7 @@ func run(
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.finish(cmd, err)
 }

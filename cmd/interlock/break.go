@@ -1,5 +1,6 @@
 // interlock break: ends somebody else's hold, after asking. locks.go finds the lock; the client's Break does the rest.
-// topbreak.go is the same from the screen of top.
+// topbreak.go is the same from the screen of top. Breaking is for a holder that has ended or hangs. A holder that works
+// on is told of the loss, but may be in the middle of a write.
 
 package main
 
@@ -26,13 +27,15 @@ so that it cannot hit a new holder.
 
 The exit code is 1 if the lock is not held, or if the answer is no.`
 
-// breakOptions are the flags of break. token is 0 if none was given.
+// breakOptions are the flags of break. token is 0 if none was given. 0 is no token, so it can stand for none.
 type breakOptions struct {
 	kind  kindFlag
 	token uint64
 	yes   bool
 }
 
+// breakCommand describes break. --kind has a default here, unlike in get: breaking the lock of another kind by accident
+// must not be possible.
 func (a *app) breakCommand() *cobra.Command {
 	o := breakOptions{kind: kindFlag(driver.KindMutex)}
 	cmd := &cobra.Command{
@@ -55,6 +58,8 @@ func (a *app) breakCommand() *cobra.Command {
 
 // breakLock finds the holder, asks, and ends the hold under the token that was shown: a holder that came meanwhile has
 // another token, and is not hit.
+//
+// So what is broken is what the person has read on the screen, however long the answer took.
 func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -80,6 +85,7 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 	if a.output == asJSON {
 		return a.printJSON(brokenObject{schemaVersion, driver.Kind(o.kind), name, holder.Token, true})
 	}
+	// With --token and --yes the holder was not looked for.
 	by := ""
 	if holder.Client != "" {
 		by = " by " + who(holder.Client, holder.Owner, holder.Label)
@@ -100,6 +106,9 @@ type brokenObject struct {
 // holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its
 // block, which only the engine can tell: it is passed on as it is. An engine that cannot list is asked to break that
 // token unseen. Without a token and with several holders it is wrong use to choose one.
+//
+// A token of several is a matter of blocks: a client may have got many tokens at once, for passing the lock on inside
+// its process.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown, and finding the lock may mean listing all
@@ -128,7 +137,8 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	return driver.Holder{Token: o.token}, nil
 }
 
-// confirmBreak asks a person, if there is one. Without a terminal it refuses, and a script has to say --yes.
+// confirmBreak asks a person, if there is one. Without a terminal it refuses, and a script has to say --yes. The
+// question goes to stderr, so that it is seen when stdout is a pipe. The default is no: Enter alone breaks nothing.
 func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error {
 	if o.yes {
 		return nil
@@ -138,6 +148,7 @@ func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error 
 	}
 	fmt.Fprintf(a.stderr, "%s is held by %s%s, token %d.\nBreak it? [y/N] ", printable(name),
 		who(h.Client, h.Owner, h.Label), forAge(h.Since, time.Now()), h.Token)
+	// An end of the input is no answer either.
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if s := strings.ToLower(strings.TrimSpace(answer)); err != nil || (s != "y" && s != "yes") {
 		return exitWith(exitNone, fmt.Errorf("%q was not broken", name))

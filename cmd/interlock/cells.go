@@ -1,4 +1,5 @@
-// How wide text is on a terminal. table.go and topview.go use it to align columns and to cut lines.
+// How wide text is on a terminal. table.go and topview.go use it to align columns and to cut lines. A terminal has one
+// cell for a Latin letter and two for a Chinese character, so neither bytes nor characters tell where a column ends.
 
 package main
 
@@ -80,7 +81,7 @@ func cellsOf(r rune) int {
 }
 
 // cells is how many cells of a terminal s takes. s has no control characters. As long as it is ASCII, bytes are
-// counted.
+// counted. top asks for each cell of each row in each second, and most names are ASCII.
 func cells(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {

@@ -1,5 +1,6 @@
 // interlock doctor: the checks of an engine's set-up, printed as they stand when the time is over. doctor_checks.go has
-// the checks that every engine gets; the engine's own are its driver's Diagnose.
+// the checks that every engine gets. Those that know a server are its driver's Diagnose; some of them also warn when the
+// engine is opened, of which warnings.go makes lines.
 
 package main
 
@@ -26,6 +27,8 @@ All checks together take at most --timeout, even if the engine hangs.
 The exit code is 0 if all is well, 1 with warnings, and 2 if locks do not work or a guarantee
 does not hold.`
 
+// doctorCommand describes doctor. The URL may be an argument, because doctor is often the first command that is run
+// with a new one.
 func (a *app) doctorCommand() *cobra.Command {
 	lease := defaultLease
 	cmd := &cobra.Command{
@@ -73,6 +76,9 @@ type findingObject struct {
 
 // examination is a diagnosis that grows. The checks add to it in one goroutine while another may print: a check that
 // never returns must not keep the rest from being printed.
+//
+// The findings are under a mutex and not in a channel: whoever prints wants all that is there now, and no check must be
+// blocked by a reader that has gone.
 type examination struct {
 	mu    sync.Mutex // guards found
 	found diagnosis
@@ -101,7 +107,8 @@ func (x *examination) own(f driver.Finding) {
 	x.add(enginekit.Explained(checksPage, []driver.Finding{f})...)
 }
 
-// so returns a copy of what has been found so far.
+// so returns a copy of what has been found so far. The findings are cloned, since a check that hangs may still come
+// back and append.
 func (x *examination) so() *diagnosis {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -110,12 +117,15 @@ func (x *examination) so() *diagnosis {
 	return &d
 }
 
-// doctorGrace is how long a check may take to return after its context has ended.
+// doctorGrace is how long a check may take to return after its context has ended. A check that ends with its context
+// needs a moment to say so, and is then told as it is.
 const doctorGrace = time.Second
 
 // doctor examines the engine and prints the findings. A check that hangs, as on a file system that hangs, does not
 // return when its context ends. So the checks run in a goroutine, which is left behind a second after --timeout; then
 // what is known is printed, and the process ends.
+//
+// The exit codes 0, 1 and 2 are also what a check of Nagios returns, so doctor can be one.
 func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	raw, err := a.engineURL()
 	if err != nil {
@@ -148,7 +158,8 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 }
 
 // examineInTime runs the checks in a goroutine, and reports whether one of them still hangs doctorGrace after ctx has
-// ended. That is a finding too.
+// ended. That is a finding too. A goroutine that is left behind holds nothing of the engine that the end of the process
+// would not free.
 func (a *app) examineInTime(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) (hangs bool, err error) {
@@ -184,6 +195,7 @@ func (a *app) examine(
 			message(err)))
 		return nil
 	}
+	// It has room, so examine never waits here, also when doctor has gone on.
 	opened <- e
 	a.examineOpen(ctx, x, e, lease)
 	return nil
@@ -191,6 +203,8 @@ func (a *app) examine(
 
 // examineOpen runs the checks on an engine that has been opened: first those that every engine gets, then the engine's
 // own. The server decides the timeout of sessions, so that is judged and not the flag.
+//
+// The console calls it as well, for its own page of findings.
 func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease time.Duration) {
 	traits := e.driver.Traits()
 	x.mu.Lock()
@@ -210,7 +224,8 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	}
 }
 
-// printDiagnosis prints the findings, for people with advice below each and the page only where something is wrong.
+// printDiagnosis prints the findings, for people with advice below each and the page only where something is wrong. On
+// a page that is all OK, links would be noise.
 func (a *app) printDiagnosis(d *diagnosis) error {
 	if a.output == asJSON {
 		return a.printJSON(d)

@@ -1,4 +1,5 @@
-// interlock get: who holds one lock and who waits for it. locks.go finds it, and prints it as JSON.
+// interlock get: who holds one lock and who waits for it. locks.go finds it, and prints it as JSON. It is the command
+// behind "who has it?", which conflict messages leave their reader with.
 
 package main
 
@@ -15,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// getCommand describes get. Without --kind it shows every kind of lock of that name: whoever asks seldom knows which
+// kind a program uses.
 func (a *app) getCommand() *cobra.Command {
 	var kind kindFlag
 	cmd := &cobra.Command{
@@ -35,6 +38,8 @@ The exit code is 0 if the lock is held or waited for, and 1 if it is free.`,
 }
 
 // get finds the locks of that name and prints them. A free lock is no error, but ends with exit code 1, for scripts.
+//
+// A script that must tell a free lock from an engine out of reach compares with 1, since the latter is 69.
 func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -57,7 +62,8 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	return err
 }
 
-// printDetails prints locks for people, with ages in place of instants.
+// printDetails prints locks for people, with ages in place of instants. Token and lease stand on a line of their own,
+// below who it is about: names and labels have any length.
 func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) error {
 	var b strings.Builder
 	if len(found) == 0 {
@@ -81,6 +87,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 		for _, w := range l.Waiters {
 			fmt.Fprintf(&b, "  waiting  %s%s\n", who(w.Client, w.Owner, w.Label), forAge(w.Since, now))
 		}
+		// Nothing at all would look like an empty queue.
 		if !e.waitersKnown() {
 			b.WriteString("  waiting  not told by this engine\n")
 		}
@@ -91,6 +98,8 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 
 // who names a holder or a waiter. Labels and names come from other processes, so control characters in them are not
 // printed as such.
+//
+// The client comes first, because it leads to the process: host and process id.
 func who(client, owner, label string) string {
 	s := orDash(client)
 	if owner != "" {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// lsCommand describes ls. PREFIX is no pattern, since engines have patterns of their own, and each reads other
+// characters in its own way.
 func (a *app) lsCommand() *cobra.Command {
 	var olderThan time.Duration
 	cmd := &cobra.Command{
@@ -45,6 +47,8 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 		return failed
 	}
 	if olderThan > 0 {
+		// The engine's clock gave Since, so the two clocks' difference is in the comparison; --older-than is for
+		// minutes and hours.
 		limit := time.Now().Add(-olderThan)
 		// Such locks are held, maybe for long, and would be missing without a word.
 		if a.output == text && slices.ContainsFunc(locks, ageUnknown) {
@@ -58,7 +62,8 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 	return failed
 }
 
-// heldSince reports whether somebody has held l since limit or longer.
+// heldSince reports whether somebody has held l since limit or longer. Any holder counts, also a reader among many: an
+// old read keeps writers out as an old write does.
 func heldSince(l interlock.LockInfo, limit time.Time) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool {
 		return !h.Since.IsZero() && h.Since.Before(limit)
@@ -70,6 +75,7 @@ func ageUnknown(l interlock.LockInfo) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Since.IsZero() })
 }
 
+// firstOr returns the argument of a command that may have one.
 func firstOr(args []string, otherwise string) string {
 	if len(args) > 0 {
 		return args[0]

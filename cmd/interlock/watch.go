@@ -1,5 +1,6 @@
 // interlock watch: changes of locks, one line each. locks.go lists the locks; package board finds the changes, as for
-// top and the console.
+// top and the console. It asks the engine again and again. Only Redis has notifications, and one that was lost would be
+// a wrong picture (docs/adr/0048).
 
 package main
 
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// watchCommand describes watch. It has no --count or --until: it ends with a signal, as tail -f does, or with the pipe
+// behind it.
 func (a *app) watchCommand() *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -48,6 +51,8 @@ A lock that no owner holds any more, because it is resting or retained, counts a
 }
 
 // change is something that watch saw, as JSON.
+//
+// The time is that of the look and not of the change, which lies somewhere since the look before.
 type change struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	Time          time.Time       `json:"time"`
@@ -64,6 +69,8 @@ type change struct {
 // watch looks until ctx ends. If the engine does not answer the first time, that is an error; later it is told once and
 // watching goes on, because it is most interesting when something goes wrong. Changes that happened meanwhile are found
 // by the next look that succeeds.
+//
+// It has no poller, as top has: there is one reader, and no screen that must answer meanwhile.
 func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -118,6 +125,7 @@ func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.L
 }
 
 // printEvents prints a line for each event. It returns the error of a write, which ends watch: nobody reads any more.
+// All events of one look have one time.
 func (a *app) printEvents(events []board.Event) error {
 	now := time.Now()
 	for i := range events {
@@ -128,6 +136,7 @@ func (a *app) printEvents(events []board.Event) error {
 	return nil
 }
 
+// printEvent prints one event. The word is padded to the longest of them, so that names stand below each other.
 func (a *app) printEvent(e *board.Event, now time.Time) error {
 	if a.output == asJSON {
 		return a.printJSON(change{
