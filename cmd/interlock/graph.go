@@ -1,5 +1,5 @@
 // interlock graph: who waits for whom, and cycles in it. The graph is made by package board, which the console and top
-// use as well.
+// use as well. It needs no help of the locks' owners: all that it shows is in the list of locks.
 
 package main
 
@@ -42,6 +42,9 @@ func (a *app) graphCommand() *cobra.Command {
 
 // graph lists the locks and prints their graph. If the list breaks off, what came before is printed, and then the error
 // is returned.
+//
+// An engine that does not tell who waits is refused and not shown as one where nobody waits: that would look like good
+// news.
 func (a *app) graph(ctx context.Context, prefix string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -66,6 +69,8 @@ func (a *app) graph(ctx context.Context, prefix string) error {
 }
 
 // graphObject is what graph prints as JSON.
+//
+// The cycles are in it, though they follow from the edges: a script should not have to search a graph.
 type graphObject struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Edges         []board.Edge `json:"edges"`
@@ -73,7 +78,8 @@ type graphObject struct {
 	Truncated     bool         `json:"truncated"` // the engine failed before the end of the list
 }
 
-// endpointText is owner and process. A named owner may be in several processes.
+// endpointText is owner and process. A named owner may be in several processes. A process alone is too little then, and
+// an owner alone may have no name.
 func endpointText(p board.Endpoint) string {
 	if p.Owner == "" || p.Client == "" {
 		return orDash(cmp.Or(p.Owner, p.Client))
@@ -91,7 +97,8 @@ func waitsFor(locks []interlock.LockInfo) board.Graph {
 	return board.WaitsFor(shown)
 }
 
-// printGraph prints one line for each edge, and then the cycles.
+// printGraph prints one line for each edge, and then the cycles. Cycles come last, where a terminal stands after a long
+// table.
 func (a *app) printGraph(g board.Graph) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WAITER\tNAME\tKIND\tHELD BY\tCYCLE")

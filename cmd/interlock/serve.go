@@ -1,5 +1,7 @@
 // interlock serve, and serve terraform: states of Terraform behind locks. Like console.go it has the flags, the engine
-// and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server.
+// and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server. The two
+// servers differ in who renews: a run of Terraform cannot, so its lock is renewed here; programs renew theirs by
+// themselves (docs/adr/0056, docs/adr/0057).
 
 package main
 
@@ -67,6 +69,8 @@ address requires --token-file: a file with lines NAME:TOKEN that only its owner 
 600). Runs send them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. Without --tls-cert and --tls-key,
 states and tokens are sent unencrypted.`
 
+// serveTerraformCommand describes serve terraform. --dir has no default, because states that were written to the wrong
+// folder look lost.
 func (a *app) serveTerraformCommand() *cobra.Command {
 	o := webpage.States{Server: webpage.Server{Name: "serve"}}
 	cmd := &cobra.Command{
@@ -84,6 +88,8 @@ func (a *app) serveTerraformCommand() *cobra.Command {
 }
 
 // serveTerraform serves until a signal comes or ctx ends. Mistakes in the flags are told before the engine is asked.
+//
+// The engine is opened by serve, after it has found the flags to be good.
 func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":

@@ -1,4 +1,5 @@
 // interlock serve http: mutexes over HTTP. It has the flags and the engine; internal/lockapi answers the requests.
+// Elections, read/write locks and semaphores are not served.
 
 package main
 
@@ -29,6 +30,8 @@ sent unencrypted.
 
 serve http works on engines whose holds end with a lease, such as Redis.`
 
+// serveHTTPCommand describes serve http. --max-leases bounds what clients can make this process keep: each lease and
+// each request that waits needs memory here.
 func (a *app) serveHTTPCommand() *cobra.Command {
 	o := webpage.Locks{Server: webpage.Server{Name: "serve"}}
 	cmd := &cobra.Command{
@@ -46,6 +49,8 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 
 // serveHTTP serves until a signal comes or ctx ends. It refuses engines whose holds end with the server: programs that
 // have a lease would not notice.
+//
+// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/adr/0057).
 func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 	switch {
 	case o.MaxLeases < 1:
@@ -59,6 +64,8 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 		if err != nil {
 			return nil, nil, err
 		}
+		// It can be known only now that the engine is open. No request has been answered yet, so no client has got
+		// anything.
 		if lifetime := e.driver.Traits().Lifetime; lifetime != driver.Leases {
 			_ = e.close() // nothing was taken
 			return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so locks would be free as soon as this "+

@@ -1,5 +1,5 @@
 // Topics of help: exit codes, environment, engines. Their texts are also in the manual page and, the exit codes, in the
-// package documentation.
+// package documentation. Help is where a user looks who has no network; the documents say more.
 
 package main
 
@@ -35,7 +35,8 @@ Its codes: usage, unsupported, conflict, refused, unavailable, held, lost,
 not_held, not_executable, not_found, interrupted, failed.
 `
 
-// environmentText names all variables that the command reads, and those that a job gets.
+// environmentText names all variables that the command reads, and those that a job gets. It is one text for run, sem
+// and elect, so that their helps need not repeat it.
 const environmentText = `Environment that interlock reads:
 
   INTERLOCK_URL      the engine, unless --url is given; an empty value
@@ -78,6 +79,7 @@ func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
 }
 
+// environmentTopic has no work either.
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "environment", Short: "Variables that interlock reads, and that jobs get",

@@ -1,4 +1,5 @@
-// interlock version: what this binary is, and which engines are in it.
+// interlock version: what this binary is, and which engines are in it. A report of a fault should have its output:
+// which build it was decides which engines there are.
 
 package main
 
@@ -45,6 +46,7 @@ func readVersion() versionObject {
 	return v
 }
 
+// versionCommand describes version. "interlock --version" is cobra's and prints the number alone.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
