@@ -11,6 +11,9 @@ import (
 
 // wide are the characters that take two cells of a terminal: those that annex 11 of Unicode calls wide or full-width.
 // The ranges leave out no script in which people write names.
+//
+// It is written out, because package unicode has no table of widths, and golang.org/x/text would be a module more in
+// the light build.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1},
@@ -68,6 +71,9 @@ var wide = &unicode.RangeTable{
 }
 
 // cellsOf is how many cells of a terminal r takes. A character that combines with the one before takes none.
+//
+// Marks that combine take none, and neither do the joiners of emoji. Terminals differ in what they make of such
+// sequences; screen.go switches wrapping off for that case.
 func cellsOf(r rune) int {
 	switch {
 	case r < 0x300:
@@ -96,10 +102,12 @@ func cells(s string) int {
 	return n
 }
 
-// cutMark is the last cell of a text that was cut.
+// cutMark is the last cell of a text that was cut. It is one cell and ASCII, so it shows in every font and encoding.
 const cutMark = "~"
 
 // fit cuts s to at most so many cells. It never cuts a wide character in two, so the result may be one cell shorter.
+//
+// The mark takes the place of the last cell that is left, so a cut name is never taken for a whole one.
 func fit(s string, most int) string {
 	if most <= 0 {
 		return ""
@@ -117,6 +125,8 @@ func fit(s string, most int) string {
 }
 
 // pad makes s exactly so many cells wide. With right it stands at the right.
+//
+// A number stands at the right, so that its digits are below each other.
 func pad(s string, width int, right bool) string {
 	s = fit(s, width)
 	space := strings.Repeat(" ", max(0, width-cells(s)))

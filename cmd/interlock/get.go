@@ -75,6 +75,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 		for _, h := range l.Holders {
 			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
 			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
+			// The token stands in every line, because break asks for it.
 			details := []string{"token " + tokenOrDash(h.Token)}
 			if !h.Since.IsZero() { // some engines know neither this instant nor the next
 				details = slices.Insert(details, 0, "for "+age(h.Since, now))
@@ -84,6 +85,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 			}
 			fmt.Fprintf(&b, "           %s\n", strings.Join(details, ", "))
 		}
+		// In the order of the queue, as the engine tells it.
 		for _, w := range l.Waiters {
 			fmt.Fprintf(&b, "  waiting  %s%s\n", who(w.Client, w.Owner, w.Label), forAge(w.Since, now))
 		}

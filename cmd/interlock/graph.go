@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It says what the graph cannot show, since an operator may break a lock by what it shows.
 const graphLong = `Show who waits for whom: one line for each pair of an owner that waits for a lock and an owner
 that holds it. With PREFIX, only locks whose names start with it.
 

@@ -36,6 +36,8 @@ func (a *app) lsCommand() *cobra.Command {
 
 // ls lists the locks and prints them. If the list breaks off, what came before is printed, and then the error is
 // returned, so that the exit code shows it.
+//
+// --older-than is applied here and not by the engine, whose list knows a prefix and nothing else.
 func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -70,7 +72,8 @@ func heldSince(l interlock.LockInfo, limit time.Time) bool {
 	})
 }
 
-// ageUnknown reports whether the engine does not tell how long somebody has held l.
+// ageUnknown reports whether the engine does not tell how long somebody has held l. etcd is such an engine
+// (docs/operations.md).
 func ageUnknown(l interlock.LockInfo) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Since.IsZero() })
 }

@@ -38,7 +38,7 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runJob(cmd, o, args) }
 }
 
-// addWaitFlags adds the flags that say who asks, and for how long. -w, -n and -E mean what they mean to flock(1), except
+// addWaitFlags adds the flags that say who asks, and how long they wait. -w, -n and -E mean what they mean to flock(1), except
 // that a conflict exits with 75 where flock says 1, which a job may say as well (docs/flock.md).
 func (o *runOptions) addWaitFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()

@@ -130,7 +130,8 @@ func (o *runOptions) checkModes() error {
 	return nil
 }
 
-// reads is the reading side of a read/write lock, as a locker.
+// reads is the reading side of a read/write lock, as a locker. It adapts names only: RLock is Lock of the side that
+// reads.
 type reads struct{ of *interlock.RWMutex }
 
 // Lock waits until the lock can be read.
@@ -139,7 +140,8 @@ func (r reads) Lock(ctx context.Context) (*interlock.Lease, error) { return r.of
 // TryLock reads if nobody writes or waits to write.
 func (r reads) TryLock(ctx context.Context) (*interlock.Lease, error) { return r.of.TryRLock(ctx) }
 
-// permits are n permits of a semaphore, as a locker.
+// permits are n permits of a semaphore, as a locker. n is fixed by --permits, so that the lock of a job is one thing
+// for takeLock.
 type permits struct {
 	of *interlock.Semaphore
 	n  int

@@ -30,7 +30,8 @@ func (a *app) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serverFlags are the flags that all servers have.
+// serverFlags are the flags that all servers have. A server that listens beyond loopback without --token-file does not
+// start; package serve refuses that.
 func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 chooses a free port")
@@ -41,6 +42,8 @@ func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 }
 
 // wrongFlag makes wrong use of a flag that only the server could find wrong, so that it is told like every other.
+//
+// Its exit code is 64 and the usage line follows, also where it was found after the port was opened.
 func wrongFlag(err error) error {
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
@@ -49,6 +52,7 @@ func wrongFlag(err error) error {
 	return err
 }
 
+// The block can be copied as it stands: Terraform wants all three addresses, although they are one.
 const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state
 locked, no other run gets the lock, from any server with the same engine and folder. Only the
 holder of the lock can write the state, and fencing protects each write.

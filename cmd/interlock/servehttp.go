@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// What a program must do at its deadline is said first, because a server that renews for its clients would be what many
+// expect.
 const serveHTTPLong = `Serve mutexes over HTTP, for programs in other languages. A program takes a lease, renews it
 before its deadline and releases it. A program that stops renewing loses the lock at the
 deadline. /openapi.json describes all requests.

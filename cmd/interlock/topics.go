@@ -10,6 +10,9 @@ import (
 )
 
 // exitCodesText is the table of the package documentation, for people who read help instead. A test compares the codes.
+//
+// It is part of the help of run and sem, where scripts are written; the manual page has it once and refers to it
+// (man.go). A refusal has 69 too, and no code of its own; -o json tells the two apart.
 const exitCodesText = `Exit codes of interlock:
 
   0-63   run and sem: the job's own. Other commands: 0 is success; 1 means
@@ -87,7 +90,8 @@ func environmentTopic() *cobra.Command {
 	}
 }
 
-// enginesText names every scheme of engines.go and engines_full.go.
+// enginesText names every scheme of engines.go and engines_full.go. A test compares it with the schemes that are
+// registered, so no engine can be forgotten.
 const enginesText = `Engines, as --url and INTERLOCK_URL name them:
 
   file:///var/lib/app/locks               files of this machine; no server
@@ -116,7 +120,8 @@ Every build of interlock has files and memory. The other engines need the
 build tag full.
 `
 
-// enginesTopic adds what this build lacks.
+// enginesTopic adds what this build lacks. The light build's help then names what it has not, in place of an engine
+// that a user looks for in vain.
 func enginesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "engines", Short: "The engines and their URLs",

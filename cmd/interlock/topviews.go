@@ -11,6 +11,8 @@ import (
 )
 
 // topColumn is a column of the table of locks. width is in cells; right aligns to the right.
+//
+// value makes the text of one cell when the row is shown, and not before.
 type topColumn struct {
 	title string
 	width int
@@ -26,6 +28,9 @@ const (
 )
 
 // columns are those that the width has room for. Name, holder and label share what the others leave.
+//
+// The name is the last to go and the label the first, since a label only adds to what the name says. Numbers have fixed
+// widths, so that a column does not move from look to look.
 func (m *topModel) columns() []topColumn {
 	name := topColumn{title: "NAME", value: func(r *topRow, _ time.Time) string { return printable(r.lock.Name) }}
 	kind := topColumn{"KIND", 8, false, func(r *topRow, _ time.Time) string { return string(r.lock.Kind) }}
@@ -69,7 +74,8 @@ func (m *topModel) columns() []topColumn {
 // columnGap stands between two columns.
 const columnGap = "  "
 
-// topMark is what a row begins with: > where it is selected, ! where it is in a cycle.
+// topMark is what a row begins with: > where it is selected, ! where it is in a cycle. Marks are characters and not
+// colours, for screens without them and for those who do not see them.
 func topMark(selected, cycle bool) string {
 	return string([]byte{mark(selected, '>'), mark(cycle, '!'), ' '})
 }
@@ -89,6 +95,7 @@ func waitingText(l *board.Lock) string {
 	return itoa(len(l.Waiters))
 }
 
+// firstLabel is the label of the first holder that has one.
 func firstLabel(l *board.Lock) string {
 	for i := range l.Holders {
 		if l.Holders[i].Label != "" {
@@ -99,6 +106,8 @@ func firstLabel(l *board.Lock) string {
 }
 
 // locksBody is the table of locks. It makes the text only of rows that are shown.
+//
+// Spaces at the end are cut, so that a line that is copied from the terminal has none.
 func (m *topModel) locksBody(now time.Time) topBody {
 	columns := m.columns()
 	row := func(begin string, cell func(c *topColumn) string) string {
@@ -131,6 +140,9 @@ func (m *topModel) locksBody(now time.Time) topBody {
 
 // lockLines are one lock: who holds it, who waits, what has happened. A lock that nobody holds any more stays open,
 // with its events.
+//
+// It is one list and not four parts with their own scrolling: a lock has few holders most of the time, and a queue is
+// read from its front.
 func (m *topModel) lockLines(now time.Time) []topLine {
 	l := m.opened()
 	if l == nil {
@@ -159,7 +171,8 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 	return append(append(lines, topLine{}), m.lockEvents(l.ID, now)...)
 }
 
-// holderLine is one holder as a line.
+// holderLine is one holder as a line. A hold that is retained or resting has a state in
+// place of a mode: nobody reads under it.
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
 	if state := stateMark(h.Retained, h.Resting); state != "" {
@@ -184,7 +197,7 @@ func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	return topLine{s, stylePlain}
 }
 
-// queueLines are the waiters, in their order.
+// queueLines are the waiters, in their order. The number is the place in the queue as the engine lists it.
 func (m *topModel) queueLines(l *board.Lock, now time.Time) []topLine {
 	if l.Waiters == nil {
 		return []topLine{{"Who waits is unknown: " + oneLine(m.board.Knows.Waiters.Why), stylePlain}}

@@ -14,6 +14,8 @@ import (
 )
 
 // versionObject is what interlock version prints as JSON.
+//
+// schemes is what a script should look at: it says which URLs this build opens, whatever its version is.
 type versionObject struct {
 	SchemaVersion int      `json:"schemaVersion"`
 	Version       string   `json:"version"`
@@ -25,6 +27,8 @@ type versionObject struct {
 
 // readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the
 // truth.
+//
+// No number is written by the linker's -X: go install would not set it.
 func readVersion() versionObject {
 	v := versionObject{
 		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
@@ -35,6 +39,7 @@ func readVersion() versionObject {
 	if !ok {
 		return v
 	}
+	// Of go install it is the tag; of a checkout it is (devel) or a pseudo-version, by the version of Go.
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // watchCommand describes watch. It has no --count or --until: it ends with a signal, as tail -f does, or with the pipe
-// behind it.
+// behind it. The words of the changes are explained in its help, because each of them is a guess from two looks.
 func (a *app) watchCommand() *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -90,6 +90,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 	failing := false
 	for {
 		select {
+		// Only tests end it by the context; a signal ends the process, which holds nothing.
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
