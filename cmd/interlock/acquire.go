@@ -40,8 +40,8 @@ type acquireOptions struct {
 	export       bool
 }
 
-// grantObject is what acquire and renew print as JSON. The field handle is all that a script needs; the others save it
-// a second command.
+// grantObject is what acquire and renew print as JSON. A script needs the handle alone; the other fields save it a
+// second command.
 type grantObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Name          string `json:"name"`
@@ -97,8 +97,8 @@ func (o *acquireOptions) check() error {
 // acquire takes the lock and prints its handle. It tries once and only then waits, so that an engine out of reach shows
 // at once, and whoever waits is told for whom.
 //
-// It passes by the client because a client ends its holds when it is closed, and renews them until then. What is left
-// is two requests to the driver, with the IDs that the handle will have.
+// It asks the driver and not the client: a client renews its holds as long as it is open, and releases them when it is
+// closed.
 func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -112,8 +112,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	defer func() { _ = e.close() }() // closes connections only: the hold was not taken through the client
 	traits := e.driver.Traits()
-	// This is asked before the lock: the engine would refuse it too, but in other words than the flag's. The words of
-	// the refusal are the engine's; --owner in front says what to leave away.
+	// This is asked before the lock: the engine would refuse it too, but in other words than the flag's.
 	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
 		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
 	}
@@ -144,7 +143,7 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 	return &driver.Request{
 		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: newHoldID(), Owner: owner, Named: named,
-		// An operator who looks for the holder finds the script's process, and break's advice names that.
+		// An operator who looks for the holder finds the script's process.
 		Client: clientName(os.Getppid()), // the script: this process has ended before anybody looks
 		Label:  o.label, Weight: 1, Lease: o.lease, Tokens: 1, Try: try,
 	}
@@ -153,8 +152,8 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 // acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing, the lock is given
 // back: nobody would have the handle. known is who was in the way before, or nil.
 //
-// Everything that is not definite is undone, also an error of the printing: a full disk or a closed pipe leaves a lock
-// that nobody can release. Horizon is how long the engine refuses a late copy of the request.
+// An error of the printing counts too: after a full disk or a closed pipe the lock is held, and nobody has its handle.
+// Horizon is how long the engine refuses a late copy of the request.
 func (a *app) acquireHandle(
 	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
 	known *interlock.HeldError,
@@ -241,7 +240,7 @@ func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *
 // printGrant prints the handle, as JSON or as a line for a shell's eval. Names are quoted; the handle has no character
 // that a shell would change.
 //
-// But for the handle the variables are those that run gives to a job, so a script may use them under either.
+// All but INTERLOCK_HANDLE are also variables of a job of run, so a script can read them under either command.
 func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
@@ -252,6 +251,6 @@ func (a *app) printGrant(h *handle, export bool) error {
 	return err
 }
 
-// quote makes s one word for a shell. Single quotes, because a shell changes nothing inside them; the one character
-// that ends them is put between double turns.
+// quote makes s one word for a shell. A shell changes nothing inside single quotes. A single quote in s ends them,
+// stands escaped, and begins them again.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

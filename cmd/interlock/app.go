@@ -17,7 +17,7 @@ import (
 // app is one invocation of the command: its streams, its environment and the flags that all commands share. Tests run
 // many of them in one process.
 //
-// It is handed to every command as its receiver. A command's own flags are variables of the function that describes it.
+// It is the receiver of every command. A command's own flags are variables of the function that describes it.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -63,8 +63,8 @@ func run(
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
 //
-// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/adr/0013). What
-// it does by itself is switched off where it would speak: errors have one place, finish.
+// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/adr/0013). Its
+// own messages are off: finish prints all errors.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock COMMAND",
@@ -122,9 +122,8 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.AddCommand(a.toolCommands()...)
 }
 
-// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here. Help for no
-// arguments is no error: the user has asked for nothing wrong, and a code other than 0 would fail a script that only
-// looks whether interlock is there.
+// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here. Without
+// arguments the help is the answer, so the exit code is 0.
 func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -148,8 +147,8 @@ func helpCommand() *cobra.Command {
 			if err != nil || found == nil || len(rest) > 0 {
 				return usage("there is no help about %q", args[len(args)-1])
 			}
-			// Cobra adds these flags when it parses a command's line, and here it has parsed that of help. The tools get
-			// their --help themselves, so they have no flag of that name.
+			// Cobra adds these flags when it parses a command line of found, and here it has parsed one of help. A tool
+			// gets --help like every argument, so interlock has no such flag for it.
 			if !found.DisableFlagParsing {
 				found.InitDefaultHelpFlag()
 				found.InitDefaultVersionFlag()
@@ -178,8 +177,8 @@ func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 // within bounds one exchange with the engine by --timeout. The cause of its end says so, which explained adds to
 // errors.
 //
-// A cause tells our own limit from the deadline of a caller: both are context.DeadlineExceeded, and only one of them is
-// cured by --timeout.
+// The cause tells our own limit from the deadline of a caller. Both are context.DeadlineExceeded, and --timeout changes
+// only one of them.
 func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
 }

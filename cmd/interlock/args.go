@@ -32,8 +32,8 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneName accepts exactly one argument, the name of a lock. The commands that run a job do not use it: what follows
-// their name is the command's.
+// oneName accepts exactly one argument, the name of a lock. The commands that run a job do not use it: there the
+// command follows the name.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("%s wants the name of a lock", cmd.CommandPath())
@@ -47,8 +47,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 // checkName is the rule for names of locks and owners: 1 to 512 bytes of valid UTF-8. The library has the same; here
 // the error is one of use.
 //
-// It is asked here although the library asks again, so that a wrong name costs no connection, and has exit code 64 with
-// every engine.
+// The library checks names again. Here a wrong one costs no connection, and has exit code 64 on every engine.
 func checkName(what, name string) error {
 	switch {
 	case name == "":
@@ -63,7 +62,7 @@ func checkName(what, name string) error {
 
 // The leases that package interlock accepts.
 const (
-	// They are written out here because the library does not export them; it has the last word.
+	// The library does not export them. It checks again, so a difference would only change the message.
 	shortestLease = 10 * time.Millisecond
 	longestLease  = 50 * 365 * 24 * time.Hour
 )

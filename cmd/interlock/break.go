@@ -34,8 +34,8 @@ type breakOptions struct {
 	yes   bool
 }
 
-// breakCommand describes break. --kind has a default here, unlike in get: breaking the lock of another kind by accident
-// must not be possible.
+// breakCommand describes break. --kind has a default here, unlike in get: a name alone must not break the locks of
+// every kind.
 func (a *app) breakCommand() *cobra.Command {
 	o := breakOptions{kind: kindFlag(driver.KindMutex)}
 	cmd := &cobra.Command{
@@ -59,7 +59,7 @@ func (a *app) breakCommand() *cobra.Command {
 // breakLock finds the holder, asks, and ends the hold under the token that was shown: a holder that came meanwhile has
 // another token, and is not hit.
 //
-// So what is broken is what the person has read on the screen, however long the answer took.
+// So the person breaks the hold that the question has shown, however long the answer takes.
 func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -107,8 +107,7 @@ type brokenObject struct {
 // block, which only the engine can tell: it is passed on as it is. An engine that cannot list is asked to break that
 // token unseen. Without a token and with several holders it is wrong use to choose one.
 //
-// A token of several is a matter of blocks: a client may have got many tokens at once, for passing the lock on inside
-// its process.
+// A block of tokens is what a client gets when it passes the lock on inside its process without asking the engine.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown, and finding the lock may mean listing all

@@ -78,8 +78,8 @@ func (e *engine) budget(o *runOptions) (budget, error) {
 // need is the shortest lease in which everything fits.
 func (b budget) need() time.Duration { return 2*b.renewal + b.grace + b.drift + b.margin }
 
-// check says with all numbers what does not fit. It is refused at the start and not adjusted: a shorter grace than the
-// user asked for might cut the job in a write, and a longer lease makes others wait.
+// check says with all numbers what does not fit. Nothing is adjusted in silence: a shorter grace might kill the job in
+// the middle of a write, and a longer lease makes others wait.
 func (b budget) check() error {
 	if b.need() <= b.lease {
 		return nil
@@ -90,5 +90,5 @@ func (b budget) check() error {
 		ms(b.need()))
 }
 
-// ms rounds for messages: the thirds of a lease have digits without end.
+// ms rounds for messages: a third of a lease may have nine decimals.
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -12,8 +12,7 @@ import (
 // wide are the characters that take two cells of a terminal: those that annex 11 of Unicode calls wide or full-width.
 // The ranges leave out no script in which people write names.
 //
-// It is written out, because package unicode has no table of widths, and golang.org/x/text would be a module more in
-// the light build.
+// Package unicode has no table of widths, and golang.org/x/text would be one more module in the light build.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1},
@@ -72,8 +71,8 @@ var wide = &unicode.RangeTable{
 
 // cellsOf is how many cells of a terminal r takes. A character that combines with the one before takes none.
 //
-// Marks that combine take none, and neither do the joiners of emoji. Terminals differ in what they make of such
-// sequences; screen.go switches wrapping off for that case.
+// Joiners of emoji take none either. Terminals differ in how they draw such sequences, so screen.go switches wrapping
+// off.
 func cellsOf(r rune) int {
 	switch {
 	case r < 0x300:

@@ -41,8 +41,8 @@ func startChild(
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	// The kernel does this in the child before exec. Done by us after the start, it would leave the command in the
-	// background for a moment, and a read in that moment would stop it.
+	// The child does this before exec. If this process did it after the start, a read before that would stop the
+	// command.
 	if foreground != nil {
 		attr.Sys.Foreground, attr.Sys.Ctty = true, foreground.fd
 	}
@@ -87,7 +87,7 @@ func (c *child) watch() {
 			continue
 		}
 		if err != nil { // only if somebody else has waited for our child
-			// The shape in which wait has an exit code: nobody knows the command's own.
+			// This is how wait encodes an exit code. The command's own is not known.
 			status = exitFailed << 8
 		}
 		select {
@@ -106,7 +106,7 @@ func (c *child) watch() {
 // awaitGroup polls, because nothing in POSIX tells when a process group becomes empty. The first look comes at once, so
 // a command that leaves nobody behind costs no waiting; the pauses double from 1 ms to 20 ms.
 //
-// A pidfd tells of one process and not of a group, and a cgroup needs rights that a user may not have.
+// A pidfd stands for one process and not for a group, and a cgroup needs rights that a user may not have.
 func (c *child) awaitGroup() {
 	for pause := time.Millisecond; c.alive(); pause = min(2*pause, 20*time.Millisecond) {
 		select {

@@ -1,6 +1,6 @@
 // Completion in the shell: names of locks, URLs and the values of flags. Cobra calls these functions when somebody
-// presses TAB; they print no errors. Everything here has to be quick and silent: the user sees a prompt that does not
-// answer, or a line that was overwritten.
+// presses TAB; they print no errors. An error message would overwrite the line that the user is typing, and a slow
+// engine would block the prompt.
 
 package main
 
@@ -17,7 +17,7 @@ const completionTime = 300 * time.Millisecond
 
 // completeFirstName offers the names of locks in use for the first argument.
 //
-// A lock that is free is not offered: the list of an engine has those in use.
+// Only locks in use are offered, because engines list no others.
 func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault // the command of run: the shell's own completion knows better

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most of it is about who gets in: a page on loopback is reached by every user of the machine, and by pages of other
-// sites in a browser.
+// Most of it is about access: every user of the machine reaches a page on loopback, and so do other sites through a
+// browser.
 const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who
 waits for whom, and what has happened. The console asks the engine every --interval while a
 browser shows the page, and not at all otherwise.
@@ -31,8 +31,8 @@ must be given with --host.
 Visitors can end holds only with --allow-break. The console then writes each attempt as a line
 of JSON to --audit-file, or to stderr.`
 
-// consoleCommand describes console. It is there in the light build too, whose users would otherwise read that there is
-// no such command.
+// consoleCommand describes console. The light build has the command too, so that it can say which build serves the
+// page.
 func (a *app) consoleCommand() *cobra.Command {
 	o := webpage.Options{Server: webpage.Server{Name: "console"}, Interval: board.DefaultInterval}
 	cmd := &cobra.Command{
@@ -125,7 +125,7 @@ type consoleObject struct {
 // sayAddress prints where what is served can be reached, by the first of the hosts if there is one. It is called when
 // the port is known, which for port 0 the system has chosen.
 //
-// It is a result, so it goes to stdout: what waits for the console can read the first line of it.
+// The address is a result, so it goes to stdout: a script reads the first line and knows that the console listens.
 func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address net.Addr) error {
 	scheme := "http"
 	if o.TLS() {
@@ -146,7 +146,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 	if a.output == asJSON {
 		return a.printJSON(consoleObject{schemaVersion, url})
 	}
-	// On loopback nothing leaves the machine.
+	// On loopback the tokens do not leave the machine.
 	if !o.TLS() && o.TokenFile != "" && !webpage.Loopback(address) {
 		a.say("warning: tokens travel in the clear; give --tls-cert and --tls-key, or let a proxy do it")
 	}

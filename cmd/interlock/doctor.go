@@ -1,6 +1,6 @@
 // interlock doctor: the checks of an engine's set-up, printed as they stand when the time is over. doctor_checks.go has
-// the checks that every engine gets. Those that know a server are its driver's Diagnose; some of them also warn when the
-// engine is opened, of which warnings.go makes lines.
+// the checks that every engine gets. Those that know a server are its driver's Diagnose; some of them also warn when
+// the engine is opened, of which warnings.go makes lines.
 
 package main
 
@@ -77,8 +77,8 @@ type findingObject struct {
 // examination is a diagnosis that grows. The checks add to it in one goroutine while another may print: a check that
 // never returns must not keep the rest from being printed.
 //
-// The findings are under a mutex and not in a channel: whoever prints wants all that is there now, and no check must be
-// blocked by a reader that has gone.
+// The findings are under a mutex and not in a channel: printing needs all that is there now, and a check must not block
+// after the reader has gone.
 type examination struct {
 	mu    sync.Mutex // guards found
 	found diagnosis
@@ -117,8 +117,8 @@ func (x *examination) so() *diagnosis {
 	return &d
 }
 
-// doctorGrace is how long a check may take to return after its context has ended. A check that ends with its context
-// needs a moment to say so, and is then told as it is.
+// doctorGrace is how long a check may take to return after its context has ended. A check that obeys its context ends
+// within that, with a finding of its own.
 const doctorGrace = time.Second
 
 // doctor examines the engine and prints the findings. A check that hangs, as on a file system that hangs, does not
@@ -158,8 +158,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 }
 
 // examineInTime runs the checks in a goroutine, and reports whether one of them still hangs doctorGrace after ctx has
-// ended. That is a finding too. A goroutine that is left behind holds nothing of the engine that the end of the process
-// would not free.
+// ended. That is a finding too. A goroutine that hangs is left behind: the process ends soon after.
 func (a *app) examineInTime(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) (hangs bool, err error) {
@@ -195,7 +194,7 @@ func (a *app) examine(
 			message(err)))
 		return nil
 	}
-	// It has room, so examine never waits here, also when doctor has gone on.
+	// The channel has a buffer, so examine does not block when doctor has given up.
 	opened <- e
 	a.examineOpen(ctx, x, e, lease)
 	return nil

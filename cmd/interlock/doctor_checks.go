@@ -89,7 +89,7 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // checkLease does the arithmetic of run with its default grace, and shows the times that follow from it. The numbers
-// are shown also when all is well: whoever writes a job wants to know when it gets TERM.
+// are shown also when all is well: they say when a job gets TERM.
 func checkLease(lease time.Duration) driver.Finding {
 	b := newBudget(lease, defaultGrace(lease))
 	f := driver.Finding{

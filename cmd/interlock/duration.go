@@ -12,7 +12,7 @@ import (
 // durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of
 // seconds, as sleep and flock take it.
 //
-// Whoever writes 5 means seconds. A plain number that is a time.Duration would be nanoseconds.
+// A plain number means seconds here. In Go it would be nanoseconds.
 type durationFlag time.Duration
 
 // durationOf makes p the value of a flag, with a default.

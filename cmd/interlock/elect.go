@@ -32,15 +32,14 @@ const electExample = `  interlock elect scheduler --value $HOSTNAME:8080 -- ./sc
   interlock elect scheduler --observe`
 
 // electOptions are the flags of elect, beyond those that run has too. It embeds those of run: prepare, the checks and
-// giveBack then need not know which command they serve. Flags that it does not declare, such as --min-hold, keep their
-// zero.
+// giveBack then need not know which command they serve. Options without a flag of elect, such as --min-hold, stay zero.
 type electOptions struct {
 	runOptions
 	value          string
 	observe, again bool
 }
 
-// electCommand describes elect and sets what it has no flags for.
+// electCommand describes elect, and sets the options for which elect has no flags.
 func (a *app) electCommand() *cobra.Command {
 	var o electOptions
 	cmd := &cobra.Command{
@@ -111,8 +110,8 @@ func (a *app) runElect(cmd *cobra.Command, o *electOptions, args []string) error
 
 // elect campaigns, runs the command while it leads, and resigns; with --again it begins anew when the leadership was
 // lost. A signal that somebody has sent to the job ends it for good, also when the leadership was lost as well. Without
-// --again the exit code 79 has a service manager start the command anew, with its own pause and limits; --again is for
-// where there is none.
+// --again the exit code is 79, and a service manager can start the command again (packaging/systemd). --again needs
+// none.
 func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []string) error {
 	s, err := a.prepare(ctx, &o.runOptions, name, argv[0])
 	if err != nil {
@@ -137,8 +136,8 @@ func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []st
 	}
 }
 
-// lead waits until this process leads. A signal ends the wait with a *signalError. It has no try before the wait, as
-// run has: who leads now is no news to a candidate.
+// lead waits until this process leads. A signal ends the wait with a *signalError. Unlike run it does not try first: a
+// candidate need not be told that another process leads.
 func (a *app) lead(
 	ctx context.Context, e *engine, o *electOptions, name string, signals *signals,
 ) (*interlock.Lease, error) {
@@ -221,7 +220,7 @@ func (a *app) printLeader(name string, l interlock.Leader) error {
 	if a.output == asJSON {
 		return a.printJSON(leaderObject{schemaVersion, now, name, l.Token != 0, l.Value, l.Client, l.Token})
 	}
-	// A token of zero is how the library says that nobody leads.
+	// Nobody leads if the token is zero.
 	line := now.Format(time.TimeOnly) + "  nobody leads\n"
 	if l.Token != 0 {
 		line = now.Format(time.TimeOnly) + "  leader  " + orDash(l.Value) + "  " + orDash(l.Client) + ", token " +

@@ -49,7 +49,7 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	if err != nil {
 		return nil, err
 	}
-	// A zero would mean no limit to some and no time to others.
+	// Zero is refused, because some would read it as "no limit" and others as "no time".
 	if a.timeout <= 0 {
 		return nil, usage("--timeout %v must be positive", a.timeout)
 	}
@@ -105,14 +105,14 @@ func (f *urlFlag) Type() string { return "string" }
 // engineURL returns the URL of the flag, or else of the environment, or else the default. An empty variable counts as
 // unset. Two variables that are both set are wrong use, because either may be the one that was forgotten.
 //
-// A flag outweighs both variables without a word, as everywhere.
+// With --url neither variable is looked at.
 func (a *app) engineURL() (string, error) {
 	if a.url != "" {
 		return a.url, nil
 	}
 	raw, file := a.getenv(urlVariable), a.getenv(urlFileVariable)
 	switch {
-	// Choosing one in silence could lock on another engine than the rest of the fleet does, and keep nobody out.
+	// A silent choice could be another engine than the other hosts use. Then the lock excludes nobody there.
 	case raw != "" && file != "":
 		return "", usage("%s and %s are both set; unset one of them, or give --url", urlVariable, urlFileVariable)
 	case raw != "":
@@ -186,8 +186,8 @@ func parseEngineURL(raw string) (*driver.URL, error) {
 
 // openError tells an engine that is out of reach (exit code 69) from a URL that its engine does not understand (64).
 //
-// What says nothing of the network, of the file system or of time comes from reading the URL. Engines return such
-// errors as plain text, which has no type to ask for.
+// An error that is not about the network, the file system or time is about the URL. Engines return those without a
+// type.
 func openError(u *driver.URL, err error) error {
 	var network net.Error
 	var path *fs.PathError
@@ -245,8 +245,8 @@ const (
 	maxCloseTimeout = 5 * time.Second
 )
 
-// clientName is how operators see a process of this machine: host:pid. A name is told to other machines, so the host is
-// in it. What is no UTF-8 in a host name is replaced, because a client's name must be text.
+// clientName is how operators see a process of this machine: host:pid. Other machines see the name, so it has the host.
+// The library wants UTF-8, so other bytes of a host name are replaced.
 func clientName(pid int) string {
 	host, err := os.Hostname()
 	if err != nil {

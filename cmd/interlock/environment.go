@@ -1,6 +1,6 @@
 // The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, job.go
-// passes on the second. Passwords are kept from the job, and from nobody else: the environment of interlock itself has
-// them still.
+// passes on the second. A job gets no password. The environment of interlock itself still has it, so a job of the same
+// user can find it there.
 
 package main
 
@@ -34,8 +34,7 @@ func (a *app) jobEnvironment(l *interlock.Lease) []string {
 // INTERLOCK_URL without a password stays as it is, to the letter. In place of the file's name the job gets the URL in
 // it.
 //
-// Removing the variable as a whole was refused: an interlock inside the job would then lock files of this machine, and
-// keep out nobody who uses the engine.
+// The variable is not removed as a whole: an interlock inside the job would then lock files of this machine.
 func withoutPasswords(environment []string, urlOfFile func() (string, error)) []string {
 	var theirs []string
 	named, fromFile := false, false

@@ -21,7 +21,7 @@ import (
 // env(1) and nohup(1) begin; those that systemd gives itself begin at 200.
 const (
 	exitOK = 0
-	// As grep has it, so that a shell can ask: if interlock get x; then ...
+	// As with grep, a shell can ask: if interlock get x; then ...
 	exitNone        = 1 // there is no such lock, or a break was answered no
 	exitUsage       = 64
 	exitUnavailable = 69
@@ -67,7 +67,7 @@ func exitWith(code int, err error) error { return &exitError{code: code, err: er
 
 // usageError is a wrong use of the command: the only kind of error that is followed by usage text.
 //
-// A usage line after any other error would push the error off a small screen, and suggest that the line was wrong.
+// After any other error the usage text would suggest that the command line was wrong.
 type usageError struct{ message string }
 
 // Error says what is wrong.
@@ -102,7 +102,7 @@ func judge(err error) outcome {
 	switch {
 	case errors.As(err, &wrong):
 		o = outcome{exitUsage, "usage", false}
-	// Somebody has asked for the end, which outweighs what the wait has met.
+	// A signal outweighs the holder that the wait has met.
 	case errors.As(err, &signal):
 		o = outcome{exitSignal + int(signal.signal), "interrupted", true}
 	case errors.Is(err, interlock.ErrHeld):
@@ -122,7 +122,7 @@ func judge(err error) outcome {
 		o = outcome{exitUnavailable, "refused", false}
 	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		o = outcome{exitUnavailable, "unavailable", true}
-	// Nothing here is known of the lock. 125 says that interlock is to blame, and not the job.
+	// 125 tells a failure of interlock from one of the job.
 	default:
 		o = outcome{exitFailed, "failed", false}
 	}

@@ -27,8 +27,8 @@ type descriptorLocker interface {
 	AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error)
 }
 
-// onDescriptor is a driver whose locks are taken on one open file. So ask, which acquire uses too, need not know of
-// descriptors.
+// onDescriptor is a driver whose locks are taken on one open file. With it, ask of acquire.go works for descriptors
+// unchanged.
 type onDescriptor struct {
 	driver.Driver
 	locker descriptorLocker
@@ -50,8 +50,7 @@ var notWithDescriptor = []string{
 // lockDescriptor takes the lock on a descriptor that the process which started us has open. When this process ends,
 // that one still has the open file and with it the lock.
 //
-// The client is closed at the end like any other. It has no hold, since the lock was asked for at the driver, on a file
-// that is not its own.
+// The engine is closed at the end, and the hold stays: the driver does not know holds on files that are not its own.
 func (a *app) lockDescriptor(
 	ctx context.Context, o *runOptions, name string, argv []string, given func(flag string) bool,
 ) error {
@@ -88,7 +87,7 @@ func (a *app) lockDescriptor(
 
 // checkDescriptor checks the flags against each other.
 //
-// The rules of run apply to what is left. They want a command, so they get a word in its place.
+// The other flags obey the rules of run. resolve wants a command, so it gets a placeholder.
 func (o *runOptions) checkDescriptor(name string, argv []string, given func(flag string) bool) error {
 	if at := slices.IndexFunc(notWithDescriptor, given); at >= 0 {
 		return usage("--%s means nothing beside --fd, which runs no command", notWithDescriptor[at])
@@ -129,8 +128,7 @@ func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 }
 
 // unfit says why a lock at path cannot be taken on that descriptor, or nothing. Device and inode are compared and not
-// paths: the shell may have opened the file through a link, and a file that was removed in the meantime has the path
-// but not the lock.
+// paths: the shell may have opened the file through a link, or the file may have been replaced since.
 func unfit(fd int, path string) string {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {

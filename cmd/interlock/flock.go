@@ -11,7 +11,7 @@ import (
 )
 
 // flockWords are flags of flock(1) that run does not have, as the text of pflag's error has them, and what to do
-// instead. The message of an unknown flag alone would send its reader to a manual page.
+// instead.
 var flockWords = map[string]string{
 	"'u' in ":   closesIt,
 	"--unlock":  closesIt,

@@ -1,5 +1,4 @@
-// interlock get: who holds one lock and who waits for it. locks.go finds it, and prints it as JSON. It is the command
-// behind "who has it?", which conflict messages leave their reader with.
+// interlock get: who holds one lock and who waits for it. locks.go finds it, and prints it as JSON.
 
 package main
 
@@ -16,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// getCommand describes get. Without --kind it shows every kind of lock of that name: whoever asks seldom knows which
+// getCommand describes get. Without --kind it shows every kind of lock of that name: an operator seldom knows which
 // kind a program uses.
 func (a *app) getCommand() *cobra.Command {
 	var kind kindFlag
@@ -62,8 +61,8 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	return err
 }
 
-// printDetails prints locks for people, with ages in place of instants. Token and lease stand on a line of their own,
-// below who it is about: names and labels have any length.
+// printDetails prints locks for people, with ages in place of instants. Token and lease have a line of their own,
+// because names and labels may be long.
 func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) error {
 	var b strings.Builder
 	if len(found) == 0 {
@@ -89,7 +88,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 		for _, w := range l.Waiters {
 			fmt.Fprintf(&b, "  waiting  %s%s\n", who(w.Client, w.Owner, w.Label), forAge(w.Since, now))
 		}
-		// Nothing at all would look like an empty queue.
+		// An empty place would look like an empty queue.
 		if !e.waitersKnown() {
 			b.WriteString("  waiting  not told by this engine\n")
 		}

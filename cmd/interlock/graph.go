@@ -1,5 +1,5 @@
 // interlock graph: who waits for whom, and cycles in it. The graph is made by package board, which the console and top
-// use as well. It needs no help of the locks' owners: all that it shows is in the list of locks.
+// use as well. Everything that it shows comes from one list of locks.
 
 package main
 
@@ -79,8 +79,7 @@ type graphObject struct {
 	Truncated     bool         `json:"truncated"` // the engine failed before the end of the list
 }
 
-// endpointText is owner and process. A named owner may be in several processes. A process alone is too little then, and
-// an owner alone may have no name.
+// endpointText is owner and process. A named owner may be in several processes.
 func endpointText(p board.Endpoint) string {
 	if p.Owner == "" || p.Client == "" {
 		return orDash(cmp.Or(p.Owner, p.Client))

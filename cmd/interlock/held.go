@@ -15,8 +15,7 @@ import (
 // describe says an error in words. Errors that name a holder get ages and remaining times beside the instants, because
 // a reader wants those.
 //
-// It is done here and not in the library, whose errors have instants: those stay true in a log, while an age is right
-// only when it is read.
+// The library's errors have instants, which stay true in a log. An age is true only at the moment when it is printed.
 func describe(err error) string {
 	var held *interlock.HeldError
 	if errors.As(err, &held) {
@@ -68,7 +67,7 @@ func describeHeld(h *interlock.HeldError, now time.Time) string {
 	if h.Token != 0 {
 		fmt.Fprintf(&b, ", token %d", h.Token)
 	}
-	// "unless renewed", because readers take an end of the lease for the end of the wait.
+	// "unless renewed": the end of the lease is not the end of the wait.
 	if !h.Until.IsZero() {
 		fmt.Fprintf(&b, "; lease ends in %s unless renewed", short(h.Until.Sub(now)))
 	}
@@ -86,7 +85,7 @@ func clock(t, now time.Time) string {
 }
 
 // short rounds a duration to what a reader can use. The engine's clock may differ from ours, so a negative one is shown
-// as zero. A wait of 1m3.482917s tells nobody more than one of 1m3s.
+// as zero. Nobody needs the last digits of 1m3.482917s.
 func short(d time.Duration) string {
 	switch {
 	case d <= 0:

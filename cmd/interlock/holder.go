@@ -1,5 +1,5 @@
-// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice. They
-// only advise: no command here sends a signal to somebody else's process.
+// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice. No
+// command here sends a signal to such a process.
 
 package main
 
@@ -30,14 +30,13 @@ func localPid(client string) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended. An id that the kernel has
-// given to another process since looks alive. So the command line is for a person to check, and no signal is sent from
-// here.
+// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended. The kernel may have given
+// the id to another process since. So interlock only names it, and a person decides.
 func hasEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // adviseKill names the process to end, on engines where that is the way to free a lock.
 //
-// It stands in the refusal of break, on files: there the lock ends with its process, and nothing else can end it.
+// Such an engine is files: the lock ends with its process, and only then.
 func (e *engine) adviseKill(h driver.Holder) string {
 	pid, ok := localPid(h.Client)
 	switch {

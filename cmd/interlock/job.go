@@ -63,8 +63,8 @@ type jobEnd struct {
 	lost   bool
 }
 
-// code is the exit code that a shell would show. So a script that runs a command through interlock need not know: 130
-// after ^C, 143 after TERM, 137 after KILL.
+// code is the exit code that a shell would show. It is 130 after INT, 143 after TERM and 137 after KILL, so a script
+// sees no difference to the command alone.
 func (e jobEnd) code() int {
 	if e.status.Signaled() {
 		return exitSignal + int(e.status.Signal())
@@ -142,7 +142,7 @@ func (j *job) nextLook() time.Time {
 // look does what is due. It reports whether to stop waiting.
 func (j *job) look(now time.Time) (giveUp bool) {
 	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
-	// Err comes first: a lock that is gone leaves no time for a grace.
+	// A lock that is gone leaves no time for a grace, so Err is asked first.
 	if due(j.termAt()) { // asked again: the deadline may have moved since the timer was set
 		if j.hold.Err() != nil {
 			j.lockLost()
@@ -162,7 +162,8 @@ func (j *job) look(now time.Time) (giveUp bool) {
 // changed takes in that the command has stopped or ended.
 //
 // What is left of the group when the command has ended is killed, where flock leaves it alone: the lock is about to be
-// given back, and it would work on beside the next holder. Daemons leave the group by setsid, and are not touched.
+// given back, and those processes would work on beside the next holder. Daemons leave the group by setsid, and are not
+// touched.
 func (j *job) changed(status syscall.WaitStatus) {
 	if status.Stopped() {
 		j.stopped(status.StopSignal())

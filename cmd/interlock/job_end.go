@@ -34,9 +34,8 @@ func (j *job) runningOut() {
 
 // lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
 //
-// KILL cannot be caught, so no command can argue. It is a loss for the command, which may be in the middle of a write;
-// but another owner may be in the middle of its own, and two writers are what the lock is there to prevent.
-// --on-lost=ignore is for commands whose writes are fenced, or do no harm.
+// The kill may meet the command in the middle of a write. But another owner may be writing by now, and two writers are
+// what the lock must prevent. --on-lost=ignore is for commands whose writes are fenced, or do no harm.
 func (j *job) lockLost() {
 	if j.ignoreLoss {
 		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
@@ -50,7 +49,7 @@ func (j *job) lockLost() {
 }
 
 // killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
-// So a second cause never prolongs the life that the first has left.
+// So a second cause never gives the group more time than the first.
 func (j *job) killBy(at time.Time) {
 	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
 		j.killAt = at

@@ -1,5 +1,4 @@
-// The start of a job. It has an order that cannot be changed: the streams, the lock's file, the terminal, the signals,
-// the process.
+// The start of a job. The order matters: the streams, the lock's file, the terminal, the signals, the process.
 
 package main
 

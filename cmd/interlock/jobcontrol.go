@@ -13,8 +13,8 @@ import (
 // stopped takes in that the command was stopped by sig.
 //
 // TTIN and TTOU come from the kernel to a group in the background that uses the terminal. TSTP comes from ^Z, or is
-// what the command does to itself, as an editor does. STOP comes from another process, and nobody expects the shell to
-// get its prompt then.
+// what the command does to itself, as an editor does. STOP comes from another process that wants the command to pause,
+// so the shell gets no prompt.
 func (j *job) stopped(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTTIN, syscall.SIGTTOU:
@@ -36,8 +36,8 @@ func (j *job) stopped(sig syscall.Signal) {
 // suspend stops this process together with the command, so that the shell gets its prompt. Nothing renews the lock
 // meanwhile, which is said before; resume looks whether it is still there.
 //
-// The terminal is taken back before this process stops: the shell would find it in the hands of a group that it does
-// not know. On files nothing is said, since such a lock needs no renewal.
+// The terminal is taken back before this process stops, because the shell does not know the command's group. On files
+// nothing is said, since such a lock needs no renewal.
 func (j *job) suspend() {
 	if deadline := j.hold.Deadline(); !deadline.IsZero() && !j.ignoreLoss {
 		j.say("stopped, and the lock is not renewed meanwhile: continue within %s, or the command will be killed",

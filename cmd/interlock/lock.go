@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError. The
-// context ends only the wait: if the grant was faster than the signal, there is a lease that has to be given back.
+// takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError. If the
+// grant was faster than the signal, the lease is given back.
 func (a *app) takeLock(
 	ctx context.Context, e *engine, o *runOptions, name string, signals *signals,
 ) (*interlock.Lease, error) {
@@ -40,9 +40,8 @@ func (a *app) takeLock(
 // waitForLock tries once, so that it can say who is in the way, and then waits. The try has --timeout; the wait has
 // what is left of --wait, or no end.
 //
-// The try is worth a request of its own. It tells an engine out of reach from a lock that is held within --timeout,
-// where a wait without --wait would be silent for ever. And it knows the holder, for the message and for the error when
-// the wait is over.
+// The try costs one request. It shows within --timeout that an engine is out of reach; a wait without an end would go
+// on for ever. And it knows the holder, for the message and for the error after the wait.
 func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name string) (*interlock.Lease, error) {
 	// The name is the owner's in every process. So a command inside the job re-enters the lock with --owner
 	// "$INTERLOCK_OWNER".
@@ -60,7 +59,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	// Neither granted nor held: out of reach, refused, another limit. Waiting would not help.
 	case !errors.As(err, &held):
 		return nil, err
-	// Without a waitedError: nothing was waited for, so "gave up after 0s" would only puzzle.
+	// No waitedError: "gave up after 0s" would puzzle the reader.
 	case o.waitGiven && o.wait == 0:
 		a.tellOrphaned(e, held)
 		return nil, err
@@ -165,7 +164,7 @@ func (a *app) tellAcquired(o *runOptions, lease *interlock.Lease, began time.Tim
 // lender is what the file engine can do beyond others: it gives a descriptor of the lock for the job to inherit, so
 // that the lock lives as long as the job even if this process is killed.
 //
-// An interface is enough to find out whether the engine can do it, for any engine that will; fd.go does the same.
+// The interface is asked for and not the engine's name, so another engine can have it too; fd.go does the same.
 type lender interface {
 	File(key driver.Key) (*os.File, error)
 }

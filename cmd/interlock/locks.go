@@ -16,7 +16,7 @@ import (
 
 // lockObject is one lock for programs to read. Instants that the engine does not tell are left out.
 //
-// It is a type of its own and not the library's LockInfo, so that a new field of that changes no output by accident.
+// It is not the library's LockInfo, because a new field there must not change the output by accident.
 type lockObject struct {
 	Kind    driver.Kind    `json:"kind"`
 	Name    string         `json:"name"`
@@ -54,7 +54,7 @@ type waiterObject struct {
 }
 
 // locksObject is what ls and get print. truncated is there because the list is printed even if the engine failed in the
-// middle: half a list that looks whole would hide locks.
+// middle: a reader must not take half a list for the whole.
 type locksObject struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Locks         []lockObject `json:"locks"`

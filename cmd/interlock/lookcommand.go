@@ -27,7 +27,7 @@ func lookCommand(name string) (string, error) {
 // looked for along PATH is "not found"; a path without a file may also be a script whose interpreter is missing, which
 // the system reports in the same way.
 //
-// The text of the error says which of the two it was, since the code alone cannot.
+// The text of the error names both causes, since the code cannot tell them apart.
 func commandError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):

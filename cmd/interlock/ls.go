@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lsCommand describes ls. PREFIX is no pattern, since engines have patterns of their own, and each reads other
-// characters in its own way.
+// lsCommand describes ls. PREFIX is no pattern: a prefix means the same on every engine.
 func (a *app) lsCommand() *cobra.Command {
 	var olderThan time.Duration
 	cmd := &cobra.Command{

@@ -27,8 +27,7 @@ func (a *app) manCommand() *cobra.Command {
 }
 
 // manPage is interlock(1). It has neither a date nor a version, so it changes only when the help texts do, and packages
-// for all processors have the same one. One page and not one for each command: who looks for a word has one place to
-// search.
+// for all processors have the same one. There is one page for all commands, so a reader searches one place.
 func manPage(root *cobra.Command) string {
 	var p roff
 	p.line(`.TH INTERLOCK 1 "" "interlock" "User Commands"`)

@@ -1,6 +1,5 @@
 // interlock renew and interlock release: what a script does with the handle of acquire. handle.go reads the handle and
-// opens the engine. Both work by the handle alone. They need not run on the machine, as the user or with the owner that
-// took the lock; whoever has the handle may.
+// opens the engine. Both need the handle alone: they may run on another machine, and as another user, than acquire.
 
 package main
 
@@ -49,8 +48,7 @@ stop.`,
 
 // renew renews the hold and prints it. The JSON has a new handle, since --lease may have changed what is in it.
 //
-// A lost lock is 79 with a goneError, which a script under set -e ends by. Any other error leaves it unknown whether
-// the lease was renewed; the script may try again until the lease is over.
+// After 79 the lock is lost, and set -e ends the script. After 69 the script may try again until the lease is over.
 func (a *app) renew(ctx context.Context, h *handle) error {
 	e, renewer, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
@@ -73,7 +71,7 @@ func (a *app) renew(ctx context.Context, h *handle) error {
 	return err
 }
 
-// releaseCommand describes release. It takes no name, because a name could mean the hold of somebody else by now.
+// releaseCommand describes release. It takes no name: another owner may hold a lock of that name by now.
 func (a *app) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release [HANDLE]",
@@ -150,7 +148,7 @@ func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 // isReleased reports whether err says that the hold was released before. An engine that remembers this refuses the
 // request's ID with ErrLost; one that has lost the hold says how, in a LostError.
 //
-// So a release that came too late is never taken for one that was made in time.
+// So a release after a loss is never reported as a repeated one.
 func isReleased(err error) bool {
 	var lost *interlock.LostError
 	return isLost(err) && !errors.As(err, &lost)

@@ -15,7 +15,7 @@ import (
 // schemaVersion is in every JSON object that the command prints. It grows when a field changes its meaning.
 const schemaVersion = 1
 
-// format is the value of -o. It is a type of its own, so that a mistyped one is wrong use and not text.
+// format is the value of -o. Its Set refuses other words, so a mistyped format is wrong use.
 type format string
 
 const (
@@ -41,7 +41,7 @@ func (f *format) Type() string { return "FORMAT" }
 
 // errorObject is an error for programs to read, one line on stderr.
 //
-// It goes to stderr, so that stdout has the result or nothing: a program need not look inside to find out which it is.
+// It goes to stderr, so stdout has a result or nothing.
 type errorObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Code          string `json:"code"`

@@ -15,7 +15,7 @@ import (
 )
 
 // runCommand describes run and the flags that sem and elect do not have. The exit codes are in its help, because
-// scripts depend on them more than on any flag.
+// scripts depend on them.
 func (a *app) runCommand() *cobra.Command {
 	o := runOptions{command: "run"}
 	cmd := &cobra.Command{
@@ -64,9 +64,8 @@ func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
 
 // runUnderLock takes the lock, runs the command, and gives the lock back.
 //
-// The order is that of costs. prepare refuses what it can before anybody waits; the lock comes next, because waiting
-// may take hours; the command starts last, so that it never runs without the lock. Every way out after the grant goes
-// through giveBack, also when the command could not be started.
+// prepare refuses what it can before the wait, which may take hours. The command starts last, so it never runs without
+// the lock. After the grant every path goes through giveBack, also if the command could not be started.
 func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
 	s, err := a.prepare(ctx, o, name, argv[0])
 	if err != nil {
@@ -94,9 +93,9 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
-// conflict gives the error of an acquisition its exit code, which -E may have set. -E is flock's: a job of cron that
-// still runs is no failure there, and -E 0 says so. Other errors keep their codes, because an engine out of reach must
-// never look like a lock that is held.
+// conflict gives the error of an acquisition its exit code, which -E may have set. -E is flock's. In cron -E 0 makes a
+// job that still runs no failure. Other errors keep their codes, because an engine out of reach must never look like a
+// lock that is held.
 func (o *runOptions) conflict(err error) error {
 	if errors.Is(err, interlock.ErrHeld) {
 		return exitWith(o.conflictExit, err)

@@ -1,5 +1,5 @@
-// The rules for the flags of run, sem and elect. All of them are checked before the engine is asked, so that a mistake
-// costs nobody a wait; each error is wrong use (exit code 64).
+// The rules for the flags of run, sem and elect. They are checked before the engine is asked, so a mistake shows at
+// once; each error is wrong use (exit code 64).
 
 package main
 
@@ -8,13 +8,12 @@ import "cmp"
 // resolve checks the flags against each other, fills in what depends on others, and returns the command to run. It asks
 // the engine nothing.
 //
-// The order of the checks is that in which a reader repairs a line: names first, then what runs, then the numbers.
-// cmp.Or keeps the first error only. A list of all would bury the one that caused the others.
+// cmp.Or keeps the first error alone, because one mistake often causes the next.
 func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 	if err := o.checkNames(name); err != nil {
 		return nil, err
 	}
-	// /bin/sh and not $SHELL, as flock has it: a crontab should not depend on the login shell of whoever edits it.
+	// /bin/sh and not $SHELL, as flock has it: a crontab should not depend on a user's login shell.
 	if o.shell != "" {
 		if len(argv) > 0 {
 			return nil, usage("give -c or a command, not both")
@@ -62,8 +61,8 @@ func (o *runOptions) checkCommand(name string, argv []string) error {
 	return nil
 }
 
-// checkTimes checks the flags that are durations. A negative one is a mistake in a script's arithmetic. Taken as zero,
-// it would turn "wait a little less" into "do not wait".
+// checkTimes checks the flags that are durations. A negative one is a mistake in a script's arithmetic. To take it as
+// zero would turn a short wait into none.
 func (o *runOptions) checkTimes() error {
 	switch {
 	case o.wait < 0:

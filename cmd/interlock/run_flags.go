@@ -38,8 +38,8 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runJob(cmd, o, args) }
 }
 
-// addWaitFlags adds the flags that say who asks, and how long they wait. -w, -n and -E mean what they mean to flock(1), except
-// that a conflict exits with 75 where flock says 1, which a job may say as well (docs/flock.md).
+// addWaitFlags adds the flags that say who asks, and how long they wait. -w, -n and -E mean what they mean to flock(1),
+// except that a conflict exits with 75 where flock says 1, which a job may say as well (docs/flock.md).
 func (o *runOptions) addWaitFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.VarP(durationOf(&o.wait, 0), "wait", "w",
@@ -53,9 +53,8 @@ func (o *runOptions) addWaitFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print who holds the lock and how long the wait took")
 }
 
-// addLeaseFlags adds the flags that say how long the lock stays with its holder, and what a loss means. --lease is a
-// promise to other owners and not to the command: it bounds how long they wait for a machine that has vanished. The
-// command itself may run for as long as it likes, because the lease is renewed.
+// addLeaseFlags adds the flags that say how long the lock stays with its holder, and what a loss means. --lease bounds
+// how long other owners wait for a machine that has vanished. The command may run longer, because the lease is renewed.
 func (o *runOptions) addLeaseFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long other owners wait if this machine vanishes")
@@ -82,8 +81,7 @@ func (o *runOptions) addCommandFlags(cmd *cobra.Command) {
 // splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and after the name.
 // Parsing stops at the first argument, which is the name, so what follows it is parsed a second time.
 //
-// Cobra has looked for --help in front of the name only, so it is looked for again: "interlock run x --help" is what
-// people type.
+// Cobra has looked for --help in front of the name only, so it is looked for again, for "interlock run x --help".
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())

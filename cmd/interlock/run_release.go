@@ -1,5 +1,5 @@
-// The end of a run: after the job, before the exit code. A lock that must stay closed for a while is kept, the lock is
-// given back, and what became of it is weighed against what became of the job.
+// The end of a run: after the job, before the exit code. It keeps the lock for --min-hold, gives it back, and finds the
+// exit code.
 
 package main
 
@@ -16,9 +16,8 @@ import (
 // sitOut waits, on engines where nobody else can keep the lock closed, until --min-hold is over, a signal comes, or the
 // lock is lost.
 //
-// The lock needs no care meanwhile: it lasts as long as this process, or its session. A signal ends the pause, because
-// whoever stops the job by hand wants the terminal back more than the pause; then the release follows as always. A loss
-// ends it too: there is nothing left to keep.
+// The lock needs no care meanwhile: it lasts as long as this process, or its session. A signal ends the pause, and the
+// release follows as always. A loss ends it too: there is nothing left to keep.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
 	left := time.Until(until)
 	if left <= 0 {

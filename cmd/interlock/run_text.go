@@ -37,8 +37,8 @@ With --fd there is no command. run takes the lock on a descriptor that the calli
 open on the lock's file, and ends. The shell holds the lock until it closes the descriptor
 (exec 9>&-) or ends, together with all that inherited it.`
 
-// Each line shows another way to meet a lock that is held: wait, skip, wait for a while, share it, or let the shell
-// itself hold it. testdata/script tries each way.
+// Each line meets a lock that is held in another way: wait, skip, wait for a while, share it, let the shell hold it.
+// testdata/script tests each.
 const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
   interlock run deploy --wait 5m -c 'make build && make push'

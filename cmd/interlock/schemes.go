@@ -30,8 +30,8 @@ func onlyFull(what string) string {
 	return "this light build has no " + what + ", the full command does: " + howToGetAll
 }
 
-// missingSchemes are those of the full command that this build does not have. It asks what is registered and not which
-// tag was given, so the tests, which link every engine, miss none.
+// missingSchemes are those of the full command that this build does not have. What is registered counts, and not the
+// build tag: the tests link every engine without it.
 func missingSchemes() []string {
 	known := driver.DefaultMux.Schemes()
 	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })

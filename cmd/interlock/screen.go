@@ -15,7 +15,7 @@ import (
 // screen is a terminal that one program has for itself: its whole area, and each key as it is pressed. Signals stay as
 // they are: ^C, ^Z and ^\ send them. It has no mutex; the loop of top alone uses it.
 //
-// Raw mode as a whole is not used: with ISIG off, ^C would be a byte that a hung loop never reads.
+// This is not the raw mode of cfmakeraw: ISIG stays on, so ^C works even if the loop hangs.
 type screen struct {
 	in, out *os.File
 	saved   *unix.Termios // how the terminal was before the first enter
@@ -65,8 +65,7 @@ func (s *screen) leave() {
 	_, _ = s.out.WriteString(ttyLeave) // now that all is as it was
 }
 
-// during runs f with the terminal, which is given back however f ends, also by a panic. A panic that left the terminal
-// without echo would hide its own message.
+// during runs f with the terminal, which is given back however f ends, also by a panic.
 func (s *screen) during(f func() error) error {
 	defer s.leave()
 	if err := s.enter(); err != nil {

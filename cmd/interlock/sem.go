@@ -49,8 +49,7 @@ func (a *app) semCommand() *cobra.Command {
 	return cmd
 }
 
-// checkPermits checks the flags that only sem has. More permits than there are could never be granted, so that wait
-// would have no end.
+// checkPermits checks the flags that only sem has. A wait for more permits than there are would have no end.
 func (o *runOptions) checkPermits() error {
 	switch {
 	case o.command != "sem":
@@ -130,8 +129,7 @@ func (o *runOptions) checkModes() error {
 	return nil
 }
 
-// reads is the reading side of a read/write lock, as a locker. It adapts names only: RLock is Lock of the side that
-// reads.
+// reads is the reading side of a read/write lock, as a locker.
 type reads struct{ of *interlock.RWMutex }
 
 // Lock waits until the lock can be read.
@@ -140,8 +138,7 @@ func (r reads) Lock(ctx context.Context) (*interlock.Lease, error) { return r.of
 // TryLock reads if nobody writes or waits to write.
 func (r reads) TryLock(ctx context.Context) (*interlock.Lease, error) { return r.of.TryRLock(ctx) }
 
-// permits are n permits of a semaphore, as a locker. n is fixed by --permits, so that the lock of a job is one thing
-// for takeLock.
+// permits are n permits of a semaphore, as a locker. --permits fixes n for the whole run.
 type permits struct {
 	of *interlock.Semaphore
 	n  int

@@ -43,7 +43,7 @@ func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 
 // wrongFlag makes wrong use of a flag that only the server could find wrong, so that it is told like every other.
 //
-// Its exit code is 64 and the usage line follows, also where it was found after the port was opened.
+// The exit code is 64, and the usage line follows.
 func wrongFlag(err error) error {
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {

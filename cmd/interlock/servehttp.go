@@ -1,5 +1,5 @@
 // interlock serve http: mutexes over HTTP. It has the flags and the engine; internal/lockapi answers the requests.
-// Elections, read/write locks and semaphores are not served.
+// Read/write locks, semaphores and elections are not served.
 
 package main
 
@@ -14,8 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a program must do at its deadline is said first, because a server that renews for its clients would be what many
-// expect.
+// It begins with the duty to renew, because the server does not renew for a program.
 const serveHTTPLong = `Serve mutexes over HTTP, for programs in other languages. A program takes a lease, renews it
 before its deadline and releases it. A program that stops renewing loses the lock at the
 deadline. /openapi.json describes all requests.

@@ -43,8 +43,8 @@ func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
 
 // catchSignals begins to catch the deadly ones.
 //
-// Catching a signal that was ignored would undo the ignoring for the job too, since only ignored signals stay so
-// through exec. "nohup interlock run" would lose its meaning.
+// exec keeps ignored signals ignored and resets caught ones. So if HUP were caught here, a job under nohup would die of
+// it.
 func catchSignals() *signals {
 	s := &signals{ch: make(chan os.Signal, 32)}
 	// What whoever started us has switched off stays off, for the job too: nohup does that with HUP, and shells do it
@@ -93,8 +93,8 @@ func (s *signals) jobStarted() {
 // signals are the caller's to read from ch. A second signal, during what the first one has caused, has its default
 // effect. Signals that are caught since an earlier job do here what they do before the first one.
 //
-// The goroutine is ended and awaited by done, so that signals have exactly one reader at any time. Two would take
-// turns, and a TERM for the job could vanish in a wait that is over.
+// The goroutine is ended and awaited by done, so that signals have exactly one reader at any time. Otherwise a wait
+// that is over could swallow a TERM that is meant for the job.
 func (s *signals) endWait(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit, quitted := make(chan struct{}), make(chan struct{})

@@ -31,7 +31,7 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 		return nil, err
 	}
 	s := &stage{app: a, path: path, signals: catchSignals()}
-	// This command takes a lock, so what the engine finds wrong with its server matters to it.
+	// What an engine finds wrong with its server matters to a command that takes a lock.
 	a.tellsChecks = true
 	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
 		s.close()

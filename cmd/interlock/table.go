@@ -1,6 +1,5 @@
 // The table of ls, and how names, tokens and times look in all tables. locks.go prints it; topviews.go uses the same
-// words. A table is for a person who reads it once. Programs should read the JSON, whose fields stay; columns may come
-// and widths change.
+// words. The table is for people, and its columns may change. Programs read the JSON.
 
 package main
 
@@ -47,7 +46,7 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 }
 
 // holder names a client, and says so if nobody holds the lock although it is not free. Without the remark an operator
-// would go and look for a process that has nothing to do with the lock any more.
+// would look for a process that is done with the lock.
 func holder(h driver.Holder) string {
 	return orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Resting))
 }

@@ -20,7 +20,7 @@ type terminal struct {
 
 // openTerminal opens the controlling terminal, whatever stdin is.
 //
-// No terminal is the usual case: under cron, systemd and CI. So it is no error.
+// Without a terminal, as under cron and systemd, nothing is given, and that is no error.
 func openTerminal() *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -76,8 +76,8 @@ func isTerminal(stream any) bool {
 // interactive reports whether a job on these streams should get the terminal at once. In a pipeline it should not: the
 // pager behind it needs the terminal too, so there the job gets it only when it reads from it.
 //
-// In "interlock run x -- generate | less" this process and less are one group, to which less belongs that reads keys. A
-// command that took the foreground would stop less.
+// In "interlock run x -- generate | less" this process and less are one group. If the command took the foreground, less
+// would be stopped when it reads keys.
 func (t *terminal) interactive(stdin io.Reader, stdout io.Writer) bool {
 	return t.isForeground(t.group()) && isTerminal(stdin) && isTerminal(stdout)
 }

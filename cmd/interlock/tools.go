@@ -1,5 +1,5 @@
-// interlock lab, torture and bench: programs of their own that this one finds and becomes. They are for those who judge
-// a lock library, and not for those who use the command; each brings modules of its own.
+// interlock lab, torture and bench: programs of their own that this one finds and becomes. They test and measure
+// engines, and each needs modules that the command does not.
 
 package main
 

@@ -35,8 +35,8 @@ Keys:
 // whyNoBreak is why b breaks nothing unless it was allowed.
 const whyNoBreak = "top was started without --allow-break"
 
-// topOptions are the flags of top. --allow-break is a flag and not a question, so that whoever starts a screen for
-// others to watch decides it.
+// topOptions are the flags of top. Without --allow-break top can run on a screen that others watch: no key changes
+// anything.
 type topOptions struct {
 	interval   time.Duration
 	order      topOrder
@@ -44,8 +44,7 @@ type topOptions struct {
 	allowBreak bool
 }
 
-// topCommand describes top. The locks with the most waiters stand first: whoever starts it is most often looking for
-// what is stuck.
+// topCommand describes top. The locks with the most waiters stand first: most users look for what is stuck.
 func (a *app) topCommand() *cobra.Command {
 	o := topOptions{order: byWaiters}
 	cmd := &cobra.Command{

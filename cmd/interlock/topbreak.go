@@ -1,6 +1,6 @@
 // How top breaks a hold: the key b asks, the lock's typed name confirms. topmodel.go comes here with the key,
-// toploop.go asks the engine and brings the answer. A key alone would be too little: the rows move, and a key is
-// pressed by accident. The name cannot be typed by accident.
+// toploop.go asks the engine and brings the answer. A key alone is not enough, because rows move and keys are pressed
+// by accident.
 
 package main
 

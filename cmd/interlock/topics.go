@@ -1,5 +1,5 @@
 // Topics of help: exit codes, environment, engines. Their texts are also in the manual page and, the exit codes, in the
-// package documentation. Help is where a user looks who has no network; the documents say more.
+// package documentation.
 
 package main
 
@@ -82,7 +82,7 @@ func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
 }
 
-// environmentTopic has no work either.
+// environmentTopic is the help of the variables.
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "environment", Short: "Variables that interlock reads, and that jobs get",
@@ -120,8 +120,7 @@ Every build of interlock has files and memory. The other engines need the
 build tag full.
 `
 
-// enginesTopic adds what this build lacks. The light build's help then names what it has not, in place of an engine
-// that a user looks for in vain.
+// enginesTopic adds what this build lacks. So the help of the light build says how to get the other engines.
 func enginesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "engines", Short: "The engines and their URLs",

@@ -48,12 +48,11 @@ const escapeTime = 50 * time.Millisecond
 // run shows boards until a key or a signal ends it. Signals are caught before the terminal is taken, so that none of
 // them leaves it as top needs it.
 //
-// The messages of engines are diverted before the screen is taken and come back after it was left, since the deferred
-// calls run backwards.
+// The messages of engines are diverted before the screen is taken, and come back after during has left it.
 func (l *topLoop) run(ctx context.Context) error {
 	l.catch()
 	defer signal.Stop(l.signals)
-	// Room for one each: whoever sends must not wait for a loop that has ended.
+	// Each has a buffer of one, so no sender waits for a loop that has ended.
 	l.answered = make(chan topAnswer, 1)
 	l.warned = make(chan string, 1)
 	defer l.app.divert(&topWarnings{l.warned})()
@@ -69,7 +68,7 @@ func (l *topLoop) run(ctx context.Context) error {
 	})
 }
 
-// catch begins to catch signals. What whoever started us has switched off stays off. WINCH and TSTP are among them from
+// catch begins to catch signals. A signal that was ignored at the start stays so. WINCH and TSTP are among them from
 // the start, unlike for run: this process draws and stops by itself.
 func (l *topLoop) catch() {
 	l.signals = make(chan os.Signal, 32)
@@ -164,7 +163,7 @@ func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
 }
 
 // signal does what a signal wants. The error ends top. The exit code is that of a shell for the signal, as in run. It
-// is silent: the user has pressed ^C and knows.
+// is silent, because the user has sent the signal.
 func (l *topLoop) signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGWINCH:

@@ -150,7 +150,7 @@ func (m *topModel) key(k string) topAction {
 			m.show(viewLock)
 			m.open, m.openHold = m.atID, 0
 		}
-	// Neither ends top: both are pressed to get out of something, often once too often.
+	// Neither ends top, because users often press them once more than is needed.
 	case keyEscape, keyBackspace:
 		m.back()
 	default:

@@ -56,8 +56,8 @@ func eventText(e *board.Event, now time.Time, named bool) string {
 	return s + labelText(e.Label)
 }
 
-// graphBody is who waits for whom: first the cycles, then every pair. An engine that does not tell who waits is named
-// as the reason, in place of an empty list that would look like good news.
+// graphBody is who waits for whom: first the cycles, then every pair. If the engine does not tell who waits, the view
+// says so: an empty list would look like good news.
 func (m *topModel) graphBody() topBody {
 	b := m.board
 	head := []topLine{{"WHO WAITS FOR WHOM", styleHeader}}
@@ -118,8 +118,7 @@ q                    quit
 each other, or an engine that does not answer. ? stands for a number that the
 engine does not tell.`
 
-// helpLines are the help, and why b is off if it is. Whoever looks up b should not have to press it to learn that it
-// does nothing.
+// helpLines are the help, and why b is off if it is. A user who looks up b should learn here that it does nothing.
 func (m *topModel) helpLines() []topLine {
 	var lines []topLine
 	for line := range strings.Lines(topHelp) {

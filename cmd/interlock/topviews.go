@@ -74,8 +74,8 @@ func (m *topModel) columns() []topColumn {
 // columnGap stands between two columns.
 const columnGap = "  "
 
-// topMark is what a row begins with: > where it is selected, ! where it is in a cycle. Marks are characters and not
-// colours, for screens without them and for those who do not see them.
+// topMark is what a row begins with: > where it is selected, ! where it is in a cycle. Marks are characters, because a
+// screen or a reader may not tell colours apart.
 func topMark(selected, cycle bool) string {
 	return string([]byte{mark(selected, '>'), mark(cycle, '!'), ' '})
 }
@@ -171,8 +171,7 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 	return append(append(lines, topLine{}), m.lockEvents(l.ID, now)...)
 }
 
-// holderLine is one holder as a line. A hold that is retained or resting has a state in
-// place of a mode: nobody reads under it.
+// holderLine is one holder as a line. A retained or resting hold shows its state in place of its mode.
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
 	if state := stateMark(h.Retained, h.Resting); state != "" {

@@ -14,8 +14,8 @@ import (
 // readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that, and must be
 // called: what is typed after it is for the next program.
 //
-// A pipe ends the wait: closing its writing end makes the other readable. A signal would do so as well, but Go's
-// runtime restarts what it interrupts.
+// A pipe ends the wait: closing its writing end makes the other readable. A signal would not do, because the runtime's
+// own signals interrupt select too.
 func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	ended, end, err := os.Pipe()
 	if err != nil {

@@ -1,5 +1,4 @@
-// interlock version: what this binary is, and which engines are in it. A report of a fault should have its output:
-// which build it was decides which engines there are.
+// interlock version: what this binary is, and which engines are in it. A bug report should have its output.
 
 package main
 

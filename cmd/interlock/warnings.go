@@ -12,8 +12,7 @@ import (
 // warnings is a handler for what engines and the client log: what a start-up check finds, a renewal that failed, a
 // session that is lost. What the command says by itself is left out.
 //
-// They are lines like the command's own and not records with keys: they are read by a person at a terminal, or in
-// cron's mail.
+// They look like the command's own lines, because a person reads them, at a terminal or in a mail of cron.
 type warnings struct {
 	app   *app
 	below slog.Level // the first level that is left out
@@ -32,14 +31,14 @@ func (a *app) clientWarnings() *slog.Logger {
 
 // Enabled accepts warnings, and errors where they are wanted.
 //
-// What is for information, such as a new connection, would be noise in a command that runs for a second.
+// Information, such as a new connection, would be noise in a command that runs for a second.
 func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && level < w.below
 }
 
 // Handle says a record on one line: its message, the error, and the rest in parentheses.
 //
-// The advice stands last, where the eye rests; the page that explains it is left to doctor, which has room for it.
+// The advice stands last. The page that explains it is left to doctor.
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	var why, advice, check string
 	var rest []string

@@ -14,8 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// watchCommand describes watch. It has no --count or --until: it ends with a signal, as tail -f does, or with the pipe
-// behind it. The words of the changes are explained in its help, because each of them is a guess from two looks.
+// watchCommand describes watch. It ends by a signal, as tail -f does, or when its reader closes the pipe.
 func (a *app) watchCommand() *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
