@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It names the engines on which acquire works, and what to use on the others: the default engine is one of those.
 const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use
 "interlock run".
 
@@ -71,6 +72,8 @@ func (a *app) acquireCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	// The flags are those of run with the same words where they mean the same. Nothing runs here, so there are none
+	// about a command.
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the lock stays held without a renewal")
 	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")

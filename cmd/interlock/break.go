@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// The risk comes first: breaking a lock does not stop its holder.
 const breakLong = `End the current hold of the lock NAME. The holder is told, but one that is suspended learns of
 it only later. Make sure that the holder has stopped, or that the resource checks fencing
 tokens.
@@ -83,6 +84,7 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 		return err
 	}
 	if a.output == asJSON {
+		// The object has the token, so a script can tell which hold it has ended.
 		return a.printJSON(brokenObject{schemaVersion, driver.Kind(o.kind), name, holder.Token, true})
 	}
 	// With --token and --yes the holder was not looked for.
@@ -125,6 +127,7 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	}
 	holders := found[0].Holders
 	if o.token == 0 && len(holders) > 1 {
+		// Readers and holders of permits share a lock; each is a hold of its own.
 		return driver.Holder{}, usage("%q has %d holders: say with --token which one is meant (see interlock get)",
 			name, len(holders))
 	}

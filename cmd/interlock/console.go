@@ -60,6 +60,7 @@ func (a *app) consoleCommand() *cobra.Command {
 
 // aboutNoPage is what the help of a command adds in a build that serves nothing.
 func aboutNoPage(command string) string {
+	// The help says it too, so that nobody tries the flags first.
 	if webpage.Serve != nil {
 		return ""
 	}
@@ -99,6 +100,7 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 	doctor := func(ctx context.Context) (any, error) {
 		ctx, cancel := a.within(ctx) // for all checks together, as in interlock doctor
 		defer cancel()
+		// A new one for each request of the page: findings are of the moment.
 		x := newExamination(e.url)
 		a.examineOpen(ctx, x, e, defaultLease)
 		return x.so(), nil
@@ -136,6 +138,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 		return err
 	}
 	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine, so one that works here is named
+		// 0.0.0.0 and :: are no addresses to open in a browser.
 		host = "localhost"
 		if len(hosts) > 0 {
 			host = hosts[0]

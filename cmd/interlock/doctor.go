@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It says what doctor does to the engine, because it is run against production.
 const doctorLong = `Check an engine: can it be reached, can a lock be taken and released, can locks be listed, and
 does it answer quickly enough for the lease? The engine's own checks of its server's settings
 follow. doctor takes one lock, with a name of its own, for a moment, and changes nothing else.
@@ -136,6 +137,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if a.timeout <= 0 {
+		// openURL says the same, but inside a goroutine and after a context that would have ended at once.
 		return usage("--timeout %v must be positive", a.timeout)
 	}
 	ctx, cancel := a.within(ctx)
@@ -146,6 +148,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
+	// From here on the findings do not change, even if a check that hung comes back.
 	d := x.so()
 	if err := a.printDiagnosis(d); err != nil {
 		return err
@@ -212,6 +215,7 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	x.own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
 	x.own(a.checkLocking(ctx, e, lease))
 	x.own(a.checkListing(ctx, e))
+	// Files need no lease, so there is nothing to judge.
 	if traits.Lifetime != driver.Process {
 		if traits.Lifetime == driver.Sessions {
 			lease = traits.Timeout

@@ -98,6 +98,7 @@ func checkLease(lease time.Duration) driver.Finding {
 			"lock is free after %v",
 			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
 	}
+	// The text is the one that run would print for this lease.
 	if err := b.check(); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
 	}

@@ -28,6 +28,7 @@ command ends.
 Everybody can read the leader's --value. With --observe elect runs no command: it prints who
 leads, and each change.`
 
+// A value is most often the address at which the leader can be reached, so the example shows one.
 const electExample = `  interlock elect scheduler --value $HOSTNAME:8080 -- ./scheduler
   interlock elect scheduler --observe`
 
@@ -61,6 +62,8 @@ func (a *app) electCommand() *cobra.Command {
 
 // addFlags gives cmd the flags of elect. They are declared here and not by addJob, because here they are about a
 // leadership and not about a lock.
+//
+// --label is missing, because the value travels in its place, so that every engine that has labels has elections.
 func (o *electOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands after the command belongs to the command
@@ -132,6 +135,7 @@ func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []st
 		if !o.again || !end.lost || j.asked > 0 {
 			return err
 		}
+		// giveBack has tried to release what was left of the hold, so the next campaign should not wait for it.
 		a.say("campaigning again: %s", message(err))
 	}
 }
@@ -155,6 +159,7 @@ func (a *app) lead(
 	began := time.Now()
 	lease, err := e.client.Election(name, nil).Campaign(waitCtx, o.value)
 	if err == nil {
+		// A leadership may come by a push too, and then has to be claimed before the job starts; see claimed.
 		lease, err = a.claimed(ctx, lease, o.lease)
 	}
 	if stopped := (*signalError)(nil); errors.As(context.Cause(ctx), &stopped) {
@@ -167,6 +172,7 @@ func (a *app) lead(
 		return nil, stopped
 	}
 	switch {
+	// Another process has led until the end of --wait.
 	case errors.Is(err, interlock.ErrHeld):
 		return nil, &waitedError{err, o.wait}
 	case err == nil:
@@ -200,6 +206,7 @@ func (a *app) observeElection(ctx context.Context, name string) error {
 	seen := false
 	for l, err := range e.client.Election(name, nil).Observe(ctx) {
 		switch {
+		// Such an error is told at once, with its exit code, as by every other command.
 		case err != nil && !seen:
 			return err
 		case err != nil:

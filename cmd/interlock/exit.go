@@ -22,8 +22,10 @@ import (
 const (
 	exitOK = 0
 	// As with grep, a shell can ask: if interlock get x; then ...
-	exitNone        = 1 // there is no such lock, or a break was answered no
-	exitUsage       = 64
+	exitNone = 1 // there is no such lock, or a break was answered no
+	// EX_USAGE of sysexits.h.
+	exitUsage = 64
+	// EX_UNAVAILABLE: a service is unavailable.
 	exitUnavailable = 69
 	// EX_TEMPFAIL: try again later. flock says 1 here, which a job may say as well.
 	exitHeld = 75
@@ -34,7 +36,8 @@ const (
 	exitFailed        = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
-	exitSignal        = 128 // and the number of the signal
+	// As a shell reports a command that a signal has ended.
+	exitSignal = 128 // and the number of the signal
 )
 
 // exitError ends the command with a code of its own. Without err nothing is printed.

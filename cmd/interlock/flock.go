@@ -21,6 +21,7 @@ var flockWords = map[string]string{
 }
 
 const (
+	// Both are said of two flags each: the short and the long form.
 	closesIt    = "a lock on a descriptor ends when the shell closes it: exec 9>&-"
 	staysBeside = "run stays beside its command, to forward signals and to give the lock back"
 )

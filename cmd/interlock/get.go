@@ -49,6 +49,7 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	if err != nil {
 		return err
 	}
+	// JSON says the same by an empty list; the exit code is 1 all the same.
 	if a.output == asJSON {
 		err = a.printLocks(e, found, false)
 	} else {
@@ -72,6 +73,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 	for _, l := range found {
 		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
 		for _, h := range l.Holders {
+			// Every state has eight characters or fewer, so the names of all holders begin in one column.
 			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
 			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
 			// The token stands in every line, because break asks for it.

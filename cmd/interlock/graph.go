@@ -27,6 +27,7 @@ process, and the holder of a lock that was passed on inside a process since its 
 "(resting)" marks a hold that has ended, whose lock stays unavailable for a while (--min-hold,
 --lock-delay). Such a lock becomes available by itself, so it is in no cycle.`
 
+// graphCommand describes graph. It has no format for drawing programs; -o json has the edges.
 func (a *app) graphCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "graph [PREFIX]",
@@ -66,6 +67,7 @@ func (a *app) graph(ctx context.Context, prefix string) error {
 	} else {
 		err = a.printGraph(g)
 	}
+	// An error of the write comes first: nobody has read the rest.
 	return cmp.Or(err, failed)
 }
 

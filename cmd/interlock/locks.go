@@ -135,6 +135,8 @@ func (e *engine) waitersKnown() bool {
 }
 
 // printLocks prints what ls and get have found.
+//
+// A list that broke off is printed all the same. The error comes after it, and gives the exit code.
 func (a *app) printLocks(e *engine, locks []interlock.LockInfo, truncated bool) error {
 	if a.output == text {
 		return a.printTable(locks, e.waitersKnown())

@@ -44,6 +44,7 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 	}
 	defer func() { _ = e.close() }()
 	locks, failed := a.listLocks(ctx, e, prefix)
+	// Nothing came before the error, so there is no table to print.
 	if failed != nil && len(locks) == 0 {
 		return failed
 	}

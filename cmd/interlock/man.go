@@ -38,6 +38,7 @@ func manPage(root *cobra.Command) string {
 	p.section("DESCRIPTION")
 	p.text(root.Long)
 	p.section("COMMANDS")
+	// Topics come after the flags, since they are about all commands.
 	var topics []*cobra.Command
 	for _, cmd := range root.Commands() { // sorted by name
 		switch {
@@ -53,6 +54,7 @@ func manPage(root *cobra.Command) string {
 		p.section(strings.ToUpper(strings.ReplaceAll(topic.Name(), "-", " ")))
 		p.text(topic.Long)
 	}
+	// flock(1) for what it replaces on one machine, systemd.timer(5) for what starts jobs on many.
 	p.section("SEE ALSO")
 	p.text("flock(1), systemd.timer(5), https://github.com/interlock-go/interlock")
 	return p.String()

@@ -49,6 +49,8 @@ stop.`,
 // renew renews the hold and prints it. The JSON has a new handle, since --lease may have changed what is in it.
 //
 // After 79 the lock is lost, and set -e ends the script. After 69 the script may try again until the lease is over.
+//
+// The lease is counted from now and never gets shorter: the engine takes the later of the two ends.
 func (a *app) renew(ctx context.Context, h *handle) error {
 	e, renewer, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
@@ -137,6 +139,7 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	if a.output == asJSON {
 		return a.printJSON(releaseObject{schemaVersion, h.Name, h.Token, true, already})
 	}
+	// The two differ in words alone: both exit with 0.
 	words := map[bool]string{false: "is given back", true: "was already released"}
 	_, err = fmt.Fprintf(a.stdout, "%q %s\n", h.Name, words[already])
 	return err

@@ -46,7 +46,8 @@ type errorObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Code          string `json:"code"`
 	Message       string `json:"message"`
-	Retryable     bool   `json:"retryable"`
+	// Retryable is for programs that would otherwise keep a list of codes.
+	Retryable bool `json:"retryable"`
 }
 
 // finish prints err, if there is something to print, and returns the exit code. The usage line follows wrong use alone:

@@ -26,6 +26,7 @@ be kept, exit codes. Semaphores have names of their own: sem NAME and run NAME a
 locks. Files (on Linux), Redis and etcd have semaphores. A semaphore in files counts on one
 machine only, and permits come back as soon as their command has ended.`
 
+// The last example bounds what xargs -P cannot: commands on several machines.
 const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
   find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`

@@ -17,6 +17,8 @@ import (
 )
 
 // serveCommand describes serve, which has commands of its own and does nothing without one.
+//
+// Without one it prints its help, as interlock does.
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
@@ -98,6 +100,7 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":
 		return usage("--dir is missing: the folder of the states, such as /var/lib/terraform")
+	// 0 is no limit: a run may take hours, and cannot renew (docs/adr/0056).
 	case o.MaxHold < 0:
 		return usage("--max-hold %v must not be negative", o.MaxHold)
 	case webpage.ServeStates == nil:
@@ -108,11 +111,13 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 		return usage("--dir %s is not a folder", o.Folder)
 	}
 	o.Logger = a.engineWarnings()
+	// serve calls it once, when the port is open and the tokens are read.
 	o.Open = func(ctx context.Context) (*interlock.Client, func() error, error) {
 		e, err := a.open(ctx, nil)
 		if err != nil {
 			return nil, nil, err
 		}
+		// close ends the client too, so the locks of runs that are under way end with the server.
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", nil, address) }

@@ -39,6 +39,7 @@ type signals struct {
 // signalSet has a bit for each signal, as /proc has.
 type signalSet uint64
 
+// has reports whether sig is in the set. Signals count from 1, bits from 0.
 func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
 
 // catchSignals begins to catch the deadly ones.

@@ -80,6 +80,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// A screen without a single holder would look like an engine without locks.
 	if reason, lacks := e.driver.Traits().Lacking(driver.Holders); lacks {
 		return fmt.Errorf("top: who holds: %w: %s", interlock.ErrUnsupported, reason)
 	}

@@ -67,6 +67,7 @@ func (m *topModel) confirm() topAction {
 		m.note = "not broken: what was typed is not " + printable(m.target.Name)
 		return topAction{}
 	}
+	// A copy: the next b overwrites m.target while the engine is asked.
 	target := m.target
 	m.note = "breaking " + printable(target.Name) + " ..."
 	return topAction{broken: &target}

@@ -77,7 +77,8 @@ elect" starts, in addition to that of interlock:
   INTERLOCK_VALUE    the leader's value, of "interlock elect"
 `
 
-// exitCodesTopic, and the two after it, are commands without work: cobra shows them as topics.
+// exitCodesTopic, and the two after it, are commands without work: cobra shows them as topics. Cobra lists a command
+// without a function under "Additional help topics".
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
 }

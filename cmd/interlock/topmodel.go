@@ -25,6 +25,8 @@ const (
 )
 
 // topPrompt is what top asks for in its last line.
+//
+// While it asks, every key goes to edit.
 type topPrompt int
 
 const (
@@ -65,6 +67,8 @@ type topModel struct {
 }
 
 // topAction is what a key wants of the loop.
+//
+// The model has no engine and no screen, so it asks the loop to act.
 type topAction struct {
 	quit   bool
 	broken *board.Event // a hold to end

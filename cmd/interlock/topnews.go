@@ -12,6 +12,7 @@ import (
 // lockEvents are the events of one lock. They begin with top and not with the lock: engines keep no history.
 func (m *topModel) lockEvents(id string, now time.Time) []topLine {
 	lines := []topLine{{"events since top was started", styleHeader}}
+	// The events of all locks are in one list, which the poller bounds, so this look through it is short.
 	for i := range m.board.Events {
 		if e := &m.board.Events[i]; board.ID(e.Kind, e.Name) == id {
 			lines = append(lines, topLine{eventText(e, now, false), stylePlain})
@@ -50,6 +51,7 @@ func eventText(e *board.Event, now time.Time, named bool) string {
 	if e.Token != 0 {
 		s += ", token " + utoa(e.Token)
 	}
+	// The reason may quote the engine, so it is made safe for one line.
 	if e.Why != "" {
 		s += ": " + oneLine(e.Why)
 	}

@@ -20,6 +20,7 @@ import (
 type topOrder string
 
 const (
+	// The first is the default.
 	byWaiters topOrder = "waiters" // the most first
 	byAge     topOrder = "age"     // held for the longest first
 	byLease   topOrder = "lease"   // the lease that ends next first

@@ -45,14 +45,18 @@ func (m *topModel) columns() []topColumn {
 	var flexible []int // where the columns are whose width is what is left
 	switch {
 	case m.width >= widthForLabel:
+		// Everything. Three columns share what the numbers leave.
 		columns, flexible = []topColumn{name, kind, holder, label, held, lease, waiting}, []int{0, 2, 3}
 	case m.width >= widthForHolder:
+		// Without labels.
 		columns, flexible = []topColumn{name, kind, holder, held, lease, waiting}, []int{0, 2}
 	case m.width >= widthForLease:
+		// Without the holder, whom Enter shows.
 		columns, flexible = []topColumn{name, kind, held, lease, waiting}, []int{0}
 	default:
 		flexible = []int{0}
 		if m.width < minTopWidth*2 {
+			// There is room for two columns, and the queue says most.
 			columns = []topColumn{name, waiting}
 		}
 	}
@@ -144,6 +148,7 @@ func (m *topModel) locksBody(now time.Time) topBody {
 // It is one list and not four parts with their own scrolling: a lock has few holders most of the time, and a queue is
 // read from its front.
 func (m *topModel) lockLines(now time.Time) []topLine {
+	// It is asked anew for each frame: the lock may have gone since it was opened.
 	l := m.opened()
 	if l == nil {
 		return append([]topLine{{"Nobody holds this lock or waits for it any more.", stylePlain}, {}},
@@ -154,6 +159,8 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 		title += fmt.Sprintf(", %d permits", l.Limit)
 	}
 	lines := []topLine{{title + ")", styleHeader}}
+	// The key is of another program or of a later version, or a right is missing. The engine says which, and no more
+	// is known of the lock.
 	if l.Unreadable != "" {
 		lines = append(lines, topLine{"! " + oneLine(l.Unreadable), styleWarning})
 	}

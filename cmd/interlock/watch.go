@@ -76,6 +76,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// The first look is outside the loop, because its error ends watch.
 	seen, err := a.lookOnce(ctx, e, prefix)
 	if err != nil {
 		return err
@@ -84,6 +85,7 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 	if err := a.printEvents(board.Changes(nil, seen, time.Now())); err != nil {
 		return err
 	}
+	// A ticker drops ticks while a look is slow, so looks never pile up.
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	failing := false
@@ -112,6 +114,8 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 }
 
 // lookOnce lists the locks as a board does, by name and kind.
+//
+// The list is that of a board, so that board.Changes finds the same changes as for top and the console.
 func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.Lock, error) {
 	found, err := a.listLocks(ctx, e, prefix)
 	if err != nil {
@@ -143,6 +147,7 @@ func (a *app) printEvent(e *board.Event, now time.Time) error {
 			schemaVersion, now, e.Event, e.Kind, e.Name, e.Client, e.Owner, e.Label, e.Token, e.Why,
 		})
 	}
+	// The instant is without a date: watch is read while it runs, and the JSON has the whole one.
 	line := fmt.Sprintf("%s  %-8s  %s (%s)  %s", now.Format(time.TimeOnly), e.Event, printable(e.Name), e.Kind,
 		who(e.Client, e.Owner, e.Label))
 	if e.Token != 0 {
