@@ -129,7 +129,12 @@ func judge(err error) outcome {
 	default:
 		o = outcome{exitFailed, "failed", false}
 	}
-	// An exitError in the chain overrules the code, not the word, unless the code alone says what happened.
+	return o.overruled(err)
+}
+
+// overruled returns o with the code of an exitError in the chain of err, if there is one. The word stays, unless the
+// code alone says what happened.
+func (o outcome) overruled(err error) outcome {
 	var fixed *exitError
 	if errors.As(err, &fixed) {
 		o.exit = fixed.code

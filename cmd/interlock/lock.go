@@ -67,7 +67,19 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	if a.tellWaiting(o.verbose, held) {
 		a.tellOrphaned(e, held)
 	}
-	// The try counts towards --wait, so that the whole takes no longer than the user said.
+	if lease, err = a.waitBehind(ctx, m, o, held, began); err == nil {
+		a.tellAcquired(o, lease, began)
+	} else if errors.Is(err, interlock.ErrHeld) {
+		err = &waitedError{err, o.wait}
+	}
+	return lease, err
+}
+
+// waitBehind waits for a lock that held has at the moment. began is when the try began: it counts towards --wait, so
+// that the whole takes no longer than the user said.
+func (a *app) waitBehind(
+	ctx context.Context, m locker, o *runOptions, held *interlock.HeldError, began time.Time,
+) (*interlock.Lease, error) {
 	waitCtx, cancel := ctx, context.CancelFunc(func() {})
 	if o.waitGiven {
 		waitCtx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
@@ -75,17 +87,12 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	defer cancel()
 	// The wait may be shorter than one exchange with the engine, which lastKnown needs to know.
 	asked := time.Now()
-	if lease, err = m.Lock(waitCtx); err == nil {
-		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time, so --wait counts no more
-	} else {
-		err = a.lastKnown(waitCtx, held, asked, err)
+	lease, err := m.Lock(waitCtx)
+	if err != nil {
+		return nil, a.lastKnown(waitCtx, held, asked, err)
 	}
-	if err == nil {
-		a.tellAcquired(o, lease, began)
-	} else if errors.Is(err, interlock.ErrHeld) {
-		err = &waitedError{err, o.wait}
-	}
-	return lease, err
+	// Granted in time, so --wait counts no more.
+	return a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease))
 }
 
 // lastKnown is the error of a wait that ended. If the wait was over before the engine had had --timeout for an answer,

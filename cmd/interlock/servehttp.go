@@ -73,8 +73,8 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 				"server is gone, and programs at work would not know; use an engine with leases, such as Redis",
 				interlock.ErrUnsupported, e.url, lifetime)
 		}
-		// At the end lockapi abandons the leases, so that close gives none of them back: programs are at work under them
-		// (docs/adr/0057).
+		// At the end lockapi abandons the leases, so that close gives none of them back: programs are at work under
+		// them (docs/adr/0057).
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", nil, address) }

@@ -91,11 +91,6 @@ func (l *topLoop) loop(ctx context.Context) error {
 		if err := l.screen.draw(l.model.frame(time.Now())); err != nil {
 			return err
 		}
-		var escaped <-chan time.Time
-		// The beginning of a key waits for its rest, but not for ever: Escape alone is a key.
-		if l.pending != "" {
-			escaped = time.After(escapeTime)
-		}
 		var quit bool
 		var err error
 		select {
@@ -106,7 +101,7 @@ func (l *topLoop) loop(ctx context.Context) error {
 			}
 			quit = l.keys(ctx, l.pending+sent, false)
 		// The rest of a sequence has not come: the escape character was the key.
-		case <-escaped:
+		case <-l.escaped():
 			quit = l.keys(ctx, l.pending, true)
 		case sig := <-l.signals:
 			err = l.signal(sig.(syscall.Signal))
@@ -126,6 +121,15 @@ func (l *topLoop) loop(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// escaped returns a channel that says when the beginning of a key has waited for its rest for long enough: Escape alone
+// is a key. Without such a beginning it is nil, and never says anything.
+func (l *topLoop) escaped() <-chan time.Time {
+	if l.pending == "" {
+		return nil
+	}
+	return time.After(escapeTime)
 }
 
 // keys gives the model what was typed. It reports whether that ends top. A paste brings many keys in one read; each of

@@ -60,6 +60,12 @@ func (m *topModel) columns() []topColumn {
 			columns = []topColumn{name, waiting}
 		}
 	}
+	m.share(columns, flexible)
+	return columns
+}
+
+// share gives the flexible columns what the others leave of the width.
+func (m *topModel) share(columns []topColumn, flexible []int) {
 	left := m.width - len(topMark(false, false))
 	for i := range columns {
 		left -= columns[i].width
@@ -72,7 +78,6 @@ func (m *topModel) columns() []topColumn {
 		columns[c].width = left / (len(flexible) - i)
 		left -= columns[c].width
 	}
-	return columns
 }
 
 // columnGap stands between two columns.

@@ -85,6 +85,13 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 	if err := a.printEvents(board.Changes(nil, seen, time.Now())); err != nil {
 		return err
 	}
+	return a.watchOn(ctx, e, prefix, interval, seen)
+}
+
+// watchOn prints the changes since seen, look by look.
+func (a *app) watchOn(
+	ctx context.Context, e *engine, prefix string, interval time.Duration, seen []board.Lock,
+) error {
 	// A ticker drops ticks while a look is slow, so looks never pile up.
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
