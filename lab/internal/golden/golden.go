@@ -18,8 +18,8 @@ import (
 // update is registered here and not in each test, because a flag can be registered only once in a binary.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Compare fails t unless testdata/name has the content got. With -update it writes the file instead, unless t has failed
-// already: what a failed test has made is not worth a review.
+// Compare fails t unless testdata/name has the content got. With -update it writes the file instead, unless t has
+// failed already: what a failed test has made is not worth a review.
 //
 // It names the first line that differs and no more, since the lines after it often differ only for that one.
 func Compare(t *testing.T, name string, got []byte) {

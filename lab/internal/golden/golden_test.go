@@ -16,7 +16,8 @@ func TestFirstDifference_IsALineThatTheReaderCanFind(t *testing.T) {
 	} {
 		number, is, was := firstDifference([]byte(row.got), []byte(row.want))
 		if number != row.number || is != row.is || was != row.was {
-			t.Errorf("%s: line %d, %q and %q; want line %d, %q and %q", name, number, is, was, row.number, row.is, row.was)
+			t.Errorf("%s: line %d, %q and %q; want line %d, %q and %q", name, number, is, was, row.number, row.is,
+				row.was)
 		}
 	}
 }
