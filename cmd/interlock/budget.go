@@ -1,5 +1,5 @@
-// The time in which a job must be ended when its lock runs out. run.go and elect.go check it before they take the lock;
-// job.go acts by it when renewals stop.
+// The time in which a job must be ended when its lock runs out. stage.go checks it before the lock is taken; job_end.go
+// acts by it when renewals stop.
 
 package main
 

@@ -1,4 +1,4 @@
-// The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, job.go
+// The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, stage.go
 // passes on the second. A job gets no password. The environment of interlock itself still has it, so a job of the same
 // user can find it there.
 

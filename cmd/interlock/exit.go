@@ -1,6 +1,6 @@
-// How the command ends: the exit codes, and which error has which. app.go's finish comes here with the error of a
-// command; report.go prints it. Scripts, cron and systemd see the code alone; people see the message, and programs the
-// word of -o json.
+// How the command ends: the exit codes, and which error has which. report.go comes here with the error of a command,
+// and prints it. Scripts, cron and systemd see the code alone; people see the message, and programs the word of -o
+// json.
 
 package main
 

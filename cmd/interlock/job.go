@@ -1,6 +1,6 @@
-// The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. run.go and elect.go
-// make one after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg
-// do. Everything here runs in the goroutine of run. job_start.go starts it, and job_end.go ends it because of the lock.
+// The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. stage.go makes one
+// after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg do.
+// Everything here runs in the goroutine of run. job_start.go starts it, and job_end.go ends it because of the lock.
 
 package main
 

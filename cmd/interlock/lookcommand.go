@@ -1,5 +1,6 @@
-// The command of a job: where it is, and what to say if it cannot be started. run.go looks before it takes a lock, so
-// that a mistyped command disturbs nobody. Shells, env(1) and timeout(1) agree on 126 and 127, so scripts know them.
+// The command of a job: where it is, and what to say if it cannot be started. stage.go looks before anybody takes a
+// lock, so that a mistyped command disturbs nobody. Shells, env(1) and timeout(1) agree on 126 and 127, so scripts know
+// them.
 
 package main
 

@@ -1,4 +1,4 @@
-// The controlling terminal of the process: which process group may read from it. job.go gives it to a job,
+// The controlling terminal of the process: which process group may read from it. job_start.go gives it to a job,
 // jobcontrol.go takes it back and gives it again. It is opened by the name /dev/tty, because any of the three standard
 // streams may be a file or a pipe while the job still reads a password from the terminal.
 
