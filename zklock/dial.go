@@ -128,7 +128,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	if l.conn != nil {
 		_ = l.conn.Close()
 	}
-	l.conn = &tap{Conn: conn, line: l, began: began}
+	l.conn = &tap{Conn: conn, line: l, began: began, rewatched: make(chan struct{})}
 	return l.conn, nil
 }
 
@@ -145,6 +145,13 @@ func (l *line) greeted() greeting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.greeting
+}
+
+// rewatched is closed when the library sets its watches again over the latest connection.
+func (l *line) rewatched() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn.rewatched
 }
 
 // cut ends the connection. The library makes another one, unless the line was hung up.
@@ -167,13 +174,17 @@ func (l *line) failure() error {
 // protocol, the timeout in milliseconds and the session's ID.
 const greetingSize = 4 + 4 + 4 + 8
 
-// tap is a connection that reads along until the server has said how long the session lasts.
+// tap is a connection that reads along until the server has said how long the session lasts, and until the library has
+// set its watches again.
 type tap struct {
 	net.Conn
 	line  *line
 	began time.Time
 	head  []byte // what came in so far; nil once it was understood
 	done  bool   // it was understood
+
+	rewatched chan struct{} // closed by the library's first setWatches
+	watched   bool          // it is closed; only Write uses it
 }
 
 // Read reads along. The library calls it from one goroutine at a time.
@@ -191,6 +202,19 @@ func (t *tap) Read(p []byte) (int, error) {
 		t.line.refused(err)
 	}
 	return n, err
+}
+
+// setWatches is the number of the request that sets watches again, in ZooKeeper's protocol (ZooDefs.OpCode).
+const setWatches = 101
+
+// Write looks for the request that sets the library's watches again. A packet is its length, the request's number, what
+// it asks for, and more. The library sends each in one call, and calls it from one goroutine at a time.
+func (t *tap) Write(p []byte) (int, error) {
+	if !t.watched && len(p) >= 12 && binary.BigEndian.Uint32(p[8:]) == setWatches {
+		t.watched = true
+		close(t.rewatched)
+	}
+	return t.Conn.Write(p)
 }
 
 // understand reads the greeting, which comes in big-endian order as in ZooKeeper's protocol.

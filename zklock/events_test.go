@@ -183,3 +183,24 @@ func TestReconnection_LetsNobodyIn(t *testing.T) {
 	x.looks(x.second)
 	x.passesOn()
 }
+
+// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection before.
+func TestReconnection_SendsNothingBeforeTheLibrarysWatches(t *testing.T) {
+	t.Parallel()
+	x := newCrossing(t, driver.Exclusive) // who waits has a watch
+	d := x.further
+	d.mu.Lock()
+	s, before := d.session, d.session.turn
+	d.mu.Unlock()
+	s.line.cut()
+	soon(t, "a new connection to be used", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return s.turn > before && s.link != nil
+	})
+	select {
+	case <-s.line.rewatched():
+	default:
+		t.Error("a connection is used before the library has set its watches again")
+	}
+}

@@ -106,9 +106,24 @@ func (s *session) heartbeat() {
 	}
 }
 
-// settleTime is the time that the library gets after a reconnection to set its watches again, before anything else is
-// sent. It reads the last transaction that it knows of without a lock (go-zookeeper v1.0.4, sendSetWatches).
-const settleTime = time.Millisecond
+// mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired.
+const mostSettle = 50 * time.Millisecond
+
+// settle waits until the library sets its watches again over a new connection. Before that it reads the last transaction
+// that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of ours writes it.
+// So nothing of ours may be sent before. A library that has no watch sets none, and reads nothing.
+func (s *session) settle() {
+	if !s.watching.Load() {
+		return
+	}
+	most := time.NewTimer(mostSettle)
+	defer most.Stop()
+	select {
+	case <-s.line.rewatched():
+	case <-most.C:
+	case <-s.d.life.Done():
+	}
+}
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
 // or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout.
@@ -124,7 +139,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	if l.node == "" {
 		err = s.introduce(l)
 	} else {
-		time.Sleep(settleTime)
+		s.settle()
 		err = s.raise(l)
 	}
 	if err != nil {
