@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It names the engines on which acquire works, and what to use on the others: the default engine is one of those.
 const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use
 "interlock run".
 
@@ -40,7 +41,8 @@ type acquireOptions struct {
 	export       bool
 }
 
-// grantObject is what acquire and renew print as JSON.
+// grantObject is what acquire and renew print as JSON. A script needs the handle alone; the other fields save it a
+// second command.
 type grantObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Name          string `json:"name"`
@@ -50,6 +52,8 @@ type grantObject struct {
 	Handle        string `json:"handle"`
 }
 
+// acquireCommand describes acquire. The lease has the same default as run's, although nobody renews it: a script that
+// needs longer says so, and one that dies blocks others for half a minute.
 func (a *app) acquireCommand() *cobra.Command {
 	var o acquireOptions
 	cmd := &cobra.Command{
@@ -68,6 +72,8 @@ func (a *app) acquireCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	// The flags are those of run with the same words where they mean the same. Nothing runs here, so there are none
+	// about a command.
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the lock stays held without a renewal")
 	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
@@ -77,7 +83,8 @@ func (a *app) acquireCommand() *cobra.Command {
 	return cmd
 }
 
-// check says what is wrong with the flags, before the engine is asked.
+// check says what is wrong with the flags, before the engine is asked. They are the rules of run, as far as acquire has
+// the flags.
 func (o *acquireOptions) check() error {
 	switch {
 	case o.wait < 0:
@@ -92,6 +99,9 @@ func (o *acquireOptions) check() error {
 
 // acquire takes the lock and prints its handle. It tries once and only then waits, so that an engine out of reach shows
 // at once, and whoever waits is told for whom.
+//
+// It asks the driver and not the client: a client renews its holds as long as it is open, and releases them when it is
+// closed.
 func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -109,6 +119,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
 		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
 	}
+	// Allowed all the same, for a trial of the command without a server.
 	if e.url.Scheme == "mem" {
 		a.say("warning: mem:// lives inside one process: this lock ends with this command")
 	}
@@ -135,6 +146,7 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 	return &driver.Request{
 		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: newHoldID(), Owner: owner, Named: named,
+		// An operator who looks for the holder finds the script's process.
 		Client: clientName(os.Getppid()), // the script: this process has ended before anybody looks
 		Label:  o.label, Weight: 1, Lease: o.lease, Tokens: 1, Try: try,
 	}
@@ -142,6 +154,9 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 
 // acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing, the lock is given
 // back: nobody would have the handle. known is who was in the way before, or nil.
+//
+// An error of the printing counts too: after a full disk or a closed pipe the lock is held, and nobody has its handle.
+// Horizon is how long the engine refuses a late copy of the request.
 func (a *app) acquireHandle(
 	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
 	known *interlock.HeldError,
@@ -160,7 +175,7 @@ func (a *app) acquireHandle(
 		return err
 	}
 	// The outcome is not known, so the request is undone. That must work also when ctx has ended, so it has a time of
-	// its own.
+	// its own. ctx has ended if a signal came, which is the usual reason to undo.
 	undoCtx, cancel := a.within(context.WithoutCancel(ctx))
 	defer cancel()
 	if undo := d.Release(undoCtx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: o.lease}); undo != nil {
@@ -176,11 +191,14 @@ func (a *app) acquireHandle(
 
 // ask waits for the grant, and finds out whether a wait that is over met a holder or silence. The first is a
 // *waitedError and ends with another exit code than the second, which is an engine that does not answer.
+//
+// The driver may tell of holders from goroutines of its own, so the latest is kept in an atomic pointer.
 func (a *app) ask(
 	ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
 ) (driver.Grant, error) {
 	var holder atomic.Pointer[driver.HeldError] // the latest that the driver has told of
 	r.Waiting = holder.Store
+	// Without --wait there is no deadline, and nothing to cancel.
 	cancel := context.CancelFunc(func() {})
 	switch {
 	// A try is one exchange with the engine. A wait is not, so --timeout does not bound it.
@@ -197,6 +215,7 @@ func (a *app) ask(
 	}
 	// The time is over, and a holder was seen meanwhile: so the lock is held.
 	if h := holder.Load(); h != nil && ctx.Err() != nil {
+		// A copy, because what the driver has told is not ours to change.
 		held := *h
 		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
 		return grant, &waitedError{&held, o.wait}
@@ -211,7 +230,7 @@ func (a *app) ask(
 }
 
 // confirm claims the whole lease if the engine has granted a shorter one at first, as for a lock that was pushed, which
-// the client has to claim.
+// the client has to claim. A script would otherwise begin its work with two seconds left, and renew only after them.
 func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *handle) error {
 	if g.Lease >= h.Lease {
 		return nil
@@ -223,6 +242,8 @@ func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *
 
 // printGrant prints the handle, as JSON or as a line for a shell's eval. Names are quoted; the handle has no character
 // that a shell would change.
+//
+// All but INTERLOCK_HANDLE are also variables of a job of run, so a script can read them under either command.
 func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
@@ -233,5 +254,6 @@ func (a *app) printGrant(h *handle, export bool) error {
 	return err
 }
 
-// quote makes s one word for a shell.
+// quote makes s one word for a shell. A shell changes nothing inside single quotes. A single quote in s ends them,
+// stands escaped, and begins them again.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -16,12 +16,16 @@ import (
 
 // app is one invocation of the command: its streams, its environment and the flags that all commands share. Tests run
 // many of them in one process.
+//
+// It is the receiver of every command. A command's own flags are variables of the function that describes it.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	urlOfFile      func() (string, error) // reads the file named by INTERLOCK_URL_FILE, once
+	// Once, because the file may be a pipe, which gives what it has a single time.
+	urlOfFile func() (string, error) // reads the file named by INTERLOCK_URL_FILE, once
 
+	// These three are written by the flags, before the work of any command begins.
 	url     string        // of --url, or ""
 	output  format        // of --output
 	timeout time.Duration // of --timeout, for each exchange with the engine
@@ -33,11 +37,15 @@ type app struct {
 	saying sync.Mutex // held for each line on stderr, because engines warn in goroutines of their own; guards stderr
 }
 
-// defaultTimeout bounds each exchange with the engine, never the wait for a lock.
+// defaultTimeout bounds each exchange with the engine, never the wait for a lock. An engine that has not answered by
+// then is taken to be out of reach.
 const defaultTimeout = 10 * time.Second
 
 // run is the whole command: it parses the arguments, runs the command that they name, prints its error if there is one,
 // and returns the exit code. It blocks until the command is done.
+//
+// It takes the streams and the environment as arguments and returns the code, where os.Exit and os.Getenv would tie
+// each test to a process of its own.
 func run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
 ) int {
@@ -48,11 +56,15 @@ func run(
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.finish(cmd, err)
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
+//
+// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/adr/0013). Its
+// own messages are off: finish prints all errors.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock COMMAND",
@@ -74,18 +86,30 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 	}
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
+	a.addGlobalFlags(root)
+	a.addCommands(root)
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// addGlobalFlags gives root the flags that every command has. They may stand before the command and after it. --timeout
+// is not the one of flock(1), where it means the wait for the lock; that is --wait here (docs/flock.md).
+func (a *app) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
 		"$INTERLOCK_URL or $INTERLOCK_URL_FILE, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "format of results and errors: text or json")
 	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout",
 		"maximum time for one answer of the engine; does not limit the wait for a lock")
-
 	completeFlag(root, "output", string(text), string(asJSON))
 	if err := root.RegisterFlagCompletionFunc("url", completeURL); err != nil {
 		panic(err) // as in completeFlag
 	}
+}
 
+// addCommands gives root its commands and topics. The groups are the order of the help: what a newcomer looks for
+// first, then what an operator does, and last what is not installed with interlock.
+func (a *app) addCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
 		&cobra.Group{ID: "look", Title: "Inspection and repair:"},
 		&cobra.Group{ID: "tools", Title: "Separate programs, not installed with interlock (each says how to get " +
@@ -96,11 +120,10 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 		a.doctorCommand(), a.consoleCommand(), a.serveCommand())
 	root.AddCommand(a.versionCommand(), a.manCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
-	root.SetHelpCommand(helpCommand())
-	return root
 }
 
-// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here.
+// runRoot is reached without a command, or with an unknown one. Cobra would also accept arguments here. Without
+// arguments the help is the answer, so the exit code is 0.
 func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -113,7 +136,8 @@ func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	return usage("unknown command %q%s", args[0], hint)
 }
 
-// helpCommand is cobra's, except that an unknown topic is an error and not the general help.
+// helpCommand is cobra's, except that an unknown topic is an error and not the general help. Cobra's prints the general
+// help to stdout and ends with 0, so a script that misspells a topic would not notice.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND or TOPIC]",
@@ -122,6 +146,12 @@ func helpCommand() *cobra.Command {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {
 				return usage("there is no help about %q", args[len(args)-1])
+			}
+			// Cobra adds these flags when it parses a command line of found, and here it has parsed one of help. A tool
+			// gets --help like every argument, so interlock has no such flag for it.
+			if !found.DisableFlagParsing {
+				found.InitDefaultHelpFlag()
+				found.InitDefaultVersionFlag()
 			}
 			return found.Help()
 		},
@@ -146,6 +176,9 @@ func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 
 // within bounds one exchange with the engine by --timeout. The cause of its end says so, which explained adds to
 // errors.
+//
+// The cause tells our own limit from the deadline of a caller. Both are context.DeadlineExceeded, and --timeout changes
+// only one of them.
 func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
 }
@@ -162,7 +195,8 @@ func explained(ctx context.Context, err error) error {
 	return err
 }
 
-// say writes a message for people to stderr, as one line. It may be called from any goroutine.
+// say writes a message for people to stderr, as one line. It may be called from any goroutine. Without the mutex a
+// warning of an engine could stand in the middle of another line.
 func (a *app) say(form string, args ...any) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
@@ -171,6 +205,8 @@ func (a *app) say(form string, args ...any) {
 
 // divert sends messages for people to w until the function that it returns is called. The screen of top does so, which
 // a line in between would spoil.
+//
+// The messages are not lost: top shows the last one in its last line.
 func (a *app) divert(w io.Writer) (back func()) {
 	a.saying.Lock()
 	defer a.saying.Unlock()

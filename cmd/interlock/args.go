@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// noArgs and its relatives are cobra's validators with errors that count as wrong use.
+// noArgs and its relatives are cobra's validators with errors that count as wrong use. Cobra's own errors would count
+// as failures of interlock (125), since nothing tells them from others.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
@@ -23,6 +24,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// atMostOne is for an argument that may be left out, such as a prefix.
 func atMostOne(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usage("%s takes at most one argument, got %q too", cmd.CommandPath(), args[1])
@@ -30,7 +32,8 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneName accepts exactly one argument, the name of a lock.
+// oneName accepts exactly one argument, the name of a lock. The commands that run a job do not use it: there the
+// command follows the name.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("%s wants the name of a lock", cmd.CommandPath())
@@ -43,6 +46,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 
 // checkName is the rule for names of locks and owners: 1 to 512 bytes of valid UTF-8. The library has the same; here
 // the error is one of use.
+//
+// The library checks names again. Here a wrong one costs no connection, and has exit code 64 on every engine.
 func checkName(what, name string) error {
 	switch {
 	case name == "":
@@ -57,6 +62,7 @@ func checkName(what, name string) error {
 
 // The leases that package interlock accepts.
 const (
+	// The library does not export them. It checks again, so a difference would only change the message.
 	shortestLease = 10 * time.Millisecond
 	longestLease  = 50 * 365 * 24 * time.Hour
 )
@@ -69,7 +75,7 @@ func checkLeaseFlag(lease time.Duration) error {
 	return nil
 }
 
-// checkLabel is the rule for labels, which are stored for operators to read.
+// checkLabel is the rule for labels, which are stored for operators to read. The length is the library's.
 func checkLabel(label string) error {
 	if len(label) > 256 || !utf8.ValidString(label) {
 		return usage("--label must be at most 256 bytes of valid UTF-8")
@@ -77,10 +83,12 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// kindFlag is the value of --kind.
+// kindFlag is the value of --kind. It is a type of its own, so that a mistyped kind is refused with the list of all,
+// and TAB offers them.
 type kindFlag driver.Kind
 
-// kinds are the values that --kind accepts.
+// kinds are the values that --kind accepts. Latches and conditions are accepted, though they have no holders: get then
+// says that the lock is free.
 var kinds = [...]driver.Kind{
 	driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,
 }
@@ -110,6 +118,7 @@ func (k *kindFlag) Set(s string) error {
 // Type names the value in help texts.
 func (k *kindFlag) Type() string { return "KIND" }
 
+// itoa and utoa keep lines of text short, in which numbers stand between words.
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }

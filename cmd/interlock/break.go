@@ -1,5 +1,6 @@
 // interlock break: ends somebody else's hold, after asking. locks.go finds the lock; the client's Break does the rest.
-// topbreak.go is the same from the screen of top.
+// topbreak.go is the same from the screen of top. Breaking is for a holder that has ended or hangs. A holder that works
+// on is told of the loss, but may be in the middle of a write.
 
 package main
 
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// The risk comes first: breaking a lock does not stop its holder.
 const breakLong = `End the current hold of the lock NAME. The holder is told, but one that is suspended learns of
 it only later. Make sure that the holder has stopped, or that the resource checks fencing
 tokens.
@@ -26,13 +28,15 @@ so that it cannot hit a new holder.
 
 The exit code is 1 if the lock is not held, or if the answer is no.`
 
-// breakOptions are the flags of break. token is 0 if none was given.
+// breakOptions are the flags of break. token is 0 if none was given. 0 is no token, so it can stand for none.
 type breakOptions struct {
 	kind  kindFlag
 	token uint64
 	yes   bool
 }
 
+// breakCommand describes break. --kind has a default here, unlike in get: a name alone must not break the locks of
+// every kind.
 func (a *app) breakCommand() *cobra.Command {
 	o := breakOptions{kind: kindFlag(driver.KindMutex)}
 	cmd := &cobra.Command{
@@ -55,6 +59,8 @@ func (a *app) breakCommand() *cobra.Command {
 
 // breakLock finds the holder, asks, and ends the hold under the token that was shown: a holder that came meanwhile has
 // another token, and is not hit.
+//
+// So the person breaks the hold that the question has shown, however long the answer takes.
 func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -78,8 +84,10 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 		return err
 	}
 	if a.output == asJSON {
+		// The object has the token, so a script can tell which hold it has ended.
 		return a.printJSON(brokenObject{schemaVersion, driver.Kind(o.kind), name, holder.Token, true})
 	}
+	// With --token and --yes the holder was not looked for.
 	by := ""
 	if holder.Client != "" {
 		by = " by " + who(holder.Client, holder.Owner, holder.Label)
@@ -100,6 +108,8 @@ type brokenObject struct {
 // holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its
 // block, which only the engine can tell: it is passed on as it is. An engine that cannot list is asked to break that
 // token unseen. Without a token and with several holders it is wrong use to choose one.
+//
+// A block of tokens is what a client gets when it passes the lock on inside its process without asking the engine.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown, and finding the lock may mean listing all
@@ -117,6 +127,7 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	}
 	holders := found[0].Holders
 	if o.token == 0 && len(holders) > 1 {
+		// Readers and holders of permits share a lock; each is a hold of its own.
 		return driver.Holder{}, usage("%q has %d holders: say with --token which one is meant (see interlock get)",
 			name, len(holders))
 	}
@@ -128,7 +139,8 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	return driver.Holder{Token: o.token}, nil
 }
 
-// confirmBreak asks a person, if there is one. Without a terminal it refuses, and a script has to say --yes.
+// confirmBreak asks a person, if there is one. Without a terminal it refuses, and a script has to say --yes. The
+// question goes to stderr, so that it is seen when stdout is a pipe. The default is no: Enter alone breaks nothing.
 func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error {
 	if o.yes {
 		return nil
@@ -138,6 +150,7 @@ func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error 
 	}
 	fmt.Fprintf(a.stderr, "%s is held by %s%s, token %d.\nBreak it? [y/N] ", printable(name),
 		who(h.Client, h.Owner, h.Label), forAge(h.Since, time.Now()), h.Token)
+	// An end of the input is no answer either.
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if s := strings.ToLower(strings.TrimSpace(answer)); err != nil || (s != "y" && s != "yes") {
 		return exitWith(exitNone, fmt.Errorf("%q was not broken", name))

@@ -1,5 +1,5 @@
-// The time in which a job must be ended when its lock runs out. run.go and elect.go check it before they take the lock;
-// job.go acts by it when renewals stop.
+// The time in which a job must be ended when its lock runs out. stage.go checks it before the lock is taken; job_end.go
+// acts by it when renewals stop.
 
 package main
 
@@ -35,11 +35,15 @@ const (
 	maxMargin = 500 * time.Millisecond
 )
 
-// defaultGrace returns a grace with which the budget fits every lease.
+// defaultGrace returns a grace with which the budget fits. Two pauses take two thirds of the lease, the margin a
+// twentieth and the drift a hundredth; what is left beside a sixth covers the drift's 2 ms from a lease of 20 ms on.
 func defaultGrace(lease time.Duration) time.Duration { return min(maxGrace, lease/6) }
 
 // newBudget computes the parts that follow from lease and grace. The drift is the library's own allowance by which its
 // deadline is earlier than the lease.
+//
+// A third of the lease, and the allowance of 1 % and 2 ms, are the library's (docs/adr/0005, docs/adr/0008). They are
+// repeated here because a job has to be ended before the library's own deadline and not at it.
 func newBudget(lease, grace time.Duration) budget {
 	return budget{
 		lease:   lease,
@@ -74,7 +78,8 @@ func (e *engine) budget(o *runOptions) (budget, error) {
 // need is the shortest lease in which everything fits.
 func (b budget) need() time.Duration { return 2*b.renewal + b.grace + b.drift + b.margin }
 
-// check says with all numbers what does not fit.
+// check says with all numbers what does not fit. Nothing is adjusted in silence: a shorter grace might kill the job in
+// the middle of a write, and a longer lease makes others wait.
 func (b budget) check() error {
 	if b.need() <= b.lease {
 		return nil
@@ -85,4 +90,5 @@ func (b budget) check() error {
 		ms(b.need()))
 }
 
+// ms rounds for messages: a third of a lease may have nine decimals.
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

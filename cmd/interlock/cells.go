@@ -1,4 +1,5 @@
-// How wide text is on a terminal. table.go and topview.go use it to align columns and to cut lines.
+// How wide text is on a terminal. table.go and topview.go use it to align columns and to cut lines. A terminal has one
+// cell for a Latin letter and two for a Chinese character, so neither bytes nor characters tell where a column ends.
 
 package main
 
@@ -10,6 +11,8 @@ import (
 
 // wide are the characters that take two cells of a terminal: those that annex 11 of Unicode calls wide or full-width.
 // The ranges leave out no script in which people write names.
+//
+// Package unicode has no table of widths, and golang.org/x/text would be one more module in the light build.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1},
@@ -67,6 +70,9 @@ var wide = &unicode.RangeTable{
 }
 
 // cellsOf is how many cells of a terminal r takes. A character that combines with the one before takes none.
+//
+// Joiners of emoji take none either. Terminals differ in how they draw such sequences, so screen.go switches wrapping
+// off.
 func cellsOf(r rune) int {
 	switch {
 	case r < 0x300:
@@ -80,7 +86,7 @@ func cellsOf(r rune) int {
 }
 
 // cells is how many cells of a terminal s takes. s has no control characters. As long as it is ASCII, bytes are
-// counted.
+// counted. top asks for each cell of each row in each second, and most names are ASCII.
 func cells(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
@@ -95,10 +101,12 @@ func cells(s string) int {
 	return n
 }
 
-// cutMark is the last cell of a text that was cut.
+// cutMark is the last cell of a text that was cut. It is one cell and ASCII, so it shows in every font and encoding.
 const cutMark = "~"
 
 // fit cuts s to at most so many cells. It never cuts a wide character in two, so the result may be one cell shorter.
+//
+// The mark takes the place of the last cell that is left, so a cut name is never taken for a whole one.
 func fit(s string, most int) string {
 	if most <= 0 {
 		return ""
@@ -116,6 +124,8 @@ func fit(s string, most int) string {
 }
 
 // pad makes s exactly so many cells wide. With right it stands at the right.
+//
+// A number stands at the right, so that its digits are below each other.
 func pad(s string, width int, right bool) string {
 	s = fit(s, width)
 	space := strings.Repeat(" ", max(0, width-cells(s)))

@@ -1,5 +1,6 @@
 // The job's command as a process group: started, watched, signalled. job.go decides what to do with it; child_linux.go
-// and child_other.go have what systems differ in.
+// and child_other.go have what systems differ in. os/exec is not used: it does not tell of a command that was stopped,
+// and its ExtraFiles would put the lock's file on descriptor 3, where a shell may have put one of its own.
 
 package main
 
@@ -30,6 +31,9 @@ type child struct {
 // startChild starts the command in a group of its own, in the terminal's foreground if foreground is not nil. lent is
 // inherited under its own number, so that it covers no descriptor that a shell has handed to the command. It returns
 // when the command has been started or could not be.
+//
+// In the child only what is marked close-on-exec is closed. So "interlock run x -- cmd 3<file" gives the command its
+// descriptor 3, as without interlock (testdata/script/streams.txtar).
 func startChild(
 	path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal,
 ) (*child, error) {
@@ -37,6 +41,8 @@ func startChild(
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
 	}
+	// The child does this before exec. If this process did it after the start, a read before that would stop the
+	// command.
 	if foreground != nil {
 		attr.Sys.Foreground, attr.Sys.Ctty = true, foreground.fd
 	}
@@ -70,6 +76,9 @@ func startChild(
 }
 
 // watch reports every stop of the command and its end, and then waits for the rest of its group.
+//
+// It waits with WUNTRACED, because a command that was stopped by ^Z has to stop this process as well. WCONTINUED is
+// left out: a command that goes on needs nothing from this process.
 func (c *child) watch() {
 	for {
 		var status syscall.WaitStatus
@@ -78,6 +87,7 @@ func (c *child) watch() {
 			continue
 		}
 		if err != nil { // only if somebody else has waited for our child
+			// This is how wait encodes an exit code. The command's own is not known.
 			status = exitFailed << 8
 		}
 		select {
@@ -95,6 +105,8 @@ func (c *child) watch() {
 
 // awaitGroup polls, because nothing in POSIX tells when a process group becomes empty. The first look comes at once, so
 // a command that leaves nobody behind costs no waiting; the pauses double from 1 ms to 20 ms.
+//
+// A pidfd stands for one process and not for a group, and a cgroup needs rights that a user may not have.
 func (c *child) awaitGroup() {
 	for pause := time.Millisecond; c.alive(); pause = min(2*pause, 20*time.Millisecond) {
 		select {
@@ -108,6 +120,7 @@ func (c *child) awaitGroup() {
 
 // alive reports whether anybody of the group is there. Another user's process (EPERM) counts. A dead child of ours must
 // be waited for first, or it would be counted too.
+// It asks for the whole group, because orphans of the command have become children of this process; see adoptOrphans.
 func (c *child) alive() bool {
 	for {
 		if pid, err := syscall.Wait4(-c.pid, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
@@ -124,6 +137,8 @@ func (c *child) signal(sig syscall.Signal) {
 }
 
 // stop ends watching, and waits until watch has returned. The command, if it still runs, is left alone.
+//
+// On Linux it is killed when this process ends; see childAttributes.
 func (c *child) stop() {
 	close(c.done)
 	c.settled.Wait()

@@ -13,6 +13,9 @@ import (
 
 // childAttributes makes the kernel kill the command when this process is killed: nobody else would end it when the lock
 // is lost.
+//
+// The processes that the command has started get no such signal; they hold the inherited lock instead, on files
+// (testdata/script/killed.txtar).
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -26,6 +29,8 @@ func adoptOrphans() {
 
 // ignoredSignals are those that this process ignores. The kernel is asked, because Go's runtime knows only the signals
 // that it was told to ignore, and HUP and INT if they were ignored at the start.
+//
+// /proc says it for all signals at once; neither syscall nor x/sys has sigaction(2), which would say it for one.
 func ignoredSignals() signalSet {
 	status, _ := os.ReadFile("/proc/self/status") // after an error none are known
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))

@@ -1,6 +1,7 @@
 //go:build unix && !linux
 
-// Unix systems other than Linux; see child_linux.go.
+// Unix systems other than Linux; see child_linux.go. If this process is killed there, the command runs on. On files it
+// has inherited the lock; on other engines it would then work on after the lock was lost.
 
 package main
 

@@ -1,5 +1,6 @@
 // Completion in the shell: names of locks, URLs and the values of flags. Cobra calls these functions when somebody
-// presses TAB; they print no errors.
+// presses TAB; they print no errors. An error message would overwrite the line that the user is typing, and a slow
+// engine would block the prompt.
 
 package main
 
@@ -15,6 +16,8 @@ import (
 const completionTime = 300 * time.Millisecond
 
 // completeFirstName offers the names of locks in use for the first argument.
+//
+// Only locks in use are offered, because engines list no others.
 func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault // the command of run: the shell's own completion knows better
@@ -28,6 +31,7 @@ func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string
 	select {
 	case found := <-names:
 		return found, cobra.ShellCompDirectiveNoFileComp
+	// The shell offers nothing then, in place of files of the folder, which are no names of locks.
 	case <-ctx.Done():
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -52,7 +56,8 @@ func (a *app) lockNames(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// completeURL offers the beginnings of the URLs that this build knows. The rest is for the user to type.
+// completeURL offers the beginnings of the URLs that this build knows. The rest is for the user to type. NoSpace,
+// because the rest of the URL follows at once.
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var schemes []string
 	for _, scheme := range driver.DefaultMux.Schemes() {

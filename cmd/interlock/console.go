@@ -1,6 +1,7 @@
 // interlock console: the web page with the engine's locks. The page itself is in internal/webpage, which only the full
 // build can serve; this file has the flags, the engine and what is printed. serve.go does the same for the HTTP
-// interface.
+// interface. net/http is not imported here: it would be almost a third of what the light build compiles
+// (docs/adr/0048).
 
 package main
 
@@ -15,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Most of it is about access: every user of the machine reaches a page on loopback, and so do other sites through a
+// browser.
 const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who
 waits for whom, and what has happened. The console asks the engine every --interval while a
 browser shows the page, and not at all otherwise.
@@ -28,6 +31,8 @@ must be given with --host.
 Visitors can end holds only with --allow-break. The console then writes each attempt as a line
 of JSON to --audit-file, or to stderr.`
 
+// consoleCommand describes console. The light build has the command too, so that it can say which build serves the
+// page.
 func (a *app) consoleCommand() *cobra.Command {
 	o := webpage.Options{Server: webpage.Server{Name: "console"}, Interval: board.DefaultInterval}
 	cmd := &cobra.Command{
@@ -55,6 +60,7 @@ func (a *app) consoleCommand() *cobra.Command {
 
 // aboutNoPage is what the help of a command adds in a build that serves nothing.
 func aboutNoPage(command string) string {
+	// The help says it too, so that nobody tries the flags first.
 	if webpage.Serve != nil {
 		return ""
 	}
@@ -62,16 +68,20 @@ func aboutNoPage(command string) string {
 }
 
 // console serves until a signal comes or ctx ends. Mistakes in the flags are told before the engine is asked.
+//
+// Ready and Open are functions, so that the page's package needs neither cobra nor the command's flags.
 func (a *app) console(ctx context.Context, o *webpage.Options) error {
 	if err := checkInterval(o.Interval); err != nil {
 		return err
 	}
+	// This comes after the check of the flags, so that both builds say the same of a wrong interval.
 	if webpage.Serve == nil {
 		return usage("%s", onlyFull("console"))
 	}
 	o.Timeout, o.Logger, o.Stderr, o.Open = a.timeout, a.engineWarnings(), lines{a}, a.consoleEngine
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "console", o.Hosts, address) }
 	err := webpage.Serve(ctx, o)
+	// Package serve reads the token file and listens, so it finds what is wrong with those flags.
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
 		return usage("%v", wrong)
@@ -80,6 +90,8 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 }
 
 // consoleEngine opens the engine that the page shows. It is called once, when the flags have been found good.
+//
+// Mistakes in the flags are told before a connection is made, and a console that cannot listen makes none.
 func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -88,6 +100,7 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 	doctor := func(ctx context.Context) (any, error) {
 		ctx, cancel := a.within(ctx) // for all checks together, as in interlock doctor
 		defer cancel()
+		// A new one for each request of the page: findings are of the moment.
 		x := newExamination(e.url)
 		a.examineOpen(ctx, x, e, defaultLease)
 		return x.so(), nil
@@ -105,7 +118,7 @@ func (l lines) Write(line []byte) (int, error) {
 	return l.stderr.Write(line)
 }
 
-// consoleObject is what console prints for programs when it serves.
+// consoleObject is what console prints for programs when it serves. A script that gave port 0 reads the address here.
 type consoleObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	URL           string `json:"url"`
@@ -113,6 +126,8 @@ type consoleObject struct {
 
 // sayAddress prints where what is served can be reached, by the first of the hosts if there is one. It is called when
 // the port is known, which for port 0 the system has chosen.
+//
+// The address is a result, so it goes to stdout: a script reads the first line and knows that the console listens.
 func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address net.Addr) error {
 	scheme := "http"
 	if o.TLS() {
@@ -123,6 +138,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 		return err
 	}
 	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine, so one that works here is named
+		// 0.0.0.0 and :: are no addresses to open in a browser.
 		host = "localhost"
 		if len(hosts) > 0 {
 			host = hosts[0]
@@ -133,6 +149,7 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 	if a.output == asJSON {
 		return a.printJSON(consoleObject{schemaVersion, url})
 	}
+	// On loopback the tokens do not leave the machine.
 	if !o.TLS() && o.TokenFile != "" && !webpage.Loopback(address) {
 		a.say("warning: tokens travel in the clear; give --tls-cert and --tls-key, or let a proxy do it")
 	}

@@ -1,5 +1,6 @@
 // interlock doctor: the checks of an engine's set-up, printed as they stand when the time is over. doctor_checks.go has
-// the checks that every engine gets; the engine's own are its driver's Diagnose.
+// the checks that every engine gets. Those that know a server are its driver's Diagnose; some of them also warn when
+// the engine is opened, of which warnings.go makes lines.
 
 package main
 
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It says what doctor does to the engine, because it is run against production.
 const doctorLong = `Check an engine: can it be reached, can a lock be taken and released, can locks be listed, and
 does it answer quickly enough for the lease? The engine's own checks of its server's settings
 follow. doctor takes one lock, with a name of its own, for a moment, and changes nothing else.
@@ -26,6 +28,8 @@ All checks together take at most --timeout, even if the engine hangs.
 The exit code is 0 if all is well, 1 with warnings, and 2 if locks do not work or a guarantee
 does not hold.`
 
+// doctorCommand describes doctor. The URL may be an argument, because doctor is often the first command that is run
+// with a new one.
 func (a *app) doctorCommand() *cobra.Command {
 	lease := defaultLease
 	cmd := &cobra.Command{
@@ -73,6 +77,9 @@ type findingObject struct {
 
 // examination is a diagnosis that grows. The checks add to it in one goroutine while another may print: a check that
 // never returns must not keep the rest from being printed.
+//
+// The findings are under a mutex and not in a channel: printing needs all that is there now, and a check must not block
+// after the reader has gone.
 type examination struct {
 	mu    sync.Mutex // guards found
 	found diagnosis
@@ -101,7 +108,8 @@ func (x *examination) own(f driver.Finding) {
 	x.add(enginekit.Explained(checksPage, []driver.Finding{f})...)
 }
 
-// so returns a copy of what has been found so far.
+// so returns a copy of what has been found so far. The findings are cloned, since a check that hangs may still come
+// back and append.
 func (x *examination) so() *diagnosis {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -110,12 +118,15 @@ func (x *examination) so() *diagnosis {
 	return &d
 }
 
-// doctorGrace is how long a check may take to return after its context has ended.
+// doctorGrace is how long a check may take to return after its context has ended. A check that obeys its context ends
+// within that, with a finding of its own.
 const doctorGrace = time.Second
 
 // doctor examines the engine and prints the findings. A check that hangs, as on a file system that hangs, does not
 // return when its context ends. So the checks run in a goroutine, which is left behind a second after --timeout; then
 // what is known is printed, and the process ends.
+//
+// The exit codes 0, 1 and 2 are also what a check of Nagios returns, so doctor can be one.
 func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	raw, err := a.engineURL()
 	if err != nil {
@@ -126,29 +137,18 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if a.timeout <= 0 {
+		// openURL says the same, but inside a goroutine and after a context that would have ended at once.
 		return usage("--timeout %v must be positive", a.timeout)
 	}
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	x := newExamination(u)
-	opened, examined := make(chan *engine, 1), make(chan error, 1)
-	// This goroutine ends with the checks. One that hangs ends with the process.
-	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
-	// late ends doctorGrace after ctx.
-	late, stop := context.WithCancel(context.Background())
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
-	hangs := false
-	select {
-	case err = <-examined:
-	case <-late.Done():
-		hangs = true
-		x.own(enginekit.Fail("reach", "see whether the server, or the file system, hangs",
-			"a check has not come back within %v (--timeout)", a.timeout))
-	}
+	opened := make(chan *engine, 1)
+	hangs, err := a.examineInTime(ctx, x, raw, lease, opened)
 	if err != nil {
 		return err
 	}
+	// From here on the findings do not change, even if a check that hung comes back.
 	d := x.so()
 	if err := a.printDiagnosis(d); err != nil {
 		return err
@@ -158,6 +158,28 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		_ = (<-opened).close()
 	}
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
+}
+
+// examineInTime runs the checks in a goroutine, and reports whether one of them still hangs doctorGrace after ctx has
+// ended. That is a finding too. A goroutine that hangs is left behind: the process ends soon after.
+func (a *app) examineInTime(
+	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
+) (hangs bool, err error) {
+	examined := make(chan error, 1)
+	// This goroutine ends with the checks. One that hangs ends with the process.
+	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
+	// late ends doctorGrace after ctx.
+	late, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
+	select {
+	case err := <-examined:
+		return false, err
+	case <-late.Done():
+		x.own(enginekit.Fail("reach", "see whether the server, or the file system, hangs",
+			"a check has not come back within %v (--timeout)", a.timeout))
+		return true, nil
+	}
 }
 
 // examine opens the engine and runs the checks. Errors of the URL are returned, because they are wrong use; every other
@@ -175,6 +197,7 @@ func (a *app) examine(
 			message(err)))
 		return nil
 	}
+	// The channel has a buffer, so examine does not block when doctor has given up.
 	opened <- e
 	a.examineOpen(ctx, x, e, lease)
 	return nil
@@ -182,6 +205,8 @@ func (a *app) examine(
 
 // examineOpen runs the checks on an engine that has been opened: first those that every engine gets, then the engine's
 // own. The server decides the timeout of sessions, so that is judged and not the flag.
+//
+// The console calls it as well, for its own page of findings.
 func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease time.Duration) {
 	traits := e.driver.Traits()
 	x.mu.Lock()
@@ -190,6 +215,7 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	x.own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
 	x.own(a.checkLocking(ctx, e, lease))
 	x.own(a.checkListing(ctx, e))
+	// Files need no lease, so there is nothing to judge.
 	if traits.Lifetime != driver.Process {
 		if traits.Lifetime == driver.Sessions {
 			lease = traits.Timeout
@@ -201,7 +227,8 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	}
 }
 
-// printDiagnosis prints the findings, for people with advice below each and the page only where something is wrong.
+// printDiagnosis prints the findings, for people with advice below each and the page only where something is wrong. On
+// a page that is all OK, links would be noise.
 func (a *app) printDiagnosis(d *diagnosis) error {
 	if a.output == asJSON {
 		return a.printJSON(d)

@@ -18,6 +18,9 @@ const rounds = 5
 
 // checkLocking takes and gives back a lock of its own, and compares the slowest time with the pause between two
 // renewals: a renewal takes about as long, so a lease whose renewals take longer than the pause cannot be kept.
+//
+// It measures a lock and an unlock, which is two round trips on most engines, where a renewal is one. So it errs on the
+// side of a warning.
 func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) driver.Finding {
 	ctx, cancel := half(ctx)
 	defer cancel()
@@ -42,6 +45,7 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	case slowest >= lease/3:
 		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of "+
 			"%v cannot be kept; lengthen it", lease/3, lease)
+	// A tenth of the pause: an outlier ten times as slow would cost a renewal.
 	case slowest >= lease/30:
 		f.Level, f.Advice = driver.LevelWarn, fmt.Sprintf("more than a tenth of the pause between renewals (%v): "+
 			"consider a longer lease", lease/3)
@@ -51,6 +55,8 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 
 // lockOnce locks and unlocks once. It waits if another doctor is at work. The name is always the same, because some
 // engines keep something of every name.
+//
+// Two doctors wait for each other for some milliseconds. That is less harm than a new name in the engine for each run.
 func (a *app) lockOnce(ctx context.Context, e *engine) error {
 	lease, err := e.client.Lock(ctx, "interlock-doctor")
 	if err == nil {
@@ -73,6 +79,8 @@ func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 
 // half bounds a check to half of the time that is left, so that those after it have some too if the engine hangs. ctx
 // has a deadline: every doctor has --timeout for all of its checks.
+//
+// Locking has a half of what opening has left, listing a quarter, and the engine's own checks the rest.
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline) / 2
@@ -80,7 +88,8 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 		fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
 }
 
-// checkLease does the arithmetic of run with its default grace, and shows the times that follow from it.
+// checkLease does the arithmetic of run with its default grace, and shows the times that follow from it. The numbers
+// are shown also when all is well: they say when a job gets TERM.
 func checkLease(lease time.Duration) driver.Finding {
 	b := newBudget(lease, defaultGrace(lease))
 	f := driver.Finding{
@@ -89,6 +98,7 @@ func checkLease(lease time.Duration) driver.Finding {
 			"lock is free after %v",
 			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
 	}
+	// The text is the one that run would print for this lease.
 	if err := b.check(); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
 	}

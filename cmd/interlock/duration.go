@@ -1,4 +1,5 @@
-// Flags that are durations. All commands use them.
+// Flags that are durations. All commands use them. time.ParseDuration alone would refuse "5", which is what sleep(1),
+// timeout(1) and flock(1) take.
 
 package main
 
@@ -10,6 +11,8 @@ import (
 
 // durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of
 // seconds, as sleep and flock take it.
+//
+// A plain number means seconds here. In Go it would be nanoseconds.
 type durationFlag time.Duration
 
 // durationOf makes p the value of a flag, with a default.
@@ -19,6 +22,8 @@ func durationOf(p *time.Duration, otherwise time.Duration) *durationFlag {
 }
 
 // Set accepts both ways to write a duration. A value that has only the characters of a number is one, in seconds.
+//
+// Exponents, hexadecimal numbers, inf and nan are refused: they are no way to write a time for people.
 func (d *durationFlag) Set(s string) error {
 	if strings.Trim(s, "+-.0123456789") == "" {
 		s += "s"
@@ -31,7 +36,8 @@ func (d *durationFlag) Set(s string) error {
 	return nil
 }
 
-// String shows a zero as 0, which the help leaves out.
+// String shows a zero as 0, which the help leaves out. Of a type that it does not know, pflag takes "0" for no default,
+// and "0s" for one.
 func (d *durationFlag) String() string {
 	if *d == 0 {
 		return "0"

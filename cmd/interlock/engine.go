@@ -22,6 +22,8 @@ import (
 
 // engine is an open engine: the driver, and the client on top of it. Commands that take locks for a job use the client,
 // which renews them; those that work with handles or lists use the driver.
+//
+// Opening makes both, because a client needs a driver and the command does not know yet which of the two it will ask.
 type engine struct {
 	url    *driver.URL
 	driver driver.Driver
@@ -39,11 +41,15 @@ func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error
 
 // openURL opens one engine within --timeout. It returns wrong use for a URL that is none, and an error that matches
 // interlock.ErrUnavailable if the engine is out of reach.
+//
+// --timeout bounds the opening too: an address that swallows packets would otherwise hold the command for minutes,
+// until the kernel gives up.
 func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) (*engine, error) {
 	u, err := parseEngineURL(raw)
 	if err != nil {
 		return nil, err
 	}
+	// Zero is refused, because some would read it as "no limit" and others as "no time".
 	if a.timeout <= 0 {
 		return nil, usage("--timeout %v must be positive", a.timeout)
 	}
@@ -68,12 +74,16 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 }
 
 // close gives everything back: first the holds, then the connections that this needs.
+//
+// The order matters: the client gives holds back through the driver.
 func (e *engine) close() error {
 	return errors.Join(e.client.Close(), e.driver.Close())
 }
 
 // urlFlag is the value of --url. It must not be empty, as it would be from a script's variable that is not set: the
 // locks would then be files of this machine, and keep out nobody who locks on a server.
+//
+// An empty INTERLOCK_URL is accepted all the same: units and container files set variables to nothing to unset them.
 type urlFlag string
 
 // Set accepts what is not empty. Whether it is a URL is looked at when the engine is opened.
@@ -94,12 +104,15 @@ func (f *urlFlag) Type() string { return "string" }
 
 // engineURL returns the URL of the flag, or else of the environment, or else the default. An empty variable counts as
 // unset. Two variables that are both set are wrong use, because either may be the one that was forgotten.
+//
+// With --url neither variable is looked at.
 func (a *app) engineURL() (string, error) {
 	if a.url != "" {
 		return a.url, nil
 	}
 	raw, file := a.getenv(urlVariable), a.getenv(urlFileVariable)
 	switch {
+	// A silent choice could be another engine than the other hosts use. Then the lock excludes nobody there.
 	case raw != "" && file != "":
 		return "", usage("%s and %s are both set; unset one of them, or give --url", urlVariable, urlFileVariable)
 	case raw != "":
@@ -115,6 +128,9 @@ const maxURLFile = 64 << 10
 
 // readURL reads the URL of an engine from a file, which is for passwords: it can be kept from other users, and from
 // jobs. It may be a pipe, so it is read once.
+//
+// Everybody on the machine can list the arguments of a process, and the same user its environment; a file of systemd's
+// LoadCredential has rights of its own (docs/packaging.md).
 func readURL(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -128,6 +144,7 @@ func readURL(path string) (string, error) {
 		return "", usage("%s: %v", urlFileVariable, err)
 	case raw == "":
 		return "", usage("%s: %s is empty; it should have one line, the URL of an engine", urlFileVariable, path)
+	// A second line is refused rather than left out: it may be the URL that was meant.
 	case len(content) > maxURLFile, strings.ContainsAny(raw, "\r\n"):
 		return "", usage(
 			"%s: %s has more than one line; it should have one, the URL of an engine", urlFileVariable, path)
@@ -136,6 +153,9 @@ func readURL(path string) (string, error) {
 }
 
 // defaultURL is the URL of the file engine in the user's state folder. That engine makes the folder if it is not there.
+//
+// The state folder is the user's and survives a reboot, unlike /tmp and /run. Users who should share locks need a
+// folder of their own choice, in --url.
 func (a *app) defaultURL() (string, error) {
 	state := a.getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // the XDG specification wants relative paths ignored
@@ -151,6 +171,8 @@ func (a *app) defaultURL() (string, error) {
 }
 
 // parseEngineURL refuses what is no URL, and schemes without an engine, before anything is opened.
+//
+// The light build lacks most schemes, so one without an engine gets a message of its own (schemes.go).
 func parseEngineURL(raw string) (*driver.URL, error) {
 	u, err := driver.ParseURL(raw)
 	if err != nil {
@@ -163,6 +185,9 @@ func parseEngineURL(raw string) (*driver.URL, error) {
 }
 
 // openError tells an engine that is out of reach (exit code 69) from a URL that its engine does not understand (64).
+//
+// An error that is not about the network, the file system or time is about the URL. Engines return those without a
+// type.
 func openError(u *driver.URL, err error) error {
 	var network net.Error
 	var path *fs.PathError
@@ -176,7 +201,8 @@ func openError(u *driver.URL, err error) error {
 	return usage("%v", err)
 }
 
-// openFailedError names the engine, without its password, and why it could not be opened.
+// openFailedError names the engine, without its password, and why it could not be opened. The URL is the parsed one,
+// whose String hides the password. The raw text is never printed.
 type openFailedError struct {
 	url *driver.URL
 	err error
@@ -203,7 +229,8 @@ func (e *openFailedError) Unwrap() []error {
 	return []error{interlock.ErrUnavailable, e.err}
 }
 
-// leaseOf is the lease that a client with opts asks for.
+// leaseOf is the lease that a client with opts asks for. A driver has to know it when it is opened: an engine with
+// sessions asks for it as its timeout.
 func leaseOf(opts *interlock.Options) time.Duration {
 	if opts.Lease > 0 {
 		return opts.Lease
@@ -218,7 +245,8 @@ const (
 	maxCloseTimeout = 5 * time.Second
 )
 
-// clientName is how operators see a process of this machine: host:pid.
+// clientName is how operators see a process of this machine: host:pid. Other machines see the name, so it has the host.
+// The library wants UTF-8, so other bytes of a host name are replaced.
 func clientName(pid int) string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,5 +1,6 @@
-// The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, job.go
-// passes on the second.
+// The environment: the variables that name the engine, and what a job gets of them. engine.go reads the first, stage.go
+// passes on the second. A job gets no password. The environment of interlock itself still has it, so a job of the same
+// user can find it there.
 
 package main
 
@@ -12,13 +13,16 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The variables that name the engine, and the file that has the engine's URL.
+// The variables that name the engine, and the file that has the engine's URL. INTERLOCK_HANDLE, which scripts set, is
+// read in handle.go; XDG_STATE_HOME and HOME in engine.go; TERM and NO_COLOR in top.go.
 const (
 	urlVariable     = "INTERLOCK_URL"
 	urlFileVariable = "INTERLOCK_URL_FILE"
 )
 
 // jobEnvironment is our own environment without passwords, and with what the job should know of its lock.
+//
+// The token goes to the job, because only the job can show it to the resource (docs/fencing.md).
 func (a *app) jobEnvironment(l *interlock.Lease) []string {
 	return append(withoutPasswords(os.Environ(), a.urlOfFile),
 		"INTERLOCK_NAME="+l.Name(),
@@ -29,6 +33,8 @@ func (a *app) jobEnvironment(l *interlock.Lease) []string {
 // withoutPasswords returns the environment for a job, because a job that uses no locks needs no password for them. An
 // INTERLOCK_URL without a password stays as it is, to the letter. In place of the file's name the job gets the URL in
 // it.
+//
+// The variable is not removed as a whole: an interlock inside the job would then lock files of this machine.
 func withoutPasswords(environment []string, urlOfFile func() (string, error)) []string {
 	var theirs []string
 	named, fromFile := false, false
@@ -44,6 +50,7 @@ func withoutPasswords(environment []string, urlOfFile func() (string, error)) []
 			theirs = append(theirs, entry)
 		}
 	}
+	// Both may be set beside --url, and then INTERLOCK_URL is the one that stays. An empty one counts as unset.
 	if fromFile && !named {
 		raw, err := urlOfFile()
 		if err != nil {
@@ -61,6 +68,8 @@ const unreadable = "unreadable"
 
 // withoutPassword returns a URL of the same engine for somebody who is not to know its secrets: which keys of the query
 // are secret is known from what u.String hides.
+//
+// A URL that has no secret is returned as it was written, so that a job finds what its script has set.
 func withoutPassword(raw string) string {
 	u, err := driver.ParseURL(raw)
 	if err != nil {

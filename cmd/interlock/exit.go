@@ -1,5 +1,6 @@
-// How the command ends: the exit codes, and which error has which. app.go's finish comes here with the error of a
-// command; report.go prints it.
+// How the command ends: the exit codes, and which error has which. report.go comes here with the error of a command,
+// and prints it. Scripts, cron and systemd see the code alone; people see the message, and programs the word of -o
+// json.
 
 package main
 
@@ -15,17 +16,28 @@ import (
 
 // The exit codes of the command; see the package documentation. Those below 64 belong to the job; 64, 69 and 75 are
 // those of sysexits.h, and 126 to 128 a shell's.
+//
+// 79 is the first that sysexits.h leaves free, as its last is 78. It lies below 125, where the codes of timeout(1),
+// env(1) and nohup(1) begin; those that systemd gives itself begin at 200.
 const (
-	exitOK            = 0
-	exitNone          = 1 // there is no such lock, or a break was answered no
-	exitUsage         = 64
-	exitUnavailable   = 69
-	exitHeld          = 75
-	exitLost          = 79
+	exitOK = 0
+	// As with grep, a shell can ask: if interlock get x; then ...
+	exitNone = 1 // there is no such lock, or a break was answered no
+	// EX_USAGE of sysexits.h.
+	exitUsage = 64
+	// EX_UNAVAILABLE: a service is unavailable.
+	exitUnavailable = 69
+	// EX_TEMPFAIL: try again later. flock says 1 here, which a job may say as well.
+	exitHeld = 75
+	// A unit with Restart=always starts the command again, and it waits anew; see packaging/systemd.
+	exitLost = 79
+	// 125 to 127 as timeout(1) has them: the tool itself, a command that cannot be executed, a command that is not
+	// there.
 	exitFailed        = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
-	exitSignal        = 128 // and the number of the signal
+	// As a shell reports a command that a signal has ended.
+	exitSignal = 128 // and the number of the signal
 )
 
 // exitError ends the command with a code of its own. Without err nothing is printed.
@@ -57,6 +69,8 @@ func silently(code int) error {
 func exitWith(code int, err error) error { return &exitError{code: code, err: err} }
 
 // usageError is a wrong use of the command: the only kind of error that is followed by usage text.
+//
+// After any other error the usage text would suggest that the command line was wrong.
 type usageError struct{ message string }
 
 // Error says what is wrong.
@@ -73,6 +87,9 @@ func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signa
 
 // outcome is how an error leaves the command: its exit code, the word that programs read, and whether trying again
 // later may help.
+//
+// The word is finer than the code: 64 and 69 have several, and -E and --lost-exit-code change the code alone.
+// docs/adr/0040 says which errors are worth a retry, and why.
 type outcome struct {
 	exit      int
 	word      string
@@ -88,26 +105,36 @@ func judge(err error) outcome {
 	switch {
 	case errors.As(err, &wrong):
 		o = outcome{exitUsage, "usage", false}
+	// A signal outweighs the holder that the wait has met.
 	case errors.As(err, &signal):
 		o = outcome{exitSignal + int(signal.signal), "interrupted", true}
 	case errors.Is(err, interlock.ErrHeld):
 		o = outcome{exitHeld, "held", true}
 	case errors.Is(err, interlock.ErrLost):
 		o = outcome{exitLost, "lost", false}
+	// Wrong use, because no retry helps: another engine has to be named.
 	case errors.Is(err, interlock.ErrUnsupported):
 		o = outcome{exitUsage, "unsupported", false}
 	case errors.Is(err, interlock.ErrConflict):
 		o = outcome{exitUsage, "conflict", false}
 	case errors.Is(err, interlock.ErrNotHeld):
 		o = outcome{exitNone, "not_held", false}
+	// A refusal also matches ErrUnavailable, so it comes before that: a password that is refused now is refused in a
+	// minute, too, and no retry helps.
 	case driver.Refusal(err) != nil:
 		o = outcome{exitUnavailable, "refused", false}
 	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		o = outcome{exitUnavailable, "unavailable", true}
+	// 125 tells a failure of interlock from one of the job.
 	default:
 		o = outcome{exitFailed, "failed", false}
 	}
-	// An exitError in the chain overrules the code, not the word, unless the code alone says what happened.
+	return o.overruled(err)
+}
+
+// overruled returns o with the code of an exitError in the chain of err, if there is one. The word stays, unless the
+// code alone says what happened.
+func (o outcome) overruled(err error) outcome {
 	var fixed *exitError
 	if errors.As(err, &fixed) {
 		o.exit = fixed.code

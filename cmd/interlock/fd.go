@@ -1,5 +1,6 @@
 // interlock run --fd: takes a lock on a descriptor that a shell has open, so that the shell holds it and no process of
-// ours has to stay. run.go comes here in place of a job; flock.go has what to say about the flags of flock(1).
+// ours has to stay. run.go comes here in place of a job; flock.go has what to say about the flags of flock(1). The lock
+// is on the same file as that of flock(1), and each keeps the other out.
 
 package main
 
@@ -18,12 +19,16 @@ import (
 
 // descriptorLocker is what the file engine can do beyond other drivers: there a lock can belong to an open file of
 // another process.
+//
+// Path is needed to find out whether the descriptor is open on the lock's own file, and to tell the user which file
+// that is.
 type descriptorLocker interface {
 	Path(key driver.Key) string
 	AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error)
 }
 
-// onDescriptor is a driver whose locks are taken on one open file.
+// onDescriptor is a driver whose locks are taken on one open file. With it, ask of acquire.go works for descriptors
+// unchanged.
 type onDescriptor struct {
 	driver.Driver
 	locker descriptorLocker
@@ -35,7 +40,8 @@ func (d *onDescriptor) Acquire(ctx context.Context, r *driver.Request) (driver.G
 	return d.locker.AcquireOn(ctx, r, d.file)
 }
 
-// notWithDescriptor are the flags of run that mean nothing beside --fd: they are about the command, or a lease.
+// notWithDescriptor are the flags of run that mean nothing beside --fd: they are about the command, or a lease. They
+// are refused and not ignored: somebody who gives --lease here expects the lock to end.
 var notWithDescriptor = []string{
 	"close", "command", "kill-grace", "lease", "lock-delay", "lost-exit-code", "min-hold", "on-lost", "owner",
 	"strict-release",
@@ -43,6 +49,8 @@ var notWithDescriptor = []string{
 
 // lockDescriptor takes the lock on a descriptor that the process which started us has open. When this process ends,
 // that one still has the open file and with it the lock.
+//
+// The engine is closed at the end, and the hold stays: the driver does not know holds on files that are not its own.
 func (a *app) lockDescriptor(
 	ctx context.Context, o *runOptions, name string, argv []string, given func(flag string) bool,
 ) error {
@@ -78,6 +86,8 @@ func (a *app) lockDescriptor(
 }
 
 // checkDescriptor checks the flags against each other.
+//
+// The other flags obey the rules of run. resolve wants a command, so it gets a placeholder.
 func (o *runOptions) checkDescriptor(name string, argv []string, given func(flag string) bool) error {
 	if at := slices.IndexFunc(notWithDescriptor, given); at >= 0 {
 		return usage("--%s means nothing beside --fd, which runs no command", notWithDescriptor[at])
@@ -96,9 +106,13 @@ func (o *runOptions) checkDescriptor(name string, argv []string, given func(flag
 
 // onDescriptor returns the driver that takes the lock on our copy of that descriptor. A copy shares the open file, to
 // which the kernel ties the lock. The file must be the lock's own: otherwise the lock would keep nobody out.
+//
+// The kernel has made the copy as this process started. A lock of flock(2) lasts until the last copy is closed, so the
+// end of this process leaves it to the shell.
 func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 	locker, ok := e.driver.(descriptorLocker)
 	if !ok {
+		// The advice differs by engine: a lease can be renewed by a script, a session ends with its connection.
 		lifetime, instead := e.driver.Traits().Lifetime, "\"interlock run\""
 		if lifetime == driver.Leases {
 			instead = "\"interlock acquire\", whose handle a script renews and releases, or " + instead
@@ -113,7 +127,8 @@ func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 	return &onDescriptor{e.driver, locker, os.NewFile(uintptr(fd), path)}, nil
 }
 
-// unfit says why a lock at path cannot be taken on that descriptor, or nothing.
+// unfit says why a lock at path cannot be taken on that descriptor, or nothing. Device and inode are compared and not
+// paths: the shell may have opened the file through a link, or the file may have been replaced since.
 func unfit(fd int, path string) string {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -124,13 +139,16 @@ func unfit(fd int, path string) string {
 	switch {
 	case err != nil, open.Dev != there.Dev, open.Ino != there.Ino:
 		return "is not open on the lock's file"
+	// filelock wants both; see its AcquireOn.
 	case flags&unix.O_ACCMODE != unix.O_RDWR:
 		return "is not open for reading and writing"
 	}
 	return ""
 }
 
-// waitOnDescriptor tries once, so that it can say who is in the way, and then waits.
+// waitOnDescriptor tries once, so that it can say who is in the way, and then waits. The place in the queue belongs to
+// an open file of our own. With the shell's it would outlive an interlock that was killed, and the shell would stand in
+// everybody's way.
 func (a *app) waitOnDescriptor(
 	ctx context.Context, d *onDescriptor, o *runOptions, name string,
 ) (driver.Grant, error) {
@@ -140,6 +158,7 @@ func (a *app) waitOnDescriptor(
 		r := opts.request(name, try)
 		r.Kind = o.kind()
 		if o.shared {
+			// --exclusive needs nothing: that is the mode of a request unless it says otherwise.
 			r.Mode = driver.Shared
 		}
 		return r

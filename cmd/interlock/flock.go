@@ -1,5 +1,6 @@
 // Help for those who know flock(1): its flags that run does not have. Cobra calls flagError for each flag that a
-// command does not know.
+// command does not know. docs/flock.md is the whole table. Only flags that would fail are here; those with the same
+// meaning have the same letter.
 
 package main
 
@@ -20,12 +21,14 @@ var flockWords = map[string]string{
 }
 
 const (
+	// Both are said of two flags each: the short and the long form.
 	closesIt    = "a lock on a descriptor ends when the shell closes it: exec 9>&-"
 	staysBeside = "run stays beside its command, to forward signals and to give the lock back"
 )
 
-// flagError is the error of an unknown flag, with what to do instead if it is one of flock(1). pflag has no type for
-// such an error, so its text is searched.
+// flagError is the error of an unknown flag, with what to do instead if it is one of flock(1). The text of pflag's
+// error is searched, which has a letter and a name as flockWords have them. Should pflag change its words, only the
+// hint is gone; testdata/script/flock.txtar would notice.
 func flagError(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "run" {
 		for word, instead := range flockWords {

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// getCommand describes get. Without --kind it shows every kind of lock of that name: an operator seldom knows which
+// kind a program uses.
 func (a *app) getCommand() *cobra.Command {
 	var kind kindFlag
 	cmd := &cobra.Command{
@@ -35,6 +37,8 @@ The exit code is 0 if the lock is held or waited for, and 1 if it is free.`,
 }
 
 // get finds the locks of that name and prints them. A free lock is no error, but ends with exit code 1, for scripts.
+//
+// A script that must tell a free lock from an engine out of reach compares with 1, since the latter is 69.
 func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -45,6 +49,7 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	if err != nil {
 		return err
 	}
+	// JSON says the same by an empty list; the exit code is 1 all the same.
 	if a.output == asJSON {
 		err = a.printLocks(e, found, false)
 	} else {
@@ -57,7 +62,8 @@ func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
 	return err
 }
 
-// printDetails prints locks for people, with ages in place of instants.
+// printDetails prints locks for people, with ages in place of instants. Token and lease have a line of their own,
+// because names and labels may be long.
 func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) error {
 	var b strings.Builder
 	if len(found) == 0 {
@@ -67,8 +73,10 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 	for _, l := range found {
 		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
 		for _, h := range l.Holders {
+			// Every state has eight characters or fewer, so the names of all holders begin in one column.
 			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
 			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
+			// The token stands in every line, because break asks for it.
 			details := []string{"token " + tokenOrDash(h.Token)}
 			if !h.Since.IsZero() { // some engines know neither this instant nor the next
 				details = slices.Insert(details, 0, "for "+age(h.Since, now))
@@ -78,9 +86,11 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 			}
 			fmt.Fprintf(&b, "           %s\n", strings.Join(details, ", "))
 		}
+		// In the order of the queue, as the engine tells it.
 		for _, w := range l.Waiters {
 			fmt.Fprintf(&b, "  waiting  %s%s\n", who(w.Client, w.Owner, w.Label), forAge(w.Since, now))
 		}
+		// An empty place would look like an empty queue.
 		if !e.waitersKnown() {
 			b.WriteString("  waiting  not told by this engine\n")
 		}
@@ -91,6 +101,8 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 
 // who names a holder or a waiter. Labels and names come from other processes, so control characters in them are not
 // printed as such.
+//
+// The client comes first, because it leads to the process: host and process id.
 func who(client, owner, label string) string {
 	s := orDash(client)
 	if owner != "" {

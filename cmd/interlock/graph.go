@@ -1,5 +1,5 @@
 // interlock graph: who waits for whom, and cycles in it. The graph is made by package board, which the console and top
-// use as well.
+// use as well. Everything that it shows comes from one list of locks.
 
 package main
 
@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It says what the graph cannot show, since an operator may break a lock by what it shows.
 const graphLong = `Show who waits for whom: one line for each pair of an owner that waits for a lock and an owner
 that holds it. With PREFIX, only locks whose names start with it.
 
@@ -26,6 +27,7 @@ process, and the holder of a lock that was passed on inside a process since its 
 "(resting)" marks a hold that has ended, whose lock stays unavailable for a while (--min-hold,
 --lock-delay). Such a lock becomes available by itself, so it is in no cycle.`
 
+// graphCommand describes graph. It has no format for drawing programs; -o json has the edges.
 func (a *app) graphCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "graph [PREFIX]",
@@ -42,6 +44,9 @@ func (a *app) graphCommand() *cobra.Command {
 
 // graph lists the locks and prints their graph. If the list breaks off, what came before is printed, and then the error
 // is returned.
+//
+// An engine that does not tell who waits is refused and not shown as one where nobody waits: that would look like good
+// news.
 func (a *app) graph(ctx context.Context, prefix string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -62,10 +67,13 @@ func (a *app) graph(ctx context.Context, prefix string) error {
 	} else {
 		err = a.printGraph(g)
 	}
+	// An error of the write comes first: nobody has read the rest.
 	return cmp.Or(err, failed)
 }
 
 // graphObject is what graph prints as JSON.
+//
+// The cycles are in it, though they follow from the edges: a script should not have to search a graph.
 type graphObject struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Edges         []board.Edge `json:"edges"`
@@ -91,7 +99,8 @@ func waitsFor(locks []interlock.LockInfo) board.Graph {
 	return board.WaitsFor(shown)
 }
 
-// printGraph prints one line for each edge, and then the cycles.
+// printGraph prints one line for each edge, and then the cycles. Cycles come last, where a terminal stands after a long
+// table.
 func (a *app) printGraph(g board.Graph) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WAITER\tNAME\tKIND\tHELD BY\tCYCLE")

@@ -1,5 +1,6 @@
 // Handles: how a hold is kept by a script between two commands. acquire.go makes one; renew.go gives it back to the
-// engine.
+// engine. A handle is text in a shell's variable: it has neither a URL nor a password in it, but whoever knows it can
+// release the lock.
 
 package main
 
@@ -19,7 +20,8 @@ import (
 // returns: so a program can adopt what interlock acquire has taken, and renew and release accept a program's.
 type handle struct{ driver.Handle }
 
-// newHoldID makes an ID that is never used again.
+// newHoldID makes an ID that is never used again. It must not be guessed either, since the engine knows a hold by it
+// alone: rand.Text has at least 128 random bits.
 func newHoldID() string { return rand.Text() }
 
 // String is what scripts keep of the hold; parseHandle reads it.
@@ -29,6 +31,8 @@ func (h *handle) String() string { return h.Encode() }
 func (h *handle) key() driver.Key { return driver.Key{Kind: h.Kind, Name: h.Name} }
 
 // parseHandle reads a handle. Everything that is wrong with it is wrong use.
+//
+// The name is checked once more, because a handle comes from outside like an argument.
 func parseHandle(s string) (*handle, error) {
 	h, err := driver.ParseHandle(s)
 	if err != nil {
@@ -38,6 +42,9 @@ func parseHandle(s string) (*handle, error) {
 }
 
 // handleArg returns the handle of the argument, or else of INTERLOCK_HANDLE.
+//
+// An argument counts before the variable, so that a script with two locks can name one of them. "acquire --export" sets
+// the variable.
 func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 	if len(args) > 0 {
 		return parseHandle(args[0])
@@ -50,6 +57,9 @@ func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
 
 // openForHandles opens an engine on which a hold outlives its process. On any other it says why a handle makes no
 // sense, and what to use for the lock name instead.
+//
+// On the other engines the lock would be free as soon as acquire has ended, and the script would work without one. That
+// is worse than no lock, so it is refused.
 func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.Renewer, error) {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -69,6 +79,8 @@ func (a *app) openForHandles(ctx context.Context, name string) (*engine, driver.
 
 // shellInstead says how a shell itself holds a mutex in files, or nothing on other engines. The line works as it
 // stands: it names the engine if --url did, because the environment does not.
+//
+// Descriptor 9 is the one of flock(1)'s manual. The file is opened by <> and not by >, which would empty it.
 func (a *app) shellInstead(e *engine, name string) string {
 	files, ok := e.driver.(descriptorLocker)
 	if !ok {
@@ -83,6 +95,8 @@ func (a *app) shellInstead(e *engine, name string) string {
 }
 
 // renewHandle renews h for lease from now. It blocks until the engine has answered.
+//
+// The request has owner and label too, since an engine may have to write the whole record anew.
 func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Duration) error {
 	result := make(chan error, 1) // Renew calls done once, maybe before it returns
 	r.Renew(ctx, []driver.Renewal{{Key: h.key(), ID: h.ID, Lease: lease, Owner: h.Owner, Label: h.Label}},
@@ -92,6 +106,8 @@ func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Du
 
 // engineError makes of a driver's raw error what the library's client would: an error that says nothing definite about
 // the lock means that the engine is unavailable.
+//
+// So acquire, renew and release have the exit codes of run for the same failures.
 func engineError(op, name string, err error) error {
 	var complete *interlock.UnavailableError
 	switch {

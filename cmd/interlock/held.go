@@ -1,4 +1,5 @@
-// Errors about a lock that somebody holds, in words. report.go's message comes here.
+// Errors about a lock that somebody holds, in words. report.go's message comes here. The same words are in the messages
+// of a wait, in the errors of all commands, and in -o json.
 
 package main
 
@@ -13,6 +14,8 @@ import (
 
 // describe says an error in words. Errors that name a holder get ages and remaining times beside the instants, because
 // a reader wants those.
+//
+// The library's errors have instants, which stay true in a log. An age is true only at the moment when it is printed.
 func describe(err error) string {
 	var held *interlock.HeldError
 	if errors.As(err, &held) {
@@ -46,7 +49,7 @@ func prefixOf(err error) string {
 }
 
 // describeHeld names the lock, its holder, since when, the token and the rest of the lease, as far as the engine tells
-// them.
+// them. A label is left out: it may be long, and get shows it.
 func describeHeld(h *interlock.HeldError, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held", h.Name)
@@ -60,9 +63,11 @@ func describeHeld(h *interlock.HeldError, now time.Time) string {
 	if !h.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s (%s ago)", clock(h.Since, now), short(now.Sub(h.Since)))
 	}
+	// The token is what break --token takes.
 	if h.Token != 0 {
 		fmt.Fprintf(&b, ", token %d", h.Token)
 	}
+	// "unless renewed": the end of the lease is not the end of the wait.
 	if !h.Until.IsZero() {
 		fmt.Fprintf(&b, "; lease ends in %s unless renewed", short(h.Until.Sub(now)))
 	}
@@ -75,11 +80,12 @@ func clock(t, now time.Time) string {
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
 	}
+	// Local time without a zone, because the reader sits at this machine; the JSON of ls and get has the zone too.
 	return t.Format(time.DateTime)
 }
 
 // short rounds a duration to what a reader can use. The engine's clock may differ from ours, so a negative one is shown
-// as zero.
+// as zero. Nobody needs the last digits of 1m3.482917s.
 func short(d time.Duration) string {
 	switch {
 	case d <= 0:

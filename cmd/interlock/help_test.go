@@ -33,6 +33,7 @@ func helpPages() map[string][]string {
 	return pages
 }
 
+// Both "interlock run --help" and "interlock help run" print what was reviewed.
 func TestHelp_IsAsReviewed(t *testing.T) {
 	pages := helpPages()
 	for name, args := range pages {
@@ -52,6 +53,12 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 			if got.stdout != string(want) {
 				t.Errorf("the help is not that of %s; to accept it, run the test with -update. It is:\n%s", golden,
 					got.stdout)
+			}
+			asked := append([]string{"help"}, slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+				return arg == "help" || arg == "--help"
+			})...)
+			if other := command(t, nil, asked...); other.stdout != got.stdout {
+				t.Errorf("%q prints something else:\n%s", asked, other.stdout)
 			}
 		})
 	}

@@ -1,4 +1,5 @@
-// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice.
+// Holders on this machine: their processes, and locks that outlived them. break.go and lock.go use it for advice. No
+// command here sends a signal to such a process.
 
 package main
 
@@ -16,6 +17,9 @@ import (
 
 // localPid returns the process behind a client name such as host:pid, if that is on this machine. The id stands after
 // the last colon.
+//
+// A container has a host name of its own, so a process in another container is not taken for one of here. Two machines
+// of one name cannot be told apart.
 func localPid(client string) (pid int, ok bool) {
 	colon := strings.LastIndexByte(client, ':')
 	host, err := os.Hostname()
@@ -26,10 +30,13 @@ func localPid(client string) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended.
+// hasEnded reports whether no process has this id. One of another user (EPERM) has not ended. The kernel may have given
+// the id to another process since. So interlock only names it, and a person decides.
 func hasEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // adviseKill names the process to end, on engines where that is the way to free a lock.
+//
+// Such an engine is files: the lock ends with its process, and only then.
 func (e *engine) adviseKill(h driver.Holder) string {
 	pid, ok := localPid(h.Client)
 	switch {

@@ -1,11 +1,10 @@
-// The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. run.go and elect.go
-// make one after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg
-// do. Everything here runs in the goroutine of run.
+// The job: a command that runs while a lock is held, and is ended in time if the lock is not kept. stage.go makes one
+// after the grant; budget.go has its times, child.go the process group, jobcontrol.go what a shell's ^Z and fg do.
+// Everything here runs in the goroutine of run. job_start.go starts it, and job_end.go ends it because of the lock.
 
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -46,6 +45,8 @@ type job struct {
 	child *child
 	tty   *terminal
 
+	// All of these belong to supervise. They are instants and counts in place of timers and goroutines, so that the
+	// whole state can be read at one place, and nextLook finds what is due first.
 	asked    int                // how many INT and TERM have come
 	killAt   time.Time          // when the group is killed; zero if it need not be
 	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
@@ -62,7 +63,8 @@ type jobEnd struct {
 	lost   bool
 }
 
-// code is the exit code that a shell would show.
+// code is the exit code that a shell would show. It is 130 after INT, 143 after TERM and 137 after KILL, so a script
+// sees no difference to the command alone.
 func (e jobEnd) code() int {
 	if e.status.Signaled() {
 		return exitSignal + int(e.status.Signal())
@@ -87,48 +89,10 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 	return jobEnd{j.status, j.lost}, nil
 }
 
-// start starts the command. beforeJob comes before the start and jobStarted after it, because the command inherits
-// which signals are ignored. The terminal is given to the command as part of the start, so that it never runs in the
-// background for a moment.
-func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
-	streams, err := filesOf(stdin, stdout, stderr)
-	if err != nil {
-		return err
-	}
-	var lent *os.File
-	if j.lends != nil {
-		if lent, err = j.lends(); err != nil {
-			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
-		}
-		defer lent.Close() // the command has its own by then, and a copy here would keep the lock after it
-	}
-	j.tty = openTerminal()
-	foreground := j.tty
-	if !j.tty.interactive(stdin, stdout) {
-		foreground = nil
-	}
-	j.signals.beforeJob()
-	j.child, err = startChild(j.path, j.argv, j.env, streams, lent, foreground)
-	if err != nil {
-		j.tty.close()
-		return commandError(j.path, err)
-	}
-	j.signals.jobStarted()
-	return nil
-}
-
-func filesOf(stdin io.Reader, stdout, stderr io.Writer) (files [3]*os.File, err error) {
-	for i, stream := range []any{stdin, stdout, stderr} {
-		f, ok := stream.(*os.File)
-		if !ok {
-			return files, fmt.Errorf("stream %d is not a file that a command could inherit", i)
-		}
-		files[i] = f
-	}
-	return files, nil
-}
-
 // supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
+//
+// The select has no order among its cases, and needs none: each case only notes what has happened, or ends the job
+// earlier. look asks the lock again before it acts on a timer that was set before a renewal.
 func (j *job) supervise() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -141,15 +105,20 @@ func (j *job) supervise() {
 			timer.Reset(time.Until(at))
 		}
 		select {
+		// The command has stopped or ended; its group may live on.
 		case status := <-j.child.changes:
 			j.changed(status)
+		// Comes only after the command's own end was read from changes: watch sends that first, and nobody else closes
+		// gone.
 		case <-j.child.gone:
 			return
+		// From the user, a service manager, or a shell. What comes while another case runs waits in the buffer.
 		case sig := <-j.signals.ch:
 			j.forward(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil // a closed channel would be chosen for ever
 			j.lockLost()
+		// The lock runs out, a grace is over, or a killed group has had its second.
 		case <-timer.C:
 			if j.look(time.Now()) {
 				return
@@ -170,19 +139,10 @@ func (j *job) nextLook() time.Time {
 	return next
 }
 
-// termAt is when the group gets TERM unless a renewal is confirmed before. It is zero on engines whose holds cannot run
-// out, and when the job is already being ended because of its lock.
-func (j *job) termAt() time.Time {
-	deadline := j.hold.Deadline()
-	if deadline.IsZero() || j.lost || j.ignoreLoss {
-		return time.Time{}
-	}
-	return deadline.Add(-j.budget.margin - j.budget.grace)
-}
-
 // look does what is due. It reports whether to stop waiting.
 func (j *job) look(now time.Time) (giveUp bool) {
 	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	// A lock that is gone leaves no time for a grace, so Err is asked first.
 	if due(j.termAt()) { // asked again: the deadline may have moved since the timer was set
 		if j.hold.Err() != nil {
 			j.lockLost()
@@ -199,47 +159,11 @@ func (j *job) look(now time.Time) (giveUp bool) {
 	return due(j.giveUpAt)
 }
 
-// runningOut ends the job because the lock cannot be trusted for longer than the end of the job takes.
-func (j *job) runningOut() {
-	j.lost = true
-	deadline := j.hold.Deadline()
-	j.say("the lock could not be renewed and runs out in %s: the command gets SIGTERM, and SIGKILL %s later",
-		short(time.Until(deadline)), short(j.budget.grace))
-	j.killBy(deadline.Add(-j.budget.margin))
-	j.child.signal(syscall.SIGTERM)
-}
-
-// lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
-func (j *job) lockLost() {
-	if j.ignoreLoss {
-		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
-		return
-	}
-	if !j.lost {
-		j.say("%s: the command is killed", message(j.hold.Err()))
-	}
-	j.lost = true
-	j.kill()
-}
-
-// killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
-func (j *job) killBy(at time.Time) {
-	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
-		j.killAt = at
-	}
-}
-
-// kill kills the group. Killed processes can still be seen: as zombies, of which a container's first process takes no
-// notice, or stuck in the kernel. So once the command itself has ended, the wait for the others is bounded to a second.
-func (j *job) kill() {
-	j.killAt = time.Time{}
-	j.child.signal(syscall.SIGKILL)
-	if j.exited {
-		j.giveUpAt = time.Now().Add(time.Second)
-	}
-}
-
 // changed takes in that the command has stopped or ended.
+//
+// What is left of the group when the command has ended is killed, where flock leaves it alone: the lock is about to be
+// given back, and those processes would work on beside the next holder. Daemons leave the group by setsid, and are not
+// touched.
 func (j *job) changed(status syscall.WaitStatus) {
 	if status.Stopped() {
 		j.stopped(status.StopSignal())
@@ -257,8 +181,13 @@ func (j *job) changed(status syscall.WaitStatus) {
 }
 
 // forward passes a signal on to the group. INT and TERM also start the grace.
+//
+// They go to the group and not to the command alone: a shell that waits for its own child acts on a signal only when
+// that child has ended. The other signals are the command's business, and start no grace. HUP and QUIT are among them;
+// most commands end by them at once.
 func (j *job) forward(sig syscall.Signal) {
 	switch sig {
+	// It may also come while nothing is stopped, and then does no harm.
 	case syscall.SIGCONT:
 		j.resume()
 		return

@@ -1,6 +1,7 @@
 // Job control: what ^Z, fg and bg of a shell do to a job and to this process. The command has a process group of its
 // own, so the shell sees this process alone, which has to stop and continue with the command. job.go comes here with
-// each stop and each SIGCONT; terminal.go has the terminal.
+// each stop and each SIGCONT; terminal.go has the terminal. Without it ^Z would stop the command alone: the shell would
+// go on waiting for this process, and the user would have a terminal that answers nothing.
 
 package main
 
@@ -9,10 +10,11 @@ import (
 	"time"
 )
 
-// Job control: what ^Z, fg and bg of a shell do to a job and to us. The command has a process group of its own, so the
-// shell sees only us, and we have to stop and continue with it.
-
 // stopped takes in that the command was stopped by sig.
+//
+// TTIN and TTOU come from the kernel to a group in the background that uses the terminal. TSTP comes from ^Z, or is
+// what the command does to itself, as an editor does. STOP comes from another process that wants the command to pause,
+// so the shell gets no prompt.
 func (j *job) stopped(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTTIN, syscall.SIGTTOU:
@@ -33,6 +35,9 @@ func (j *job) stopped(sig syscall.Signal) {
 
 // suspend stops this process together with the command, so that the shell gets its prompt. Nothing renews the lock
 // meanwhile, which is said before; resume looks whether it is still there.
+//
+// The terminal is taken back before this process stops, because the shell does not know the command's group. On files
+// nothing is said, since such a lock needs no renewal.
 func (j *job) suspend() {
 	if deadline := j.hold.Deadline(); !deadline.IsZero() && !j.ignoreLoss {
 		j.say("stopped, and the lock is not renewed meanwhile: continue within %s, or the command will be killed",
@@ -48,6 +53,9 @@ func (j *job) suspend() {
 
 // resume continues the command, unless the lock was lost meanwhile: then the loss is handled while the command still
 // stands, and it never runs without the lock.
+//
+// The monotonic clock of Linux stops while the machine sleeps, but not while this process is stopped. So after a long
+// ^Z the deadline is over, and Err says it before the command runs a single instruction.
 func (j *job) resume() {
 	j.resumeAt = time.Time{}
 	if j.exited || (j.hold.Err() != nil && !j.ignoreLoss) {

@@ -1,5 +1,6 @@
 // How run and sem take their lock: a try, which tells who is in the way, and then the wait. run.go comes here with an
-// open engine and goes on with the lease; held.go puts the refusal into words.
+// open engine and goes on with the lease; held.go puts the refusal into words. acquire.go and fd.go have waits of their
+// own, because they ask the driver and not the client.
 
 package main
 
@@ -14,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError.
+// takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError. If the
+// grant was faster than the signal, the lease is given back.
 func (a *app) takeLock(
 	ctx context.Context, e *engine, o *runOptions, name string, signals *signals,
 ) (*interlock.Lease, error) {
@@ -37,7 +39,12 @@ func (a *app) takeLock(
 
 // waitForLock tries once, so that it can say who is in the way, and then waits. The try has --timeout; the wait has
 // what is left of --wait, or no end.
+//
+// The try costs one request. It shows within --timeout that an engine is out of reach; a wait without an end would go
+// on for ever. And it knows the holder, for the message and for the error after the wait.
 func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name string) (*interlock.Lease, error) {
+	// The name is the owner's in every process. So a command inside the job re-enters the lock with --owner
+	// "$INTERLOCK_OWNER".
 	if o.owner != "" {
 		ctx = interlock.WithOwner(ctx, o.owner)
 	}
@@ -49,8 +56,10 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	case err == nil:
 		a.tellAcquired(o, lease, began)
 		return lease, nil
+	// Neither granted nor held: out of reach, refused, another limit. Waiting would not help.
 	case !errors.As(err, &held):
 		return nil, err
+	// No waitedError: "gave up after 0s" would puzzle the reader.
 	case o.waitGiven && o.wait == 0:
 		a.tellOrphaned(e, held)
 		return nil, err
@@ -58,19 +67,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	if a.tellWaiting(o.verbose, held) {
 		a.tellOrphaned(e, held)
 	}
-	waitCtx, cancel := ctx, context.CancelFunc(func() {})
-	if o.waitGiven {
-		waitCtx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
-	}
-	defer cancel()
-	// The wait may be shorter than one exchange with the engine, which lastKnown needs to know.
-	asked := time.Now()
-	if lease, err = m.Lock(waitCtx); err == nil {
-		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time, so --wait counts no more
-	} else {
-		err = a.lastKnown(waitCtx, held, asked, err)
-	}
-	if err == nil {
+	if lease, err = a.waitBehind(ctx, m, o, held, began); err == nil {
 		a.tellAcquired(o, lease, began)
 	} else if errors.Is(err, interlock.ErrHeld) {
 		err = &waitedError{err, o.wait}
@@ -78,8 +75,31 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	return lease, err
 }
 
+// waitBehind waits for a lock that held has at the moment. began is when the try began: it counts towards --wait, so
+// that the whole takes no longer than the user said.
+func (a *app) waitBehind(
+	ctx context.Context, m locker, o *runOptions, held *interlock.HeldError, began time.Time,
+) (*interlock.Lease, error) {
+	waitCtx, cancel := ctx, context.CancelFunc(func() {})
+	if o.waitGiven {
+		waitCtx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
+	}
+	defer cancel()
+	// The wait may be shorter than one exchange with the engine, which lastKnown needs to know.
+	asked := time.Now()
+	lease, err := m.Lock(waitCtx)
+	if err != nil {
+		return nil, a.lastKnown(waitCtx, held, asked, err)
+	}
+	// Granted in time, so --wait counts no more.
+	return a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease))
+}
+
 // lastKnown is the error of a wait that ended. If the wait was over before the engine had had --timeout for an answer,
 // nothing is wrong with the engine: what it said last counts, which is that the lock is held.
+//
+// It matters for short waits: with --wait 50ms on a slow network every wait ends before its answer. The exit code would
+// then be 69, and a cron job would report a broken engine each time.
 func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked time.Time, err error) error {
 	if errors.Is(err, interlock.ErrHeld) || !errors.Is(ctx.Err(), context.DeadlineExceeded) ||
 		time.Since(asked) >= a.timeout {
@@ -93,6 +113,10 @@ func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked ti
 // claimed has a lease that came by a push, and so is short, renewed: the job's time limits are counted from a full one.
 // A lease that has more than three quarters of full left is taken as it is. If the renewal fails, the lock is given
 // back, and the error returned.
+//
+// A pushed grant lasts two seconds on Redis until it is claimed (docs/adr/0016), and the client claims it a few
+// milliseconds later. The job does not start on it: with a grace of five seconds its budget would be over before it
+// began. Nine tenths are asked for, because the renewal itself takes time.
 func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
 	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
 		return lease, nil
@@ -109,7 +133,8 @@ func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Dur
 	return nil, errors.Join(err, lease.Unlock(undo))
 }
 
-// tryLock tries for the lock within --timeout.
+// tryLock tries for the lock within --timeout. Without it an engine that accepts the connection and never answers would
+// hold the command for ever.
 func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -118,8 +143,11 @@ func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 }
 
 // tellWaiting says for whom the wait is: to a person at a terminal, with --verbose, and whenever the wait cannot end
-// because the job that started us holds the lock. It reports whether it said anything.
+// because the job that started us holds the lock. It reports whether it said anything. A script without a terminal
+// hears nothing: cron would mail every wait.
 func (a *app) tellWaiting(verbose bool, held *interlock.HeldError) bool {
+	// The token is compared too: after the lock was lost, another job holds it under the same name, and that one does
+	// end.
 	ours := a.getenv("INTERLOCK_NAME") == held.Name && held.Token != 0 &&
 		a.getenv("INTERLOCK_TOKEN") == utoa(held.Token)
 	if ours {
@@ -142,6 +170,8 @@ func (a *app) tellAcquired(o *runOptions, lease *interlock.Lease, began time.Tim
 
 // lender is what the file engine can do beyond others: it gives a descriptor of the lock for the job to inherit, so
 // that the lock lives as long as the job even if this process is killed.
+//
+// The interface is asked for and not the engine's name, so another engine can have it too; fd.go does the same.
 type lender interface {
 	File(key driver.Key) (*os.File, error)
 }

@@ -1,5 +1,6 @@
 // Locks as ls, get, watch, graph and break read them from the engine, and as ls and get print them for programs.
-// table.go prints them for people.
+// table.go prints them for people. The JSON is an interface: a field keeps its name and meaning within a schemaVersion
+// (report.go).
 
 package main
 
@@ -14,6 +15,8 @@ import (
 )
 
 // lockObject is one lock for programs to read. Instants that the engine does not tell are left out.
+//
+// It is not the library's LockInfo, because a new field there must not change the output by accident.
 type lockObject struct {
 	Kind    driver.Kind    `json:"kind"`
 	Name    string         `json:"name"`
@@ -50,7 +53,8 @@ type waiterObject struct {
 	Position int       `json:"position,omitempty"`
 }
 
-// locksObject is what ls and get print.
+// locksObject is what ls and get print. truncated is there because the list is printed even if the engine failed in the
+// middle: a reader must not take half a list for the whole.
 type locksObject struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Locks         []lockObject `json:"locks"`
@@ -77,6 +81,9 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 
 // listLocks collects the locks whose names start with prefix, within --timeout, and sorts them by name and kind. With
 // an error it also returns the locks that came before it.
+//
+// It collects all before anything is printed, since engines list in an order of their own and tables need all widths.
+// The list is no snapshot: a lock may change while the others are read.
 func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -97,6 +104,8 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 
 // findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for
 // each kind that the engine has, in place of a list of all locks. All looks together have --timeout.
+//
+// A list of all locks would mean a scan of all keys on Redis, for one name.
 func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -111,6 +120,7 @@ func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name st
 		if err != nil {
 			return nil, explained(ctx, err)
 		}
+		// Every other name would be "found" too: an engine can look at a lock that nobody has ever taken.
 		if len(l.Holders)+len(l.Waiters) > 0 {
 			found = append(found, l)
 		}
@@ -125,6 +135,8 @@ func (e *engine) waitersKnown() bool {
 }
 
 // printLocks prints what ls and get have found.
+//
+// A list that broke off is printed all the same. The error comes after it, and gives the exit code.
 func (a *app) printLocks(e *engine, locks []interlock.LockInfo, truncated bool) error {
 	if a.output == text {
 		return a.printTable(locks, e.waitersKnown())

@@ -1,5 +1,6 @@
-// The command of a job: where it is, and what to say if it cannot be started. run.go looks before it takes a lock, so
-// that a mistyped command disturbs nobody.
+// The command of a job: where it is, and what to say if it cannot be started. stage.go looks before anybody takes a
+// lock, so that a mistyped command disturbs nobody. Shells, env(1) and timeout(1) agree on 126 and 127, so scripts know
+// them.
 
 package main
 
@@ -13,6 +14,8 @@ import (
 )
 
 // lookCommand finds the file that the command names, as a shell would, with a shell's exit codes if it cannot.
+//
+// The file may vanish during the wait. Then the start fails, with the lock in hand, and giveBack releases it.
 func lookCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil && !errors.Is(err, exec.ErrDot) { // a PATH with a dot in it is the user's decision
@@ -24,6 +27,8 @@ func lookCommand(name string) (string, error) {
 // commandError tells a command that is not there (127) from one that cannot be executed (126). Only a name that was
 // looked for along PATH is "not found"; a path without a file may also be a script whose interpreter is missing, which
 // the system reports in the same way.
+//
+// The text of the error names both causes, since the code cannot tell them apart.
 func commandError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):
@@ -31,9 +36,11 @@ func commandError(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return exitWith(exitNotFound, fmt.Errorf("%s: no such file, or the program that its #! line names is missing",
 			name))
+	// A shell would run the file as a script of its own. interlock does not guess: it would have to choose the shell.
 	case errors.Is(err, syscall.ENOEXEC):
 		return exitWith(exitNotExecutable, fmt.Errorf("%s: not a program; a script needs a #! line", name))
 	}
+	// Its text repeats the name.
 	var wrapped *exec.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err

@@ -7,6 +7,8 @@ import (
 	"os"
 )
 
+// main only hands over what belongs to the process, so that tests can call run with streams and an environment of their
+// own, many times at once.
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }

@@ -1,4 +1,5 @@
-// The manual page, made of the help texts. Packages install what "interlock man" prints.
+// The manual page, made of the help texts. Packages install what "interlock man" prints. cobra/doc was refused: it
+// brings a Markdown parser and YAML into the light build, writes thirty pages, and dates them (docs/adr/0051).
 
 package main
 
@@ -26,7 +27,7 @@ func (a *app) manCommand() *cobra.Command {
 }
 
 // manPage is interlock(1). It has neither a date nor a version, so it changes only when the help texts do, and packages
-// for all processors have the same one.
+// for all processors have the same one. There is one page for all commands, so a reader searches one place.
 func manPage(root *cobra.Command) string {
 	var p roff
 	p.line(`.TH INTERLOCK 1 "" "interlock" "User Commands"`)
@@ -37,6 +38,7 @@ func manPage(root *cobra.Command) string {
 	p.section("DESCRIPTION")
 	p.text(root.Long)
 	p.section("COMMANDS")
+	// Topics come after the flags, since they are about all commands.
 	var topics []*cobra.Command
 	for _, cmd := range root.Commands() { // sorted by name
 		switch {
@@ -52,6 +54,7 @@ func manPage(root *cobra.Command) string {
 		p.section(strings.ToUpper(strings.ReplaceAll(topic.Name(), "-", " ")))
 		p.text(topic.Long)
 	}
+	// flock(1) for what it replaces on one machine, systemd.timer(5) for what starts jobs on many.
 	p.section("SEE ALSO")
 	p.text("flock(1), systemd.timer(5), https://github.com/interlock-go/interlock")
 	return p.String()
@@ -61,13 +64,15 @@ func manPage(root *cobra.Command) string {
 const manWidth = 72
 
 // roff is text for man(7).
+//
+// It knows what these pages need: sections, paragraphs, and blocks that stay as they are.
 type roff struct{ strings.Builder }
 
 func (p *roff) line(s string) { p.WriteString(s + "\n") }
 
 func (p *roff) section(title string) { p.line(".SH " + title) }
 
-// command writes what help says about a command.
+// command writes what help says about a command. Quotes in the line of .SS would end its argument.
 func (p *roff) command(cmd *cobra.Command) {
 	p.line(`.SS "` + escapeRoff(strings.ReplaceAll(cmd.UseLine(), `"`, `'`)) + `"`)
 	long := cmd.Long
@@ -85,7 +90,8 @@ func (p *roff) command(cmd *cobra.Command) {
 }
 
 // text writes a help text. Blocks with indented lines are examples and tables, so their lines stay as they are; others
-// are paragraphs, which man wraps.
+// are paragraphs, which man wraps. Help texts are written for a terminal of any width, so nothing else marks what may
+// be wrapped.
 func (p *roff) text(s string) {
 	for block := range strings.SplitSeq(strings.Trim(s, "\n"), "\n\n") {
 		if strings.HasPrefix(block, " ") || strings.Contains(block, "\n ") {
@@ -96,11 +102,13 @@ func (p *roff) text(s string) {
 	}
 }
 
+// paragraph is for what man may wrap.
 func (p *roff) paragraph(s string) {
 	p.line(".PP")
 	p.escaped(s)
 }
 
+// verbatim is for what has columns: .nf keeps lines as they are.
 func (p *roff) verbatim(s string) {
 	p.line(".PP\n.nf")
 	p.escaped(s)

@@ -1,5 +1,5 @@
 // interlock renew and interlock release: what a script does with the handle of acquire. handle.go reads the handle and
-// opens the engine.
+// opens the engine. Both need the handle alone: they may run on another machine, and as another user, than acquire.
 
 package main
 
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// renewCommand describes renew. It has no --wait: a lease that is over cannot come back, however long one waits.
 func (a *app) renewCommand() *cobra.Command {
 	var lease time.Duration
 	cmd := &cobra.Command{
@@ -46,6 +47,10 @@ stop.`,
 }
 
 // renew renews the hold and prints it. The JSON has a new handle, since --lease may have changed what is in it.
+//
+// After 79 the lock is lost, and set -e ends the script. After 69 the script may try again until the lease is over.
+//
+// The lease is counted from now and never gets shorter: the engine takes the later of the two ends.
 func (a *app) renew(ctx context.Context, h *handle) error {
 	e, renewer, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
@@ -68,6 +73,7 @@ func (a *app) renew(ctx context.Context, h *handle) error {
 	return err
 }
 
+// releaseCommand describes release. It takes no name: another owner may hold a lock of that name by now.
 func (a *app) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release [HANDLE]",
@@ -103,6 +109,10 @@ type releaseObject struct {
 const rememberRelease = time.Hour
 
 // release gives the hold back. A hold that this script has released before is no error: its trap may do so again.
+//
+// It is two requests. The first gives the lock back; the second has the engine remember that, so that a release in a
+// trap for EXIT can be told from a loss. They are not one: a plain release says whether there was a hold to end, and an
+// undo does not.
 func (a *app) release(ctx context.Context, h *handle) error {
 	e, _, err := a.openForHandles(ctx, h.Name)
 	if err != nil {
@@ -122,12 +132,14 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	case err != nil:
 		return named(h, engineError("release", h.Name, err))
 	default:
-		// A failure does no harm: a second release is then told that the hold is gone, and not why.
+		// A failure does no harm: a second release is then told that the hold is gone, and not why. By now the lock is
+		// free, whatever becomes of this.
 		_ = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID, Undo: true, Horizon: rememberRelease})
 	}
 	if a.output == asJSON {
 		return a.printJSON(releaseObject{schemaVersion, h.Name, h.Token, true, already})
 	}
+	// The two differ in words alone: both exit with 0.
 	words := map[bool]string{false: "is given back", true: "was already released"}
 	_, err = fmt.Fprintf(a.stdout, "%q %s\n", h.Name, words[already])
 	return err
@@ -138,6 +150,8 @@ func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 
 // isReleased reports whether err says that the hold was released before. An engine that remembers this refuses the
 // request's ID with ErrLost; one that has lost the hold says how, in a LostError.
+//
+// So a release after a loss is never reported as a repeated one.
 func isReleased(err error) bool {
 	var lost *interlock.LostError
 	return isLost(err) && !errors.As(err, &lost)
@@ -163,7 +177,8 @@ func (e *goneError) Error() string {
 // Unwrap returns the engine's error.
 func (e *goneError) Unwrap() error { return e.err }
 
-// named says what is known of a hold that the engine does not find.
+// named says what is known of a hold that the engine does not find. A lock that was broken, or whose server forgot it,
+// keeps the engine's own words, which say so.
 func named(h *handle, err error) error {
 	var lost *interlock.LostError
 	switch {

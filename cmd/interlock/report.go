@@ -1,5 +1,5 @@
 // What is printed: errors for people and programs, and results as JSON. app.go's run comes here with the error of a
-// command; exit.go judges it.
+// command; exit.go judges it. Results go to stdout and words to stderr, so a pipe gets results alone.
 
 package main
 
@@ -15,7 +15,7 @@ import (
 // schemaVersion is in every JSON object that the command prints. It grows when a field changes its meaning.
 const schemaVersion = 1
 
-// format is the value of -o.
+// format is the value of -o. Its Set refuses other words, so a mistyped format is wrong use.
 type format string
 
 const (
@@ -40,15 +40,20 @@ func (f *format) Set(s string) error {
 func (f *format) Type() string { return "FORMAT" }
 
 // errorObject is an error for programs to read, one line on stderr.
+//
+// It goes to stderr, so stdout has a result or nothing.
 type errorObject struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Code          string `json:"code"`
 	Message       string `json:"message"`
-	Retryable     bool   `json:"retryable"`
+	// Retryable is for programs that would otherwise keep a list of codes.
+	Retryable bool `json:"retryable"`
 }
 
 // finish prints err, if there is something to print, and returns the exit code. The usage line follows wrong use alone:
 // after any other error it would hide the cause.
+//
+// With JSON there is no usage line: a program reads one object.
 func (a *app) finish(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
@@ -69,7 +74,8 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 	return o.exit
 }
 
-// tellError writes err to stderr in the format that was asked for.
+// tellError writes err to stderr in the format that was asked for. top and watch come here too, with errors that do not
+// end them.
 func (a *app) tellError(err error) {
 	if a.output == text {
 		a.say("%s", message(err))
@@ -88,7 +94,7 @@ func message(err error) string {
 }
 
 // printJSON writes v as one line on stdout. It returns the error of the write: a full disk or a closed pipe must not
-// look like success.
+// look like success. HTML escapes are off: "<" in a label is "<" for jq too.
 func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)

@@ -1,5 +1,6 @@
 // URL schemes: those of this build, those of the full one, and words that other programs have for them. engine.go
-// refuses a scheme here; topics.go lists them.
+// refuses a scheme here; topics.go lists them. The list is written by hand, because a light build cannot ask engines
+// that it does not have. TestBuilds_TheFullOneHasEveryEngineAndThePage compares it.
 
 package main
 
@@ -23,12 +24,14 @@ var ourWords = map[string]string{
 	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
 }
 
-// onlyFull says that this build lacks something, and how to get it.
+// onlyFull says that this build lacks something, and how to get it. The line is complete, so that it can be copied: the
+// same program under the same name, with another tag (docs/adr/0042).
 func onlyFull(what string) string {
 	return "this light build has no " + what + ", the full command does: " + howToGetAll
 }
 
-// missingSchemes are those of the full command that this build does not have.
+// missingSchemes are those of the full command that this build does not have. What is registered counts, and not the
+// build tag: the tests link every engine without it.
 func missingSchemes() []string {
 	known := driver.DefaultMux.Schemes()
 	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })

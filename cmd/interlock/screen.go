@@ -1,5 +1,6 @@
 // The terminal as a screen, for interlock top: entered, drawn and left. toploop.go draws on it; screen_linux.go and
-// screen_other.go have what systems name differently.
+// screen_other.go have what systems name differently. The sequences are few, so the light build carries no library for
+// screens.
 
 package main
 
@@ -13,6 +14,8 @@ import (
 
 // screen is a terminal that one program has for itself: its whole area, and each key as it is pressed. Signals stay as
 // they are: ^C, ^Z and ^\ send them. It has no mutex; the loop of top alone uses it.
+//
+// This is not the raw mode of cfmakeraw: ISIG stays on, so ^C works even if the loop hangs.
 type screen struct {
 	in, out *os.File
 	saved   *unix.Termios // how the terminal was before the first enter
@@ -38,6 +41,8 @@ func newScreen(in, out *os.File, colours bool) (*screen, error) {
 }
 
 // enter takes the terminal. It may be called again after leave, and after something else has had the terminal.
+//
+// IXON is off so that ^S does not stop the terminal; the others, so that bytes come as they were typed.
 func (s *screen) enter() error {
 	raw := *s.saved
 	raw.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
@@ -46,12 +51,15 @@ func (s *screen) enter() error {
 	if err := unix.IoctlSetTermios(int(s.in.Fd()), termiosSet, &raw); err != nil {
 		return fmt.Errorf("the terminal cannot be set: %w", err)
 	}
+	// Whatever had the terminal meanwhile has drawn on it.
 	s.shown = nil
 	_, err := s.out.WriteString(ttyEnter)
 	return err
 }
 
 // leave gives the terminal back as it was. If the terminal has vanished there is nothing to do, so errors are dropped.
+//
+// The settings come first: should the write block or fail, the shell still finds a terminal that echoes.
 func (s *screen) leave() {
 	_ = unix.IoctlSetTermios(int(s.in.Fd()), termiosSet, s.saved)
 	_, _ = s.out.WriteString(ttyLeave) // now that all is as it was
@@ -66,7 +74,7 @@ func (s *screen) during(f func() error) error {
 	return f()
 }
 
-// size is how much room there is: 80x24 if the terminal does not know.
+// size is how much room there is: 80x24 if the terminal does not know. A serial console often does not know its size.
 func (s *screen) size() (width, height int) {
 	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
@@ -77,6 +85,9 @@ func (s *screen) size() (width, height int) {
 
 // draw shows lines from the top. It sends only those that differ from what is there, in one write: over a slow line, a
 // second without news costs a few bytes.
+//
+// The cursor is moved to each line that is sent, so no line depends on where the one before has ended. The whole screen
+// is cleared only when the number of lines changes.
 func (s *screen) draw(lines []topLine) error {
 	var out bytes.Buffer
 	if len(s.shown) != len(lines) {
@@ -87,6 +98,7 @@ func (s *screen) draw(lines []topLine) error {
 		if l == s.shown[i] {
 			continue
 		}
+		// The rest of the line is erased after the text and not before: erased first, it would flicker.
 		fmt.Fprintf(&out, "\x1b[%d;1H%s\x1b[K", i+1, s.painted(l))
 	}
 	copy(s.shown, lines)
@@ -97,7 +109,8 @@ func (s *screen) draw(lines []topLine) error {
 	return err
 }
 
-// painted is a line with the sequences that make it stand out.
+// painted is a line with the sequences that make it stand out. Yellow is the only colour, and bold, so that it can be
+// read on white and on black.
 func (s *screen) painted(l topLine) string {
 	code := map[topStyle]string{
 		styleHeader: "1", styleSelected: "7", styleWarning: "1;33", styleDim: "2",

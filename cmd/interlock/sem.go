@@ -26,11 +26,13 @@ be kept, exit codes. Semaphores have names of their own: sem NAME and run NAME a
 locks. Files (on Linux), Redis and etcd have semaphores. A semaphore in files counts on one
 machine only, and permits come back as soon as their command has ended.`
 
+// The last example bounds what xargs -P cannot: commands on several machines.
 const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
   find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`
 
-// semCommand describes sem and the flags that run does not have.
+// semCommand describes sem and the flags that run does not have. --limit has no default: every user of the semaphore
+// must give the same, and one that was forgotten would be refused only while others are inside.
 func (a *app) semCommand() *cobra.Command {
 	o := runOptions{command: "sem"}
 	cmd := &cobra.Command{
@@ -48,7 +50,7 @@ func (a *app) semCommand() *cobra.Command {
 	return cmd
 }
 
-// checkPermits checks the flags that only sem has.
+// checkPermits checks the flags that only sem has. A wait for more permits than there are would have no end.
 func (o *runOptions) checkPermits() error {
 	switch {
 	case o.command != "sem":
@@ -65,7 +67,8 @@ func (o *runOptions) checkPermits() error {
 	return nil
 }
 
-// kind is the kind of the lock that the flags mean.
+// kind is the kind of the lock that the flags mean. Kinds have names of their own: the mutex x, the read/write lock x
+// and the semaphore x are three locks.
 func (o *runOptions) kind() driver.Kind {
 	switch o.command {
 	case "sem":
@@ -79,7 +82,8 @@ func (o *runOptions) kind() driver.Kind {
 	return driver.KindMutex
 }
 
-// has refuses locks of a kind that the engine lacks, and says which engines have them.
+// has refuses locks of a kind that the engine lacks, and says which engines have them. The check comes before the wait,
+// and says which URL helps.
 func (e *engine) has(kind driver.Kind, name string) error {
 	traits := e.driver.Traits()
 	reason, lacks := traits.LackingKind(kind)
@@ -87,6 +91,8 @@ func (e *engine) has(kind driver.Kind, name string) error {
 		return nil
 	}
 	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
+	// Users of the default engine meet this on systems other than Linux, where files have no semaphores
+	// (docs/adr/0052).
 	if kind == driver.KindSemaphore {
 		err = fmt.Errorf("%w; Redis, etcd and, on Linux, files have semaphores: --url redis://localhost:6379 or --url "+
 			"etcd://localhost:2379, or INTERLOCK_URL", err)
@@ -94,13 +100,15 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	return err
 }
 
-// locker is a lock under which a job can run.
+// locker is a lock under which a job can run. The library's locks have no method in common: a semaphore is asked for a
+// number of permits, a reader asks by RLock.
 type locker interface {
 	Lock(ctx context.Context) (*interlock.Lease, error)
 	TryLock(ctx context.Context) (*interlock.Lease, error)
 }
 
-// locker returns the lock that the flags mean, on c. It asks the engine nothing.
+// locker returns the lock that the flags mean, on c. It asks the engine nothing. An election is missing: its grant
+// needs a value, so lead asks for it.
 func (o *runOptions) locker(c *interlock.Client, name string) locker {
 	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LockDelay: o.lockDelay}
 	switch {
@@ -131,7 +139,7 @@ func (r reads) Lock(ctx context.Context) (*interlock.Lease, error) { return r.of
 // TryLock reads if nobody writes or waits to write.
 func (r reads) TryLock(ctx context.Context) (*interlock.Lease, error) { return r.of.TryRLock(ctx) }
 
-// permits are n permits of a semaphore, as a locker.
+// permits are n permits of a semaphore, as a locker. --permits fixes n for the whole run.
 type permits struct {
 	of *interlock.Semaphore
 	n  int

@@ -1,5 +1,7 @@
 // interlock serve, and serve terraform: states of Terraform behind locks. Like console.go it has the flags, the engine
-// and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server.
+// and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server. The two
+// servers differ in who renews: a run of Terraform cannot, so its lock is renewed here; programs renew theirs by
+// themselves (docs/adr/0056, docs/adr/0057).
 
 package main
 
@@ -15,6 +17,8 @@ import (
 )
 
 // serveCommand describes serve, which has commands of its own and does nothing without one.
+//
+// Without one it prints its help, as interlock does.
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
@@ -28,7 +32,8 @@ func (a *app) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serverFlags are the flags that all servers have.
+// serverFlags are the flags that all servers have. A server that listens beyond loopback without --token-file does not
+// start; package serve refuses that.
 func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 chooses a free port")
@@ -39,6 +44,8 @@ func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 }
 
 // wrongFlag makes wrong use of a flag that only the server could find wrong, so that it is told like every other.
+//
+// The exit code is 64, and the usage line follows.
 func wrongFlag(err error) error {
 	var wrong webpage.FlagError
 	if errors.As(err, &wrong) {
@@ -47,6 +54,7 @@ func wrongFlag(err error) error {
 	return err
 }
 
+// The block can be copied as it stands: Terraform wants all three addresses, although they are one.
 const serveTerraformLong = `Serve states of Terraform and OpenTofu, for their backend "http". While a run has a state
 locked, no other run gets the lock, from any server with the same engine and folder. Only the
 holder of the lock can write the state, and fencing protects each write.
@@ -67,6 +75,8 @@ address requires --token-file: a file with lines NAME:TOKEN that only its owner 
 600). Runs send them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. Without --tls-cert and --tls-key,
 states and tokens are sent unencrypted.`
 
+// serveTerraformCommand describes serve terraform. --dir has no default, because states that were written to the wrong
+// folder look lost.
 func (a *app) serveTerraformCommand() *cobra.Command {
 	o := webpage.States{Server: webpage.Server{Name: "serve"}}
 	cmd := &cobra.Command{
@@ -84,10 +94,13 @@ func (a *app) serveTerraformCommand() *cobra.Command {
 }
 
 // serveTerraform serves until a signal comes or ctx ends. Mistakes in the flags are told before the engine is asked.
+//
+// The engine is opened by serve, after it has found the flags to be good.
 func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":
 		return usage("--dir is missing: the folder of the states, such as /var/lib/terraform")
+	// 0 is no limit: a run may take hours, and cannot renew (docs/adr/0056).
 	case o.MaxHold < 0:
 		return usage("--max-hold %v must not be negative", o.MaxHold)
 	case webpage.ServeStates == nil:
@@ -98,11 +111,13 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 		return usage("--dir %s is not a folder", o.Folder)
 	}
 	o.Logger = a.engineWarnings()
+	// serve calls it once, when the port is open and the tokens are read.
 	o.Open = func(ctx context.Context) (*interlock.Client, func() error, error) {
 		e, err := a.open(ctx, nil)
 		if err != nil {
 			return nil, nil, err
 		}
+		// close ends the client too, so the locks of runs that are under way end with the server.
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", nil, address) }

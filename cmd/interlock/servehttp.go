@@ -1,4 +1,5 @@
 // interlock serve http: mutexes over HTTP. It has the flags and the engine; internal/lockapi answers the requests.
+// Read/write locks, semaphores and elections are not served.
 
 package main
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// It begins with the duty to renew, because the server does not renew for a program.
 const serveHTTPLong = `Serve mutexes over HTTP, for programs in other languages. A program takes a lease, renews it
 before its deadline and releases it. A program that stops renewing loses the lock at the
 deadline. /openapi.json describes all requests.
@@ -29,6 +31,8 @@ sent unencrypted.
 
 serve http works on engines whose holds end with a lease, such as Redis.`
 
+// serveHTTPCommand describes serve http. --max-leases bounds what clients can make this process keep: each lease and
+// each request that waits needs memory here.
 func (a *app) serveHTTPCommand() *cobra.Command {
 	o := webpage.Locks{Server: webpage.Server{Name: "serve"}}
 	cmd := &cobra.Command{
@@ -46,6 +50,8 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 
 // serveHTTP serves until a signal comes or ctx ends. It refuses engines whose holds end with the server: programs that
 // have a lease would not notice.
+//
+// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/adr/0057).
 func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 	switch {
 	case o.MaxLeases < 1:
@@ -59,12 +65,16 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 		if err != nil {
 			return nil, nil, err
 		}
+		// It can be known only now that the engine is open. No request has been answered yet, so no client has got
+		// anything.
 		if lifetime := e.driver.Traits().Lifetime; lifetime != driver.Leases {
 			_ = e.close() // nothing was taken
 			return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so locks would be free as soon as this "+
 				"server is gone, and programs at work would not know; use an engine with leases, such as Redis",
 				interlock.ErrUnsupported, e.url, lifetime)
 		}
+		// At the end lockapi abandons the leases, so that close gives none of them back: programs are at work under
+		// them (docs/adr/0057).
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", nil, address) }

@@ -14,11 +14,14 @@ import (
 )
 
 // deadly are the signals that end a wait for a lock, and that are forwarded to a job.
+// KILL and STOP cannot be caught. PIPE is left to Go's runtime, which ends a program whose stdout was closed: a
+// pipeline wants that. CHLD, ALRM and those of faults are about this process and not about a job.
 var deadly = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
 // forJobs are those that matter only while a job runs.
+// During a wait they have their usual effects: ^Z stops it, and a change of the window's size does nothing.
 var forJobs = []syscall.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}
 
 // signals are what this process receives while it waits for a lock and while its job runs. Its methods are called from
@@ -28,6 +31,7 @@ type signals struct {
 	// times.
 	ch chan os.Signal
 	// off are the signals that were ignored when the first job was started. Whoever started us has switched them off.
+	// Kept from the first job on, because later this process ignores SIGTTOU by itself.
 	off     signalSet
 	started bool // a job was started
 }
@@ -35,9 +39,13 @@ type signals struct {
 // signalSet has a bit for each signal, as /proc has.
 type signalSet uint64
 
+// has reports whether sig is in the set. Signals count from 1, bits from 0.
 func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
 
 // catchSignals begins to catch the deadly ones.
+//
+// exec keeps ignored signals ignored and resets caught ones. So if HUP were caught here, a job under nohup would die of
+// it.
 func catchSignals() *signals {
 	s := &signals{ch: make(chan os.Signal, 32)}
 	// What whoever started us has switched off stays off, for the job too: nohup does that with HUP, and shells do it
@@ -70,6 +78,9 @@ func (s *signals) beforeJob() {
 
 // jobStarted begins to catch what matters to a job that runs, and ignores SIGTTOU, which would stop this process when
 // it changes the foreground from the background. It comes after the start, so that the job does not inherit that.
+//
+// WINCH is forwarded because a full-screen command outside the foreground group is not told of a new size; TSTP and
+// CONT because the shell knows this process and not the command.
 func (s *signals) jobStarted() {
 	for _, sig := range forJobs {
 		if !s.off.has(sig) {
@@ -82,6 +93,9 @@ func (s *signals) jobStarted() {
 // endWait returns a context that a deadly signal cancels with a *signalError. done stops listening, and after it the
 // signals are the caller's to read from ch. A second signal, during what the first one has caused, has its default
 // effect. Signals that are caught since an earlier job do here what they do before the first one.
+//
+// The goroutine is ended and awaited by done, so that signals have exactly one reader at any time. Otherwise a wait
+// that is over could swallow a TERM that is meant for the job.
 func (s *signals) endWait(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit, quitted := make(chan struct{}), make(chan struct{})
@@ -95,8 +109,11 @@ func (s *signals) endWait(parent context.Context) (ctx context.Context, done fun
 				// ^Z stops a wait as it would stop any command. The place in the queue may be lost meanwhile.
 				case syscall.SIGTSTP:
 					stopOurselves()
+				// Caught since an earlier job, under elect --again; they end nothing.
 				case syscall.SIGCONT, syscall.SIGWINCH:
 				default:
+					// From here a second ^C ends this process at once, whatever it still undoes. The engine frees what
+					// is left behind when its lease, session or process ends.
 					s.stop()
 					cancel(&signalError{sig.(syscall.Signal)})
 					return
@@ -128,6 +145,7 @@ func stopOurselves() {
 	// Kill may return a moment before the stop reaches this thread.
 	select {
 	case <-continued:
+	// If the stop never comes, nobody sends SIGCONT either: a wait without an end would hang here.
 	case <-time.After(100 * time.Millisecond):
 	}
 }

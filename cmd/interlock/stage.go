@@ -21,17 +21,23 @@ type stage struct {
 
 // prepare finds the job's program, begins to catch signals, and opens the engine. After an error everything is closed
 // again; otherwise the caller closes the stage.
+//
+// Signals are caught from here on, so that none of them can end this process between the grant and the job, when nobody
+// would release the lock. One that comes while the engine is opened stays in the channel, and ends the wait for the
+// lock as it begins.
 func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) (*stage, error) {
 	path, err := lookCommand(program) // before any waiting, so that a typing error shows at once
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{app: a, path: path, signals: catchSignals()}
+	// What an engine finds wrong with its server matters to a command that takes a lock.
 	a.tellsChecks = true
 	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
 		s.close()
 		return nil, err
 	}
+	// Asked before the lock, because the refusal names engines that have it.
 	if err = s.e.has(o.kind(), name); err != nil {
 		s.close()
 		return nil, err
@@ -45,7 +51,8 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 }
 
 // close gives the engine's connections back. It does not close the client: what matters was released and reported
-// before.
+// before. Closing the client would try a failed release again, for up to five seconds, while somebody waits for the
+// exit code of a job that has ended.
 func (s *stage) close() {
 	if s.e != nil {
 		_ = s.e.driver.Close()
@@ -55,6 +62,9 @@ func (s *stage) close() {
 
 // refused returns the error of a lock that was not granted. Closing the client undoes requests that were sent and not
 // answered.
+//
+// It matters after a wait that was given up: the engine may grant the lock to a request that nobody waits for any more,
+// and others would then wait for a whole lease.
 func (s *stage) refused(o *runOptions, err error) error {
 	_ = s.e.client.Close()
 	return o.conflict(err)

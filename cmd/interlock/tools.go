@@ -1,4 +1,5 @@
-// interlock lab, torture and bench: programs of their own that this one finds and becomes.
+// interlock lab, torture and bench: programs of their own that this one finds and becomes. They test and measure
+// engines, and each needs modules that the command does not.
 
 package main
 
@@ -28,6 +29,8 @@ const howToGetTools = `  git clone https://github.com/interlock-go/interlock && 
 
 // toolCommand describes one of them. It replaces this process by the program, so that nothing stands between the caller
 // and its signals and exit code.
+//
+// Without exec this process would have to forward signals and the terminal, as run does for a job.
 func (a *app) toolCommand(name, about string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [ARG...]",
@@ -38,6 +41,7 @@ func (a *app) toolCommand(name, about string) *cobra.Command {
 		DisableFlagParsing: true, // all arguments are the program's
 		RunE: func(_ *cobra.Command, args []string) error {
 			program := "interlock-" + name
+			// 127 and 126 as for a job: the program is not there, or cannot be executed.
 			path, err := findTool(program)
 			if err != nil {
 				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; it "+
@@ -53,6 +57,8 @@ func (a *app) toolCommand(name, about string) *cobra.Command {
 }
 
 // findTool looks beside our own binary first, so that the versions fit, and then along PATH.
+//
+// ErrDot is no reason to refuse: somebody whose PATH has the current folder wants it so.
 func findTool(program string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), program)); err == nil {

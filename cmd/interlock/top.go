@@ -1,5 +1,6 @@
 // interlock top: the flags, and whether there is a screen to draw on. toploop.go runs it on one; topmodel.go knows what
-// is shown, topview.go and topviews.go draw it.
+// is shown, topview.go and topviews.go draw it. It is in both builds, because package board, which looks for it, has no
+// HTTP (docs/adr/0048).
 
 package main
 
@@ -34,7 +35,8 @@ Keys:
 // whyNoBreak is why b breaks nothing unless it was allowed.
 const whyNoBreak = "top was started without --allow-break"
 
-// topOptions are the flags of top.
+// topOptions are the flags of top. Without --allow-break top can run on a screen that others watch: no key changes
+// anything.
 type topOptions struct {
 	interval   time.Duration
 	order      topOrder
@@ -42,6 +44,7 @@ type topOptions struct {
 	allowBreak bool
 }
 
+// topCommand describes top. The locks with the most waiters stand first: most users look for what is stuck.
 func (a *app) topCommand() *cobra.Command {
 	o := topOptions{order: byWaiters}
 	cmd := &cobra.Command{
@@ -69,12 +72,15 @@ func (a *app) topCommand() *cobra.Command {
 
 // top opens the engine and shows boards until a key or a signal ends it, or prints one if there is no screen. The
 // poller asks the engine in a goroutine of its own, so that the screen answers to keys while the engine is slow.
+//
+// The screen is taken last. Every error before it is printed on the terminal as it was.
 func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// A screen without a single holder would look like an engine without locks.
 	if reason, lacks := e.driver.Traits().Lacking(driver.Holders); lacks {
 		return fmt.Errorf("top: who holds: %w: %s", interlock.ErrUnsupported, reason)
 	}
@@ -82,6 +88,7 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	if !o.allowBreak {
 		looks.NoBreak = whyNoBreak
 	}
+	// A board is printed where there is no screen, so that "top | head" and cron see something.
 	in, out := a.ownScreen(o)
 	if out == nil {
 		return a.topOnce(ctx, e, o, looks)
@@ -101,7 +108,8 @@ func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
 	return l.run(ctx)
 }
 
-// ownScreen returns the terminal to draw on, or nil if the board is printed.
+// ownScreen returns the terminal to draw on, or nil if the board is printed. TERM is asked and no database of
+// terminals: the sequences that top sends are understood by all that move a cursor.
 func (a *app) ownScreen(o *topOptions) (in, out *os.File) {
 	term := a.getenv("TERM")
 	if o.once || a.output == asJSON || term == "" || term == "dumb" || !isTerminal(a.stdin) || !isTerminal(a.stdout) {
@@ -110,7 +118,8 @@ func (a *app) ownScreen(o *topOptions) (in, out *os.File) {
 	return a.stdin.(*os.File), a.stdout.(*os.File) // nothing else is a terminal
 }
 
-// topOnce looks once and prints the board. An engine that failed is the error, after what is known was printed.
+// topOnce looks once and prints the board. An engine that failed is the error, after what is known was printed. The
+// exit code is that of ls for the same engine, so a script can use either.
 func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *board.Options) error {
 	b := board.Take(ctx, e.client, looks)
 	if a.output == asJSON {
@@ -127,7 +136,10 @@ func (a *app) topOnce(ctx context.Context, e *engine, o *topOptions, looks *boar
 const onceWidth = 160
 
 // printTop prints a board as top would show it on a screen with room for all of it.
+//
+// It uses the same model as the screen, so that what is printed cannot differ from what is shown.
 func printTop(w io.Writer, b *board.Board, order topOrder, now time.Time) error {
+	// With an interval of an hour no board is too old: there will be no other.
 	m := newTopModel(order, time.Hour)
 	m.width = onceWidth
 	m.take(b)

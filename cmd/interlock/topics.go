@@ -10,6 +10,9 @@ import (
 )
 
 // exitCodesText is the table of the package documentation, for people who read help instead. A test compares the codes.
+//
+// It is part of the help of run and sem, where scripts are written; the manual page has it once and refers to it
+// (man.go). A refusal has 69 too, and no code of its own; -o json tells the two apart.
 const exitCodesText = `Exit codes of interlock:
 
   0-63   run and sem: the job's own. Other commands: 0 is success; 1 means
@@ -35,7 +38,8 @@ Its codes: usage, unsupported, conflict, refused, unavailable, held, lost,
 not_held, not_executable, not_found, interrupted, failed.
 `
 
-// environmentText names all variables that the command reads, and those that a job gets.
+// environmentText names all variables that the command reads, and those that a job gets. It is one text for run, sem
+// and elect, so that their helps need not repeat it.
 const environmentText = `Environment that interlock reads:
 
   INTERLOCK_URL      the engine, unless --url is given; an empty value
@@ -73,11 +77,13 @@ elect" starts, in addition to that of interlock:
   INTERLOCK_VALUE    the leader's value, of "interlock elect"
 `
 
-// exitCodesTopic, and the two after it, are commands without work: cobra shows them as topics.
+// exitCodesTopic, and the two after it, are commands without work: cobra shows them as topics. Cobra lists a command
+// without a function under "Additional help topics".
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
 }
 
+// environmentTopic is the help of the variables.
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "environment", Short: "Variables that interlock reads, and that jobs get",
@@ -85,7 +91,8 @@ func environmentTopic() *cobra.Command {
 	}
 }
 
-// enginesText names every scheme of engines.go and engines_full.go.
+// enginesText names every scheme of engines.go and engines_full.go. A test compares it with the schemes that are
+// registered, so no engine can be forgotten.
 const enginesText = `Engines, as --url and INTERLOCK_URL name them:
 
   file:///var/lib/app/locks               files of this machine; no server
@@ -114,7 +121,7 @@ Every build of interlock has files and memory. The other engines need the
 build tag full.
 `
 
-// enginesTopic adds what this build lacks.
+// enginesTopic adds what this build lacks. So the help of the light build says how to get the other engines.
 func enginesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "engines", Short: "The engines and their URLs",

@@ -1,5 +1,6 @@
 // Keys of a terminal: from the bytes that it sends to the words that topmodel.go knows. typed.go reads the bytes,
-// toploop.go decides when nothing more comes.
+// toploop.go decides when nothing more comes. terminfo is not asked: a small container lacks that database,
+// and most terminals send what xterm sends.
 
 package main
 
@@ -33,6 +34,8 @@ const escape = '\x1b'
 // parseKeys returns the keys that a terminal has sent, and what may be the beginning of one more. With last, nothing
 // more comes: then an escape character alone is the key of that name. Sequences of other keys are left out, so that
 // their characters are not taken for typed ones.
+//
+// A read may end in the middle of a sequence, also over a fast line. What is left is put in front of the next read.
 func parseKeys(sent string, last bool) (keys []string, rest string) {
 	for len(sent) > 0 {
 		k, size := parseKey(sent, last)
@@ -48,12 +51,15 @@ func parseKeys(sent string, last bool) (keys []string, rest string) {
 }
 
 // parseKey returns the first key and its size, which is 0 if more has to come. An empty key of some size is skipped.
+//
+// Bytes that are no UTF-8 are skipped one by one, as a terminal with another encoding sends them.
 func parseKey(sent string, last bool) (key string, size int) {
 	switch c := sent[0]; {
 	case c == escape:
 		return parseEscape(sent, last)
 	case c == '\r' || c == '\n':
 		return keyEnter, 1
+	// Terminals differ in which of the two the key sends.
 	case c == '\x7f' || c == '\b':
 		return keyBackspace, 1
 	case c < utf8.RuneSelf:
@@ -74,6 +80,9 @@ func parseKey(sent string, last bool) (key string, size int) {
 }
 
 // parseEscape parses what begins with an escape character.
+//
+// There are two families, as ECMA-48 has them: CSI with "[", whose end is told by its last character, and SS3 with "O",
+// which is followed by one.
 func parseEscape(sent string, last bool) (key string, size int) {
 	if len(sent) == 1 {
 		if last {
@@ -93,6 +102,7 @@ func parseEscape(sent string, last bool) (key string, size int) {
 	default:
 		return keyEscape, 1 // somebody typed quickly, or held Alt
 	}
+	// A sequence that never ends would hold up every key behind it.
 	if size > len(sent) {
 		if last || size > maxSequence {
 			return "", len(sent)

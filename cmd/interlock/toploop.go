@@ -1,5 +1,6 @@
 // The loop of a running top: one goroutine that draws, and waits for keys, signals, boards and answers. topmodel.go
-// changes with each of them; screen.go draws what it says.
+// changes with each of them; screen.go draws what it says. All that changes the model comes through its select, so the
+// model needs no mutex, and a test can drive it without a loop.
 
 package main
 
@@ -16,6 +17,9 @@ import (
 
 // topLoop is a running top. All of it belongs to the goroutine of loop, except engine and poller, which breakHold uses
 // too, and the channels, to which others send.
+//
+// Only the engine's answers are slow, and they come from other goroutines: a key is answered at once while the engine
+// hangs.
 type topLoop struct {
 	app    *app
 	engine *engine
@@ -43,9 +47,12 @@ const escapeTime = 50 * time.Millisecond
 
 // run shows boards until a key or a signal ends it. Signals are caught before the terminal is taken, so that none of
 // them leaves it as top needs it.
+//
+// The messages of engines are diverted before the screen is taken, and come back after during has left it.
 func (l *topLoop) run(ctx context.Context) error {
 	l.catch()
 	defer signal.Stop(l.signals)
+	// Each has a buffer of one, so no sender waits for a loop that has ended.
 	l.answered = make(chan topAnswer, 1)
 	l.warned = make(chan string, 1)
 	defer l.app.divert(&topWarnings{l.warned})()
@@ -61,7 +68,8 @@ func (l *topLoop) run(ctx context.Context) error {
 	})
 }
 
-// catch begins to catch signals. What whoever started us has switched off stays off.
+// catch begins to catch signals. A signal that was ignored at the start stays so. WINCH and TSTP are among them from
+// the start, unlike for run: this process draws and stops by itself.
 func (l *topLoop) catch() {
 	l.signals = make(chan os.Signal, 32)
 	for _, sig := range append([]os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}, deadly...) {
@@ -73,6 +81,9 @@ func (l *topLoop) catch() {
 
 // loop draws, waits for one thing to happen, and takes it in, again and again. Drawing comes first, and sends nothing
 // if nothing has changed.
+//
+// The cases need no order. A key that comes with a board acts on what is on the screen or on what replaces it a moment
+// later; b keeps the hold that was selected when it was pressed.
 func (l *topLoop) loop(ctx context.Context) error {
 	clock := time.NewTicker(time.Second) // ages grow also when the engine says nothing
 	defer clock.Stop()
@@ -80,23 +91,21 @@ func (l *topLoop) loop(ctx context.Context) error {
 		if err := l.screen.draw(l.model.frame(time.Now())); err != nil {
 			return err
 		}
-		var escaped <-chan time.Time
-		// The beginning of a key waits for its rest, but not for ever: Escape alone is a key.
-		if l.pending != "" {
-			escaped = time.After(escapeTime)
-		}
 		var quit bool
 		var err error
 		select {
+		// From the goroutine of readKeys, which is at most one read ahead.
 		case sent, ok := <-l.typed:
 			if !ok { // the terminal has vanished
 				return silently(exitSignal + int(syscall.SIGHUP))
 			}
 			quit = l.keys(ctx, l.pending+sent, false)
-		case <-escaped:
+		// The rest of a sequence has not come: the escape character was the key.
+		case <-l.escaped():
 			quit = l.keys(ctx, l.pending, true)
 		case sig := <-l.signals:
 			err = l.signal(sig.(syscall.Signal))
+		// The poller has looked; what has changed meanwhile comes as one update.
 		case <-l.reader.Changed():
 			l.update()
 		case text := <-l.warned:
@@ -104,6 +113,7 @@ func (l *topLoop) loop(ctx context.Context) error {
 		case answer := <-l.answered:
 			l.model.answered(answer.target.Kind, answer.target.Name, answer.err)
 		case <-clock.C:
+		// Tests end it so; the command's context has no end of its own.
 		case <-ctx.Done():
 			return nil
 		}
@@ -113,7 +123,17 @@ func (l *topLoop) loop(ctx context.Context) error {
 	}
 }
 
-// keys gives the model what was typed. It reports whether that ends top.
+// escaped returns a channel that says when the beginning of a key has waited for its rest for long enough: Escape alone
+// is a key. Without such a beginning it is nil, and never says anything.
+func (l *topLoop) escaped() <-chan time.Time {
+	if l.pending == "" {
+		return nil
+	}
+	return time.After(escapeTime)
+}
+
+// keys gives the model what was typed. It reports whether that ends top. A paste brings many keys in one read; each of
+// them acts as if it had been typed.
 func (l *topLoop) keys(ctx context.Context, sent string, last bool) (quit bool) {
 	var keys []string
 	keys, l.pending = parseKeys(sent, last)
@@ -131,6 +151,8 @@ func (l *topLoop) keys(ctx context.Context, sent string, last bool) (quit bool) 
 
 // breakHold ends a hold, in a goroutine of its own. It does not wait for the loop to hear the answer, because top may
 // have ended meanwhile.
+//
+// The poller is told, so that its next board says "broken" and not "released", and comes soon.
 func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
 	ctx, cancel := l.app.within(ctx)
 	defer cancel()
@@ -144,11 +166,13 @@ func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
 	}
 }
 
-// signal does what a signal wants. The error ends top.
+// signal does what a signal wants. The error ends top. The exit code is that of a shell for the signal, as in run. It
+// is silent, because the user has sent the signal.
 func (l *topLoop) signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGWINCH:
 	case syscall.SIGTSTP:
+		// In this order: the shell that gets the prompt must find its own screen and settings.
 		l.screen.leave()
 		stopOurselves()
 		return l.back()
@@ -162,13 +186,15 @@ func (l *topLoop) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// back takes the terminal again, and draws all of it anew.
+// back takes the terminal again, and draws all of it anew. The size is asked again, because nobody tells a stopped
+// process that it has changed.
 func (l *topLoop) back() error {
 	l.model.width, l.model.height = l.screen.size()
 	return l.screen.enter()
 }
 
-// update takes in what the reader has missed: a whole board, or changes to the one that is shown.
+// update takes in what the reader has missed: a whole board, or changes to the one that is shown. A board and a change
+// are the same to the model, which always takes a whole one.
 func (l *topLoop) update() {
 	u, ok := l.reader.Next()
 	switch {

@@ -1,5 +1,7 @@
 // What top shows and how it answers to keys, without a terminal, so that tests can drive it. toploop.go gives it keys
-// and boards; topview.go draws it, toprows.go sorts its locks, topbreak.go asks before a break.
+// and boards; topview.go draws it, toprows.go sorts its locks, topbreak.go asks before a break. A model without a
+// terminal and without time of its own makes each screen a function of boards, keys and an instant: the golden files of
+// testdata/top are made so.
 
 package main
 
@@ -23,6 +25,8 @@ const (
 )
 
 // topPrompt is what top asks for in its last line.
+//
+// While it asks, every key goes to edit.
 type topPrompt int
 
 const (
@@ -33,6 +37,9 @@ const (
 
 // topModel is what top shows and how it answers to keys. It knows no terminal: a key and a board change it, and frame
 // draws it. It has no mutex; the loop of top alone uses it.
+//
+// What is derived from the board (rows, cycles) is made anew with each, and what the user has chosen (order, filter,
+// selection) outlives it.
 type topModel struct {
 	board    *board.Board    // never nil; not changed here
 	interval time.Duration   // between two looks
@@ -60,12 +67,15 @@ type topModel struct {
 }
 
 // topAction is what a key wants of the loop.
+//
+// The model has no engine and no screen, so it asks the loop to act.
 type topAction struct {
 	quit   bool
 	broken *board.Event // a hold to end
 }
 
-// newTopModel returns a model of an empty board on a screen of 80x24.
+// newTopModel returns a model of an empty board on a screen of 80x24. An empty board has the schema version 0, by which
+// warnings tells it from an engine without locks.
 func newTopModel(order topOrder, interval time.Duration) *topModel {
 	m := &topModel{order: order, interval: interval, width: 80, height: 24}
 	m.take(&board.Board{})
@@ -73,12 +83,16 @@ func newTopModel(order topOrder, interval time.Duration) *topModel {
 }
 
 // take shows another board.
+//
+// m.board is shared with the poller's history, so nothing here writes into it.
 func (m *topModel) take(b *board.Board) {
 	m.board, m.cycles = b, inCycles(b)
 	m.sort()
 }
 
-// sort makes the rows anew. The lock that was selected stays so; if it has gone, the one in its place is selected.
+// sort makes the rows anew. The lock that was selected stays so; if it has gone, the one in its place is selected. The
+// lock and not the row stays selected: rows move with each look, and b must not hit what has just moved under the
+// cursor.
 func (m *topModel) sort() {
 	m.rows = topRows(m.board, m.order, m.filter)
 	if i := slices.IndexFunc(m.rows, func(r topRow) bool { return r.lock.ID == m.atID }); i >= 0 && m.atID != "" {
@@ -96,7 +110,8 @@ func (m *topModel) selectRow(at int) {
 	}
 }
 
-// opened is the lock of viewLock, or nil if nobody holds it or waits for it any more.
+// opened is the lock of viewLock, or nil if nobody holds it or waits for it any more. It is looked for by its id each
+// time, since a new board has other pointers.
 func (m *topModel) opened() *board.Lock {
 	for i := range m.board.Locks {
 		if m.board.Locks[i].ID == m.open {
@@ -106,12 +121,14 @@ func (m *topModel) opened() *board.Lock {
 	return nil
 }
 
-// key answers to a key: a character, or one of the words of topkeys.go.
+// key answers to a key: a character, or one of the words of topkeys.go. Any key takes the note away, so that an old
+// answer is not read as the answer to the next key.
 func (m *topModel) key(k string) topAction {
 	m.note = ""
 	if m.prompt != promptNone {
 		return m.edit(k)
 	}
+	// Only in the table: in another view a letter must not change what cannot be seen.
 	if order, ok := topOrders[k]; ok && m.view == viewLocks {
 		m.order = order
 		m.sort()
@@ -129,6 +146,7 @@ func (m *topModel) key(k string) topAction {
 		m.show(viewEvents)
 	case "b":
 		m.askBreak()
+	// The filter that is there stands ready to be edited.
 	case "/":
 		m.view, m.prompt, m.input = viewLocks, promptFilter, m.filter
 	case keyEnter:
@@ -136,6 +154,7 @@ func (m *topModel) key(k string) topAction {
 			m.show(viewLock)
 			m.open, m.openHold = m.atID, 0
 		}
+	// Neither ends top, because users often press them once more than is needed.
 	case keyEscape, keyBackspace:
 		m.back()
 	default:
@@ -161,7 +180,7 @@ func (m *topModel) back() {
 	m.view, m.from = viewLocks, 0
 }
 
-// move goes up and down: to another lock, to another holder, or through lines.
+// move goes up and down: to another lock, to another holder, or through lines. j and k are those of vi and less.
 func (m *topModel) move(k string) {
 	page := max(1, m.room()-1)
 	by, ok := map[string]int{
@@ -186,6 +205,8 @@ func (m *topModel) move(k string) {
 const maxMove = 1 << 30
 
 // edit answers to a key while top asks for something. A filter works as it is typed.
+//
+// The letters that are commands elsewhere are text here; only Enter, Escape and Backspace are not.
 func (m *topModel) edit(k string) topAction {
 	asked := m.prompt
 	switch {

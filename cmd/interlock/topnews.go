@@ -9,9 +9,10 @@ import (
 	"github.com/interlock-go/interlock/console/board"
 )
 
-// lockEvents are the events of one lock.
+// lockEvents are the events of one lock. They begin with top and not with the lock: engines keep no history.
 func (m *topModel) lockEvents(id string, now time.Time) []topLine {
 	lines := []topLine{{"events since top was started", styleHeader}}
+	// The events of all locks are in one list, which the poller bounds, so this look through it is short.
 	for i := range m.board.Events {
 		if e := &m.board.Events[i]; board.ID(e.Kind, e.Name) == id {
 			lines = append(lines, topLine{eventText(e, now, false), stylePlain})
@@ -25,6 +26,8 @@ func (m *topModel) lockEvents(id string, now time.Time) []topLine {
 
 // eventsBody is what has happened to all locks, newest first. The lines are made when they are shown, because there may
 // be many.
+//
+// The header says what a poll cannot see, since a list of events looks complete.
 func (m *topModel) eventsBody(now time.Time) topBody {
 	b := fixed([]topLine{{"none yet", styleDim}})
 	if events := m.board.Events; len(events) > 0 {
@@ -37,7 +40,8 @@ func (m *topModel) eventsBody(now time.Time) topBody {
 	return b
 }
 
-// eventText is one event as a line, with the lock's name if named.
+// eventText is one event as a line, with the lock's name if named. The label stands last, because it is the longest and
+// may be cut.
 func eventText(e *board.Event, now time.Time, named bool) string {
 	s := clock(e.Time, now) + "  " + pad(string(e.Event), len(board.Released), false) + "  "
 	if named {
@@ -47,13 +51,15 @@ func eventText(e *board.Event, now time.Time, named bool) string {
 	if e.Token != 0 {
 		s += ", token " + utoa(e.Token)
 	}
+	// The reason may quote the engine, so it is made safe for one line.
 	if e.Why != "" {
 		s += ": " + oneLine(e.Why)
 	}
 	return s + labelText(e.Label)
 }
 
-// graphBody is who waits for whom: first the cycles, then every pair.
+// graphBody is who waits for whom: first the cycles, then every pair. If the engine does not tell who waits, the view
+// says so: an empty list would look like good news.
 func (m *topModel) graphBody() topBody {
 	b := m.board
 	head := []topLine{{"WHO WAITS FOR WHOM", styleHeader}}
@@ -77,6 +83,7 @@ func (m *topModel) graphBody() topBody {
 	return topBody{head, len(b.Cycles) + len(b.Edges), line}
 }
 
+// edgeLine is one pair. Its mark and colour are those of a row of the table.
 func edgeLine(e *board.Edge) topLine {
 	s := endpointText(e.Waiter) + " waits for " + printable(e.Name) + " (" + string(e.Kind) + "), held by " +
 		endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
@@ -86,7 +93,8 @@ func edgeLine(e *board.Edge) topLine {
 	return topLine{topMark(false, false) + s, stylePlain}
 }
 
-// cycleText is the owners of a cycle, with the first once more at the end.
+// cycleText is the owners of a cycle, with the first once more at the end. The repetition shows that it is a circle and
+// no chain.
 func cycleText(cycle []string) string {
 	owners := make([]string, 0, len(cycle)+1)
 	// The full slice expression makes append copy: cycle is a part of the board.
@@ -96,7 +104,7 @@ func cycleText(cycle []string) string {
 	return strings.Join(owners, " -> ")
 }
 
-// topHelp is the help of ?; topLong says the rest.
+// topHelp is the help of ?; topLong says the rest. It is in the manual page too, so it is text and not drawn.
 const topHelp = `up down j k          select a lock, or a holder of the open lock
 PgUp PgDn Home End   move by a page, or to the first or last row
 Enter                open the lock: who holds it, who waits, what has happened
@@ -112,7 +120,7 @@ q                    quit
 each other, or an engine that does not answer. ? stands for a number that the
 engine does not tell.`
 
-// helpLines are the help, and why b is off if it is.
+// helpLines are the help, and why b is off if it is. A user who looks up b should learn here that it does nothing.
 func (m *topModel) helpLines() []topLine {
 	var lines []topLine
 	for line := range strings.Lines(topHelp) {

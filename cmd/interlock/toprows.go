@@ -1,5 +1,6 @@
 // The rows of top's table: which locks, in which order. topmodel.go makes them anew with each board and each key that
-// changes order or filter.
+// changes order or filter. Sorting is by what an operator looks for: who keeps others waiting, who holds for long,
+// whose lease is about to end.
 
 package main
 
@@ -14,9 +15,12 @@ import (
 )
 
 // topOrder is what top sorts locks by.
+//
+// The words are those of --sort; their first letters are the keys.
 type topOrder string
 
 const (
+	// The first is the default.
 	byWaiters topOrder = "waiters" // the most first
 	byAge     topOrder = "age"     // held for the longest first
 	byLease   topOrder = "lease"   // the lease that ends next first
@@ -43,7 +47,7 @@ func (o *topOrder) Set(s string) error {
 // Type names the value in help texts.
 func (o *topOrder) Type() string { return "ORDER" }
 
-// topRow is a lock with what it is sorted by.
+// topRow is a lock with what it is sorted by. They are found once for each board, and not in each comparison.
 type topRow struct {
 	lock         *board.Lock
 	since, until time.Time // of the oldest hold and the next end; zero if unknown or not held
@@ -51,6 +55,8 @@ type topRow struct {
 
 // topRows are the locks of a board that match a filter, in an order. Locks that are alike stay in the board's order, by
 // name, so that rows do not jump from look to look.
+//
+// A filter is a part of a text and no expression: it is typed in a hurry, and dots in host names should be dots.
 func topRows(b *board.Board, order topOrder, filter string) []topRow {
 	rows := make([]topRow, 0, len(b.Locks))
 	filter = strings.ToLower(filter)
@@ -85,7 +91,8 @@ func earlier(x, y time.Time) time.Time {
 	return x
 }
 
-// compareKnown orders instants, with unknown ones at the end.
+// compareKnown orders instants, with unknown ones at the end. Unknown is not old: engines that tell no age would
+// otherwise fill the top of the table.
 func compareKnown(x, y time.Time) int {
 	if x.IsZero() || y.IsZero() {
 		return cmp.Compare(btoi(x.IsZero()), btoi(y.IsZero()))
@@ -93,6 +100,7 @@ func compareKnown(x, y time.Time) int {
 	return x.Compare(y)
 }
 
+// btoi makes a bool comparable: false comes before true.
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -101,7 +109,7 @@ func btoi(b bool) int {
 }
 
 // matches reports whether the lock's name or kind, or somebody who holds it or waits for it, contains the text, which
-// is in lower case.
+// is in lower case. Waiters count too: the question is often where a process hangs, and not what it has.
 func matches(l *board.Lock, text string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), text) })

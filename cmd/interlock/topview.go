@@ -1,5 +1,6 @@
 // How top draws itself: frame makes the lines of the screen from the header, the view and the last line. topviews.go
-// and topnews.go make the views; screen.go sends the lines.
+// and topnews.go make the views; screen.go sends the lines. A screen is a list of lines, and a line a text with one
+// style: so two screens can be compared, and only what differs is sent.
 
 package main
 
@@ -35,6 +36,8 @@ const (
 )
 
 // frame draws the screen: exactly height lines, none wider than width.
+//
+// It works for any size: a terminal may be very small for a moment, and that must not end top.
 func (m *topModel) frame(now time.Time) []topLine {
 	if m.width < minTopWidth || m.height < minTopHeight {
 		lines := make([]topLine, max(1, m.height))
@@ -46,6 +49,7 @@ func (m *topModel) frame(now time.Time) []topLine {
 	// What is shown of the body begins at from; the selected row is always in it.
 	room := m.height - len(lines) - 1 - len(body.head)
 	lines = append(lines, body.head...)
+	// Scrolling is done here, where the number of lines is known at last.
 	m.scroll(body.lines, room)
 	for i := m.from; i < min(m.from+room, body.lines); i++ {
 		lines = append(lines, body.line(i))
@@ -60,7 +64,8 @@ func (m *topModel) frame(now time.Time) []topLine {
 	return lines
 }
 
-// topBody is a view: lines that stay at the top, and lines that scroll, which are made when they are shown.
+// topBody is a view: lines that stay at the top, and lines that scroll, which are made when they are shown. A table of
+// ten thousand locks then costs as much as one of thirty.
 type topBody struct {
 	head  []topLine
 	lines int
@@ -89,7 +94,8 @@ func fixed(lines []topLine) topBody {
 	return topBody{nil, len(lines), func(i int) topLine { return lines[i] }}
 }
 
-// room is how many lines a page has, at least.
+// room is how many lines a page has, at least. It is what keys can know, before frame has counted the lines of the
+// head.
 func (m *topModel) room() int { return max(1, m.height-minTopHeight) }
 
 // scroll keeps from where there is something to show, and the selected row in sight.
@@ -101,6 +107,8 @@ func (m *topModel) scroll(lines, room int) {
 }
 
 // head is what is always shown: the engine, the counts, and what is wrong.
+//
+// Warnings are in the head, and so in every view: somebody who reads a stale list of waiters must know it.
 func (m *topModel) head(now time.Time) []topLine {
 	b := m.board
 	title := "interlock top"
@@ -124,7 +132,7 @@ func (m *topModel) head(now time.Time) []topLine {
 	return lines
 }
 
-// counts sums up the board.
+// counts sums up the board. What is zero and seldom otherwise is left out.
 func (m *topModel) counts(now time.Time) string {
 	b := m.board
 	waiting := itoa(b.Counts.Waiting)
@@ -151,6 +159,8 @@ func (m *topModel) counts(now time.Time) string {
 }
 
 // warnings are what must not be overlooked.
+//
+// STALE is in capitals for the same reason for which each warning begins with "!": colours may be off.
 func (m *topModel) warnings(now time.Time) (all []string) {
 	b := m.board
 	age := now.Sub(b.Taken)
@@ -180,7 +190,8 @@ func (m *topModel) warnings(now time.Time) (all []string) {
 }
 
 // late is the age at which a board without an error means that the engine takes its time. After a look that took long
-// the next one comes later; see board.Poller.
+// the next one comes later; see board.Poller. Three looks may fail to come before it is said, since one that is slow is
+// no news.
 func (m *topModel) late() time.Duration {
 	return 3 * max(time.Second, m.interval, 5*time.Duration(m.board.TookMs)*time.Millisecond)
 }
@@ -194,6 +205,7 @@ func counted(n int, noun string) string {
 }
 
 // oneLine makes a message safe for a line of a terminal: control characters, also those of C1, become question marks.
+// Errors may quote what a server has sent.
 func oneLine(s string) string {
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "interlock: "), "\n", "; ")
 	return strings.Map(func(r rune) rune {
@@ -204,7 +216,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// foot is the last line: a question, an answer, or where the view stands.
+// foot is the last line: a question, an answer, or where the view stands. One line serves all three, so that the table
+// never jumps.
 func (m *topModel) foot(room, lines int) topLine {
 	switch {
 	case m.prompt == promptFilter:
@@ -236,7 +249,7 @@ func (m *topModel) foot(room, lines int) topLine {
 	return topLine{where + by + "  ? help  q end  Enter open  / filter  g graph  e events  w a l n order", styleDim}
 }
 
-// topHolder names the holder of a lock, and how many others there are.
+// topHolder names the holder of a lock, and how many others there are. The others are in the lock's own view.
 func topHolder(l *board.Lock) string {
 	if l.Unreadable != "" {
 		return "(" + oneLine(l.Unreadable) + ")"

@@ -11,6 +11,8 @@ import (
 )
 
 // topColumn is a column of the table of locks. width is in cells; right aligns to the right.
+//
+// value makes the text of one cell when the row is shown, and not before.
 type topColumn struct {
 	title string
 	width int
@@ -26,6 +28,9 @@ const (
 )
 
 // columns are those that the width has room for. Name, holder and label share what the others leave.
+//
+// The name is the last to go and the label the first, since a label only adds to what the name says. Numbers have fixed
+// widths, so that a column does not move from look to look.
 func (m *topModel) columns() []topColumn {
 	name := topColumn{title: "NAME", value: func(r *topRow, _ time.Time) string { return printable(r.lock.Name) }}
 	kind := topColumn{"KIND", 8, false, func(r *topRow, _ time.Time) string { return string(r.lock.Kind) }}
@@ -40,17 +45,27 @@ func (m *topModel) columns() []topColumn {
 	var flexible []int // where the columns are whose width is what is left
 	switch {
 	case m.width >= widthForLabel:
+		// Everything. Three columns share what the numbers leave.
 		columns, flexible = []topColumn{name, kind, holder, label, held, lease, waiting}, []int{0, 2, 3}
 	case m.width >= widthForHolder:
+		// Without labels.
 		columns, flexible = []topColumn{name, kind, holder, held, lease, waiting}, []int{0, 2}
 	case m.width >= widthForLease:
+		// Without the holder, whom Enter shows.
 		columns, flexible = []topColumn{name, kind, held, lease, waiting}, []int{0}
 	default:
 		flexible = []int{0}
 		if m.width < minTopWidth*2 {
+			// There is room for two columns, and the queue says most.
 			columns = []topColumn{name, waiting}
 		}
 	}
+	m.share(columns, flexible)
+	return columns
+}
+
+// share gives the flexible columns what the others leave of the width.
+func (m *topModel) share(columns []topColumn, flexible []int) {
 	left := m.width - len(topMark(false, false))
 	for i := range columns {
 		left -= columns[i].width
@@ -63,13 +78,13 @@ func (m *topModel) columns() []topColumn {
 		columns[c].width = left / (len(flexible) - i)
 		left -= columns[c].width
 	}
-	return columns
 }
 
 // columnGap stands between two columns.
 const columnGap = "  "
 
-// topMark is what a row begins with: > where it is selected, ! where it is in a cycle.
+// topMark is what a row begins with: > where it is selected, ! where it is in a cycle. Marks are characters, because a
+// screen or a reader may not tell colours apart.
 func topMark(selected, cycle bool) string {
 	return string([]byte{mark(selected, '>'), mark(cycle, '!'), ' '})
 }
@@ -89,6 +104,7 @@ func waitingText(l *board.Lock) string {
 	return itoa(len(l.Waiters))
 }
 
+// firstLabel is the label of the first holder that has one.
 func firstLabel(l *board.Lock) string {
 	for i := range l.Holders {
 		if l.Holders[i].Label != "" {
@@ -99,6 +115,8 @@ func firstLabel(l *board.Lock) string {
 }
 
 // locksBody is the table of locks. It makes the text only of rows that are shown.
+//
+// Spaces at the end are cut, so that a line that is copied from the terminal has none.
 func (m *topModel) locksBody(now time.Time) topBody {
 	columns := m.columns()
 	row := func(begin string, cell func(c *topColumn) string) string {
@@ -131,7 +149,11 @@ func (m *topModel) locksBody(now time.Time) topBody {
 
 // lockLines are one lock: who holds it, who waits, what has happened. A lock that nobody holds any more stays open,
 // with its events.
+//
+// It is one list and not four parts with their own scrolling: a lock has few holders most of the time, and a queue is
+// read from its front.
 func (m *topModel) lockLines(now time.Time) []topLine {
+	// It is asked anew for each frame: the lock may have gone since it was opened.
 	l := m.opened()
 	if l == nil {
 		return append([]topLine{{"Nobody holds this lock or waits for it any more.", stylePlain}, {}},
@@ -142,6 +164,8 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 		title += fmt.Sprintf(", %d permits", l.Limit)
 	}
 	lines := []topLine{{title + ")", styleHeader}}
+	// The key is of another program or of a later version, or a right is missing. The engine says which, and no more
+	// is known of the lock.
 	if l.Unreadable != "" {
 		lines = append(lines, topLine{"! " + oneLine(l.Unreadable), styleWarning})
 	}
@@ -159,7 +183,7 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 	return append(append(lines, topLine{}), m.lockEvents(l.ID, now)...)
 }
 
-// holderLine is one holder as a line.
+// holderLine is one holder as a line. A retained or resting hold shows its state in place of its mode.
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
 	if state := stateMark(h.Retained, h.Resting); state != "" {
@@ -184,7 +208,7 @@ func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	return topLine{s, stylePlain}
 }
 
-// queueLines are the waiters, in their order.
+// queueLines are the waiters, in their order. The number is the place in the queue as the engine lists it.
 func (m *topModel) queueLines(l *board.Lock, now time.Time) []topLine {
 	if l.Waiters == nil {
 		return []topLine{{"Who waits is unknown: " + oneLine(m.board.Knows.Waiters.Why), stylePlain}}

@@ -1,4 +1,5 @@
-// What is typed, read in a goroutine that can be ended. toploop.go gets it, topkeys.go makes keys of it.
+// What is typed, read in a goroutine that can be ended. toploop.go gets it, topkeys.go makes keys of it. A deadline for
+// the read would be simpler, but stdin has none: it is not in the poller of Go's runtime.
 
 package main
 
@@ -12,6 +13,9 @@ import (
 
 // readKeys returns what a terminal sends, and closes the channel when it has vanished. stop ends that, and must be
 // called: what is typed after it is for the next program.
+//
+// A pipe ends the wait: closing its writing end makes the other readable. A signal would not do, because the runtime's
+// own signals interrupt select too.
 func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
@@ -46,6 +50,8 @@ func readKeys(in *os.File) (typed <-chan string, stop func(), err error) {
 // readable waits until there is something to read from fd, and returns false when end can be read, which closing its
 // other side brings about. A read from a terminal cannot be called off, so none is begun before something is there. (On
 // macOS poll does not know terminals; select does.)
+//
+// EINTR is usual: the runtime preempts goroutines by a signal, and the kernel never restarts select.
 func readable(fd, end int) bool {
 	for {
 		var set unix.FdSet

@@ -1,4 +1,4 @@
-// interlock version: what this binary is, and which engines are in it.
+// interlock version: what this binary is, and which engines are in it. A bug report should have its output.
 
 package main
 
@@ -13,6 +13,8 @@ import (
 )
 
 // versionObject is what interlock version prints as JSON.
+//
+// schemes is what a script should look at: it says which URLs this build opens, whatever its version is.
 type versionObject struct {
 	SchemaVersion int      `json:"schemaVersion"`
 	Version       string   `json:"version"`
@@ -24,6 +26,8 @@ type versionObject struct {
 
 // readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the
 // truth.
+//
+// No number is written by the linker's -X: go install would not set it.
 func readVersion() versionObject {
 	v := versionObject{
 		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
@@ -34,6 +38,7 @@ func readVersion() versionObject {
 	if !ok {
 		return v
 	}
+	// Of go install it is the tag; of a checkout it is (devel) or a pseudo-version, by the version of Go.
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
 	}
@@ -45,6 +50,7 @@ func readVersion() versionObject {
 	return v
 }
 
+// versionCommand describes version. "interlock --version" is cobra's and prints the number alone.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

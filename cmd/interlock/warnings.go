@@ -11,6 +11,8 @@ import (
 
 // warnings is a handler for what engines and the client log: what a start-up check finds, a renewal that failed, a
 // session that is lost. What the command says by itself is left out.
+//
+// They look like the command's own lines, because a person reads them, at a terminal or in a mail of cron.
 type warnings struct {
 	app   *app
 	below slog.Level // the first level that is left out
@@ -28,11 +30,15 @@ func (a *app) clientWarnings() *slog.Logger {
 }
 
 // Enabled accepts warnings, and errors where they are wanted.
+//
+// Information, such as a new connection, would be noise in a command that runs for a second.
 func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && level < w.below
 }
 
 // Handle says a record on one line: its message, the error, and the rest in parentheses.
+//
+// The advice stands last. The page that explains it is left to doctor.
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	var why, advice, check string
 	var rest []string
@@ -69,7 +75,8 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs keeps attributes for all records.
+// WithAttrs keeps attributes for all records. The slice is copied, because two loggers that are made of one would write
+// into the same array.
 func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	more := *w
 	more.attrs = append(append([]slog.Attr{}, w.attrs...), attrs...)

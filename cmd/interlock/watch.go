@@ -1,5 +1,6 @@
 // interlock watch: changes of locks, one line each. locks.go lists the locks; package board finds the changes, as for
-// top and the console.
+// top and the console. It asks the engine again and again. Only Redis has notifications, and one that was lost would be
+// a wrong picture (docs/adr/0048).
 
 package main
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// watchCommand describes watch. It ends by a signal, as tail -f does, or when its reader closes the pipe.
 func (a *app) watchCommand() *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -48,6 +50,8 @@ A lock that no owner holds any more, because it is resting or retained, counts a
 }
 
 // change is something that watch saw, as JSON.
+//
+// The time is that of the look and not of the change, which lies somewhere since the look before.
 type change struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	Time          time.Time       `json:"time"`
@@ -64,12 +68,15 @@ type change struct {
 // watch looks until ctx ends. If the engine does not answer the first time, that is an error; later it is told once and
 // watching goes on, because it is most interesting when something goes wrong. Changes that happened meanwhile are found
 // by the next look that succeeds.
+//
+// It has no poller, as top has: there is one reader, and no screen that must answer meanwhile.
 func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = e.close() }()
+	// The first look is outside the loop, because its error ends watch.
 	seen, err := a.lookOnce(ctx, e, prefix)
 	if err != nil {
 		return err
@@ -78,11 +85,20 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 	if err := a.printEvents(board.Changes(nil, seen, time.Now())); err != nil {
 		return err
 	}
+	return a.watchOn(ctx, e, prefix, interval, seen)
+}
+
+// watchOn prints the changes since seen, look by look.
+func (a *app) watchOn(
+	ctx context.Context, e *engine, prefix string, interval time.Duration, seen []board.Lock,
+) error {
+	// A ticker drops ticks while a look is slow, so looks never pile up.
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	failing := false
 	for {
 		select {
+		// Only tests end it by the context; a signal ends the process, which holds nothing.
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
@@ -105,6 +121,8 @@ func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) 
 }
 
 // lookOnce lists the locks as a board does, by name and kind.
+//
+// The list is that of a board, so that board.Changes finds the same changes as for top and the console.
 func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.Lock, error) {
 	found, err := a.listLocks(ctx, e, prefix)
 	if err != nil {
@@ -118,6 +136,7 @@ func (a *app) lookOnce(ctx context.Context, e *engine, prefix string) ([]board.L
 }
 
 // printEvents prints a line for each event. It returns the error of a write, which ends watch: nobody reads any more.
+// All events of one look have one time.
 func (a *app) printEvents(events []board.Event) error {
 	now := time.Now()
 	for i := range events {
@@ -128,12 +147,14 @@ func (a *app) printEvents(events []board.Event) error {
 	return nil
 }
 
+// printEvent prints one event. The word is padded to the longest of them, so that names stand below each other.
 func (a *app) printEvent(e *board.Event, now time.Time) error {
 	if a.output == asJSON {
 		return a.printJSON(change{
 			schemaVersion, now, e.Event, e.Kind, e.Name, e.Client, e.Owner, e.Label, e.Token, e.Why,
 		})
 	}
+	// The instant is without a date: watch is read while it runs, and the JSON has the whole one.
 	line := fmt.Sprintf("%s  %-8s  %s (%s)  %s", now.Format(time.TimeOnly), e.Event, printable(e.Name), e.Kind,
 		who(e.Client, e.Owner, e.Label))
 	if e.Token != 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +14,10 @@ import (
 	"github.com/interlock-go/interlock/lab/exhibit/d04getdel"
 	"github.com/interlock-go/interlock/lab/exhibit/d07counter"
 	"github.com/interlock-go/interlock/lab/exhibit/d12stock"
+	"github.com/interlock-go/interlock/lab/internal/golden"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	play.ServeIfProcess()
@@ -46,7 +44,7 @@ func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T)
 				if err := s.Print(&got, story.Style{Lang: lang, Golden: true}); err != nil {
 					t.Fatal(err)
 				}
-				compare(t, e.ID+"."+string(lang)+".golden", got.Bytes())
+				golden.Compare(t, e.ID+"."+string(lang)+".golden", got.Bytes())
 			}
 		})
 	}
@@ -109,40 +107,4 @@ func hasTheWire(t *testing.T, s *story.Story) {
 func plain(code string) string {
 	words := strings.FieldsFunc(strings.ToLower(code), func(r rune) bool { return strings.ContainsRune(" (),", r) })
 	return strings.ReplaceAll(strings.Join(words, " "), key, "key")
-}
-
-// compare holds what was told against the golden file.
-func compare(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update && !t.Failed() {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Equal(got, want) {
-		return
-	}
-	is, was := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(is), len(was)) {
-		if a, b := lineAt(is, i), lineAt(was, i); a != b {
-			t.Errorf(
-				"line %d of %s is not what happened; if it should be, run the test with -update:\ngot  %s\nwant %s",
-				i+1, file, a, b)
-			return
-		}
-	}
-}
-
-// lineAt returns a line, or nothing behind the last.
-func lineAt(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
 }

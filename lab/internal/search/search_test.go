@@ -3,19 +3,15 @@ package search
 import (
 	"bytes"
 	"context"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/internal/handoff"
+	"github.com/interlock-go/interlock/lab/internal/golden"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The golden files have the shortest schedules, as a real Redis has replayed them.
 func TestSearch_FindsWhatARealServerConfirms(t *testing.T) {
@@ -31,29 +27,9 @@ func TestSearch_FindsWhatARealServerConfirms(t *testing.T) {
 				if err := s.Print(&got, story.Style{Lang: lang, Golden: true}); err != nil {
 					t.Fatal(err)
 				}
-				compare(t, e.ID+"."+string(lang)+".golden", got.Bytes())
+				golden.Compare(t, e.ID+"."+string(lang)+".golden", got.Bytes())
 			}
 		})
-	}
-}
-
-// compare holds what was told against the golden file.
-func compare(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update && !t.Failed() {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what happened; if it should be, run the test with -update:\ngot\n%s\nwant\n%s",
-			file, got, want)
 	}
 }
 
