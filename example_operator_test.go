@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// An operator ends a hold that is stuck: look first, then break the hold with the token that was shown. If another owner
-// has got the lock meanwhile, Break leaves it alone.
+// An operator ends a hold that is stuck: look first, then break the hold with the token that was shown. If another
+// owner has got the lock meanwhile, Break leaves it alone.
 func ExampleClient_Break() {
 	ctx := context.Background()
 	worker, err := interlock.Open(ctx, "mem://break", &interlock.Options{ClientName: "worker-3"})
