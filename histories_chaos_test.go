@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -20,7 +21,7 @@ import (
 var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "replay the chaos with this seed (goroutines that are due at one "+
 		"instant still go in any order)")
-	chaosCount = flag.Uint64("chaos.count", 20, "how many of them to run")
+	chaosCount = flag.Uint64("chaos.count", longrun.Of[uint64](8, 20), "how many of them to run")
 )
 
 // TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -20,7 +21,7 @@ import (
 
 var (
 	sharingSeed  = flag.Uint64("sharing.seed", 0, "replay the history of readers, writers and permits with this seed")
-	sharingCount = flag.Uint64("sharing.count", 60, "how many such histories to run")
+	sharingCount = flag.Uint64("sharing.count", longrun.Of[uint64](30, 60), "how many such histories to run")
 )
 
 // TestSharing_InRandomHistories_DoesWhatTheModelSays makes random calls of the public API on two read/write locks and a

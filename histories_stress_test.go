@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -40,7 +41,7 @@ func stress(t *testing.T, breaking bool) {
 	defer far.Close()
 	clients := []*Client{mustNew(t, d, opts), mustNew(t, remote, opts), mustNew(t, leading{far}, opts)}
 	names := make([]register, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), longrun.Of[time.Duration](500, 1500)*time.Millisecond)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 32 {

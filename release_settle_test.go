@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // placed is a memory engine with a Traits.QueueTimeout: for how long it keeps the place of a request that is not asked
@@ -123,7 +124,7 @@ func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t
 func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		unanswered(t, c, h, "a", "b", "c")
-		time.Sleep(24 * time.Hour)
+		time.Sleep(longrun.Of(time.Hour, 24*time.Hour))
 		if n := releasesWithin(h, 2*settleMost); n < 3 {
 			t.Errorf("%d of 3 undos are still asked for", n)
 		}

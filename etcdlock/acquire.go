@@ -1,5 +1,9 @@
 // Acquire: one request from the first question to the grant. enqueue.go puts its key into the queue, wait.go waits
 // behind others, entry.go keeps what the driver knows of the request; hold makes it a hold.
+//
+// The walk has four steps: enqueue (the key), look (the queue), await (a wake-up), hold (the grant). A step leaves its
+// result in the entry and nowhere else. So an Acquire whose context has ended leaves a request that the next Acquire of
+// the same ID takes up (Traits.Resumes), and nothing on the servers depends on the goroutine that asked.
 
 package etcdlock
 
@@ -44,12 +48,9 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (
 		return driver.Grant{}, err
 	}
 	defer leave()
-	e, err := d.enter(r)
+	e, err := d.enterTurn(bounded, r)
 	if err != nil {
 		return driver.Grant{}, err
-	}
-	if err := e.take(bounded); err != nil {
-		return driver.Grant{}, d.failure(ctx, err)
 	}
 	defer e.yield()
 	a := &attempt{d: d, e: e, r: r, give: give}
@@ -60,7 +61,7 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (
 	return e.grant(), nil
 }
 
-// maxName is the longest name of a lock, in bytes.
+// maxName is the longest name of a lock, in bytes. Package driver allows names of that length on every engine.
 const maxName = 512
 
 // servable refuses what can never be granted, before anything is sent. Each error matches driver.ErrUnsupported.
@@ -135,6 +136,7 @@ func (e *entry) grant() driver.Grant {
 // may have stood still since the servers answered.
 func (a *attempt) hold(ctx context.Context) error {
 	e, d := a.e, a.d
+	// The key stays: the error is not definite, so the portable layer undoes the request.
 	if e.revision > lastRevision {
 		return fmt.Errorf("etcd: revision %d makes no token below 2^63: %w", e.revision, driver.ErrUnavailable)
 	}
@@ -148,10 +150,14 @@ func (a *attempt) hold(ctx context.Context) error {
 	s := e.session
 	var tell func()
 	switch {
+	// The answer of the servers may be older than the session's end: this process may have stood still between the two.
+	// Then the next owner may be inside already.
 	case s.lost != nil || !time.Now().Before(s.end()):
 		e.end(driver.LostSession)
 	case e.ended == "" && !e.released && !d.closed:
 		e.granted = true
+		// In one step with granted, under the mutex that lose takes: a session that is lost now either tells this hold
+		// or is seen above.
 		s.holds[e.revision] = e
 		// The call came before the answer to the request.
 		if s.calls[e.revision] != 0 {
@@ -166,7 +172,8 @@ func (a *attempt) hold(ctx context.Context) error {
 	return nil // run looks at what it has become
 }
 
-// tell tells the caller who is in the way, if that has changed.
+// tell tells the caller who is in the way, if that has changed. The key is enough to compare: one that is created anew
+// stands behind the request.
 func (a *attempt) tell() {
 	holder := &a.e.view.holder
 	if a.r.Waiting != nil && a.told != holder.key {
@@ -188,6 +195,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	if err = a.d.failure(ctx, err); errors.Is(err, driver.ErrClosed) {
 		return err
 	}
+	// A key may be in the queue, or the hold to be given back may be over, so "not sent" would be untrue.
 	return classed("lock", a.r.Name, err, a.unsure || a.give != nil || a.e.revision != 0)
 }
 

@@ -1,5 +1,9 @@
 // Break, by which an operator ends a hold, and the reading of a lock's queue, which inspect.go and release.go use too.
 // notices.go tells the holder.
+//
+// A break deletes the key and leaves the lease alone: the other holds of that client go on. The notice makes the holder
+// hear of it at once and with the right reason; without the notice it would take the missing key for one that somebody
+// deleted.
 
 package etcdlock
 
@@ -76,7 +80,8 @@ func (d *Driver) queue(ctx context.Context, key driver.Key) ([]queueKey, error) 
 	return queueKeysOf(found.Kvs)
 }
 
-// split tells holders from waiters, by the same judgement with which each request judges itself.
+// split tells holders from waiters, by the same judgement with which each request judges itself. A rule of its own here
+// would show operators, or break, another holder than the waiters see.
 func split(k driver.Kind, queue []queueKey, prefix string) (holders, waiters []queueKey) {
 	for i, p := range queue {
 		if judge(k, p.record, queue[:i], prefix).granted {

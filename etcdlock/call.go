@@ -1,5 +1,10 @@
 // Requests to the servers: repeated over several members, with what is known of attempts without an answer. outcome.go
 // judges errors; transactions are made so that a repetition does no harm.
+//
+// Every request on which a lock depends goes through ask, so it may be carried out more than once, and late. Its
+// transaction is written so that this does no harm: it compares the create revision of the key that it ends, which no
+// later key ever has, or a tomb refuses it. What a session reads of its own keys is not repeated here: the next sign of
+// life reads it again.
 
 package etcdlock
 
@@ -20,13 +25,16 @@ const firstLimit = 8
 
 // ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another connected
 // member, if there is one. doubtful says that an attempt was left without an answer: the request may then have been
-// carried out, or may be later, whatever another attempt was answered.
+// carried out, or may be later, whatever another attempt was answered. That an attempt was never sent likewise says
+// nothing about the others.
 func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) (doubtful bool, err error) {
 	end := time.Now().Add(d.opts.RequestTimeout)
 	limit := d.opts.RequestTimeout
 	if d.several {
 		limit /= firstLimit
 	}
+	// A request may fail with a refused connection first and run out of time later. The first tells the user what to
+	// mend.
 	var why error // the latest error that said more than that the time is over
 	for pause := firstPause; ; pause, limit = min(2*pause, longestPause), 2*limit {
 		once, cancel := context.WithTimeout(ctx, min(limit, time.Until(end)))
@@ -75,7 +83,9 @@ func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.T
 	return answer, doubtful, err
 }
 
-// get reads as ask does. Its errors leave nothing in doubt, because it changes nothing.
+// get reads as ask does. Its errors leave nothing in doubt, because it changes nothing. A read goes through the
+// leader's quorum (it is linearizable): a member that was cut off must not answer from its own memory, or a waiter
+// could see a holder that has gone, or miss one that has come.
 func (d *Driver) get(
 	ctx context.Context, key string, opts ...clientv3.OpOption,
 ) (answer *clientv3.GetResponse, err error) {
@@ -89,7 +99,8 @@ func (d *Driver) get(
 // absent compares whether a key is not there.
 func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
 
-// isOf compares whether a key is the one that was created at that revision, and not a later one of the same name.
+// isOf compares whether a key is the one that was created at that revision, and not a later one of the same name. Keys
+// are used again (see names.queueKey), so the name alone would let a late deletion end a hold of another request.
 func isOf(key string, revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", revision)
 }

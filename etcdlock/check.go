@@ -1,4 +1,7 @@
 // Diagnose: which member is asked for what. check_rules.go and check_space.go judge the answers.
+//
+// Every question has its own time limit and every answer may be missing. A check whose facts are missing is left out:
+// it must neither alarm nor reassure. Each answer is written by one goroutine and read when that has ended.
 
 package etcdlock
 
@@ -73,12 +76,13 @@ func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
 	if _, rest, has := strings.Cut(host, "://"); has {
 		host = rest
 	}
-	if why := probeOne(ctx, host, nil); why != nil { // the client library says only that the time is over
+	if why := probeOne(ctx, host, nil); why != nil {
 		e.err = why
 	}
 }
 
-// tripsTaken is how often the time of a round trip is taken.
+// tripsTaken is how often the time of a round trip is taken. Their median tells the usual time, and the longest whether
+// it varies; a single one might be an outlier.
 const tripsTaken = 5
 
 // gather asks all endpoints and the cluster at once.
@@ -109,8 +113,9 @@ func (d *Driver) gather(ctx context.Context) *facts {
 		slices.Sort(f.trips)
 	})
 	endpoints.Wait()
-	if len(f.answered()) == 0 { // no endpoint will answer the rest either
-		cancel() // nobody will answer the rest either
+	// Then nobody will answer the rest either, and the user need not wait for it.
+	if len(f.answered()) == 0 {
+		cancel()
 	}
 	all.Wait()
 	if isForbidden(membersErr) {

@@ -115,7 +115,8 @@ func (f *facts) checkRights() (driver.Finding, bool) {
 		f.readErr), true
 }
 
-// checkMembers says how many members may fail, and whether the client knows all of them.
+// checkMembers says how many members may fail, and whether the client knows all of them. An even number is warned of
+// because it needs one more vote than the odd number below it and survives no further loss.
 func (f *facts) checkMembers() (driver.Finding, bool) {
 	if f.members == nil {
 		return driver.Finding{}, false

@@ -1,4 +1,7 @@
 // The checks of space and history, and of what the user may not see. check.go has the list.
+//
+// A cluster that fills up is the usual way in which etcd stops serving locks: its history grows with each lock and
+// unlock until it is compacted. So space and history are warned of before they fail.
 
 package etcdlock
 

@@ -1,5 +1,9 @@
 // The Driver: construction, traits and Close. session.go has its lease, listener.go its watches; acquire.go begins the
 // walk of a request.
+//
+// The order of an end is fixed. Close first refuses new calls and forgets the entries, then ends d.life, then waits for
+// the users' calls and for its own goroutines, and revokes the lease last. A goroutine that outlives the call in which
+// it began is started by spawn, by start or by the listener, so Close leaves none behind.
 
 package etcdlock
 
@@ -105,6 +109,8 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 		_ = d.Close()
 		return nil, err
 	}
+	// Traits must be constant, but a later session may be granted another timeout, if the servers were configured anew.
+	// Trust uses the session's own.
 	d.timeout = s.timeout
 	return d, nil
 }
@@ -134,7 +140,8 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-// closingTime bounds the revocation of the session's lease by Close.
+// closingTime bounds the revocation of the session's lease by Close. A program that ends must not hang because the
+// servers do; the lease then runs out by itself, at most one timeout later.
 const closingTime = 500 * time.Millisecond
 
 // Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or
@@ -173,14 +180,18 @@ func (d *Driver) closeClient() error {
 // isClosed reports whether Close was called.
 func (d *Driver) isClosed() bool { return d.life.Err() != nil }
 
-// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The caller holds Driver.mu.
+// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The caller holds Driver.mu. The mutex
+// is what makes that safe: a WaitGroup must not be joined from zero while somebody waits for it, and Close sets closed
+// under the same mutex before it waits.
 func (d *Driver) spawn(f func()) {
 	if !d.closed {
 		d.background.Go(f)
 	}
 }
 
-// enterCall returns a context for a user's call that ends with ctx and with the driver. The caller must call leave.
+// enterCall returns a context for a user's call that ends with ctx and with the driver. The caller must call leave. A
+// call that is let in may still send a request for as long as bounded lives, which is why Close waits for leave and not
+// only for the end of the context.
 func (d *Driver) enterCall(ctx context.Context) (bounded context.Context, leave func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,9 @@
 // Getting into a queue: one transaction that creates the request's key and reads who is before it. acquire.go calls
 // enqueue; queue_view.go judges what was read; wait.go goes on.
+//
+// A creation is the one request that can leave something behind which its sender does not know of. Three things keep it
+// from harm. Its key is named for one request at a time; it is refused if the key is there, so a copy takes nothing
+// twice; and it is refused by a tomb, so a copy that comes after an undo takes nothing at all.
 
 package etcdlock
 
@@ -29,6 +33,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0))
 		t.els = append(t.els, clientv3.OpGet(prefix, clientv3.WithFirstCreate()...))
 	}
+	// A transaction sees its own writes, so reads after the put would find this request in front of itself.
 	ahead := queueReads(a.r.Kind, prefix, 0)
 	t.then = append(ahead, t.then...) // before the key is there, so that it is not among them
 	// The hold's key is compared, deleted, and replaced by the new one in one step: nobody gets in between.
@@ -53,7 +58,8 @@ func (a *attempt) enqueue(ctx context.Context) error {
 }
 
 // creation is the part of the transaction that all requests have: the key must not be there, and no tomb may refuse the
-// request.
+// request. The put has the session's lease. If that has ended, the servers refuse the transaction as a whole, so a
+// client that has stood still cannot enter a queue.
 func (a *attempt) creation(s *session) *transaction {
 	tomb := a.d.names.tomb(a.r.Key, a.r.ID)
 	return &transaction{
@@ -65,6 +71,7 @@ func (a *attempt) creation(s *session) *transaction {
 
 // queueReads returns the reads that tell who is in the queue; if before is not 0, only those whose keys were created
 // before that revision. For a mutex the last key and the first are enough; the first is read to say who holds the lock.
+// Readers and permits need the whole queue: whether they get in depends on every key before them.
 func queueReads(k driver.Kind, prefix string, before int64) []clientv3.Op {
 	var limit []clientv3.OpOption
 	if before != 0 {
@@ -94,6 +101,8 @@ func (a *attempt) join(ctx context.Context) (*session, error) {
 		e.end(driver.LostSession) // it may have a key in the old one, which nothing here would see
 		return nil, lost(e.r.Key, 0, driver.LostSession, nil)
 	}
+	// An earlier attempt may have had a key in a session that is lost by now. It made nothing there that could be left,
+	// or the check above has ended the request.
 	if e.session != s || e.vacated {
 		e.vacate()
 		s.occupy(e)
@@ -101,7 +110,9 @@ func (a *attempt) join(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// given records that the hold to be given back has ended.
+// given records that the hold to be given back has ended. It is called as soon as an answer shows that the new key
+// exists, because the same transaction has deleted the old one. Nobody is told of a loss then: leave comes before
+// forget.
 func (a *attempt) given() {
 	if a.give != nil {
 		id := holdID{a.give.r.Key, a.give.r.ID}
@@ -121,7 +132,8 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 		d.mu.Unlock()
 		return nil, nil //nolint:nilnil // run looks at what it has become
 	}
-	// open stays up if the answer is lost. From now on an undo must not rely on what it sees.
+	// open stays up if the answer is lost. From now on an undo must not rely on what it sees. It goes up before the
+	// request is sent: a release that comes while it is under way must write a tomb.
 	e.open++
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
@@ -168,6 +180,7 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 			return lost(e.r.Key, p.token(), driver.LostSession, nil)
 		}
 		a.given() // in the same step as that copy
+		// The empty view makes run read the queue: what stood before that copy may have left since.
 		a.own(p.revision, queueView{})
 		return nil
 	}
@@ -205,7 +218,8 @@ func (a *attempt) own(revision int64, view queueView) {
 	a.e.revision, a.e.view = revision, view
 }
 
-// judge records what was read of the queue, as of the revision asOf.
+// judge records what was read of the queue, as of the revision asOf. All reads of one transaction are of one revision,
+// so they cannot contradict each other.
 func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64) error {
 	var ahead []queueKey
 	for _, read := range reads {
@@ -230,7 +244,8 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	return nil
 }
 
-// conflict removes the key, and says that the semaphore has another limit.
+// conflict removes the key, and says that the semaphore has another limit. The key was needed to see the queue in the
+// same step. Others do not count it, because its limit is not the first one's; see judgePermits.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
 	t := &transaction{

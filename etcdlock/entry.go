@@ -1,5 +1,9 @@
 // Entries: what the driver knows of each request. acquire.go works on them in turn, release.go ends them, session.go
 // and notices.go end those of a session.
+//
+// An entry begins with the first Acquire of an ID and ends with forget or drop. Two locks order what happens to it. The
+// turn lets one Acquire at a time talk to the servers about the request; Driver.mu guards the fields for moments.
+// Release takes no turn: it must be able to end a request whose Acquire waits, and does so by closing over.
 
 package etcdlock
 
@@ -32,13 +36,16 @@ type entry struct {
 	waited   bool      // something was in the way
 	asked    int64     // the revision of the hold whose client was called last
 
-	// Driver.mu guards these.
+	// Driver.mu guards these. open counts and does not only mark, because several Acquires may each have given up
+	// before an answer, one after the other. While it is not 0, the slot stays reserved and an undo writes a tomb.
 	open     int               // how many creations of its key are under way, or may be, since nobody has answered
 	granted  bool              // it is in session.holds
 	ended    driver.LostReason // why it is over, if not by release
 	released bool              // a release was asked for
 	vacated  bool              // another request may use its key
 	called   bool              // it was told that another wants the lock, so there is a key that says so
+	// Renewals may overtake each other. wanting is the latest that was asked for, and shown the latest that was
+	// answered, so a late one of either kind changes nothing.
 	wanting  showing           // what its key must show; see Driver.Renew
 	shown    showing           // what its key shows, as far as is known
 	written  int64             // the revision at which that was written; 0 if not since its creation
@@ -65,6 +72,32 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	e := &entry{d: d, r: &own, turn: make(chan struct{}, 1), over: make(chan struct{})}
 	d.entries[id] = e
 	return e, nil
+}
+
+// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused
+// and its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters
+// anew.
+func (d *Driver) enterTurn(ctx context.Context, r *driver.Request) (*entry, error) {
+	for {
+		e, err := d.enter(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.take(ctx); err != nil {
+			return nil, d.failure(ctx, err)
+		}
+		if d.isCurrent(e) {
+			return e, nil
+		}
+		e.yield()
+	}
+}
+
+// isCurrent reports whether e is still the entry of its request.
+func (d *Driver) isCurrent(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[holdID{e.r.Key, e.r.ID}] == e
 }
 
 // take blocks until the turn is free, the request is over, or ctx ends.
@@ -100,7 +133,8 @@ func (e *entry) whyOver() error {
 // token is the first token of its block, or 0. The caller holds Driver.mu.
 func (e *entry) token() uint64 { return uint64(e.revision) * blockSize }
 
-// end ends the request for another reason than its release. The first reason counts. The caller holds Driver.mu.
+// end ends the request for another reason than its release. The first reason counts. The caller holds Driver.mu. What
+// comes later is a consequence: a session that is lost also loses its keys, and would be reported twice.
 func (e *entry) end(reason driver.LostReason) {
 	if e.ended == "" && !e.released {
 		e.ended = reason
@@ -109,7 +143,8 @@ func (e *entry) end(reason driver.LostReason) {
 	e.loosen()
 }
 
-// loosen takes the request out of what its session holds. The caller holds Driver.mu.
+// loosen takes the request out of what its session holds. The caller holds Driver.mu. What the session does not hold is
+// neither audited nor told of the session's end.
 func (e *entry) loosen() {
 	if e.granted {
 		delete(e.session.holds, e.revision)
@@ -136,7 +171,9 @@ func (d *Driver) leave(id holdID) *entry {
 	return e
 }
 
-// forget ends the memory of a request that is known to be over, except for its ID, which is refused from now on.
+// forget ends the memory of a request that is known to be over, except for its ID, which is refused from now on. Only a
+// request that is over for certain is forgotten. One whose release had no clear answer keeps its entry, so that the
+// next release knows the revision and need not search the queue.
 func (d *Driver) forget(id holdID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +184,9 @@ func (d *Driver) forget(id holdID) {
 	}
 }
 
-// drop forgets an entry that was refused before it took anything. The same request may be asked again.
+// drop forgets an entry that was refused before it took anything. The same request may be asked again. An entry with a
+// key, or with a creation that nobody has answered, stays: the undo that follows needs its slot, its session and its
+// revision.
 func (d *Driver) drop(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

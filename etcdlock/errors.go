@@ -1,5 +1,8 @@
 // What errors of etcd and grpc mean, and the errors that callers get. outcome.go says whether a request was carried
 // out; refusal.go makes the classes of package driver.
+//
+// Two questions are kept apart here and in outcome.go. "May it help to ask again?" is isPassing; "what became of the
+// request?" is outcomeOf. A lost connection is passing and of unknown outcome; a missing right is neither.
 
 package etcdlock
 
@@ -18,7 +21,8 @@ import (
 // errUnanswered is the cause of a session that was given up because the servers were silent.
 var errUnanswered = errors.New("etcd: no answer to the session's signs of life within its timeout")
 
-// codeOf returns the grpc code of err. The client library wraps what the servers say.
+// codeOf returns the grpc code of err. The client library wraps what the servers say. Signs of life have a stream of
+// our own, whose errors come as plain grpc statuses.
 func codeOf(err error) codes.Code {
 	var said rpctypes.EtcdError
 	if errors.As(err, &said) {
@@ -27,7 +31,8 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// isGone reports whether the session is not known to the servers.
+// isGone reports whether the session is not known to the servers. A put with the lease, a sign of life and a revocation
+// are all answered so, and all mean that the holds of the session are over.
 func isGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }
@@ -51,7 +56,8 @@ func isPassing(err error) bool {
 	}
 }
 
-// failure returns the error of a call that has failed with err: that of the driver or of ctx if they have ended.
+// failure returns the error of a call that has failed with err: that of the driver or of ctx if they have ended. Close
+// comes first: it ends the contexts of all calls, so the error of the request only says that its context has ended.
 func (d *Driver) failure(ctx context.Context, err error) error {
 	switch {
 	case d.isClosed():
@@ -92,7 +98,8 @@ func errReleased(key driver.Key) error {
 	return fmt.Errorf("etcd: the request for %s %q has been released or undone: %w", key.Kind, key.Name, driver.ErrLost)
 }
 
-// errConflict refuses a semaphore with another limit than the one in use.
+// errConflict refuses a semaphore with another limit than the one in use. Both limits are named because the one in use
+// comes from another process, whose code the reader may have to compare.
 func errConflict(r *driver.Request, limit int) error {
 	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d, not %d: %w", r.Kind, r.Name, limit, r.Limit,
 		driver.ErrConflict)

@@ -1,5 +1,8 @@
 // Signs of life of a session, in a goroutine of its own. session.go starts it; notices.go looks at the holds after
 // each.
+//
+// The goroutine does nothing else: a look at the holds that takes long must not delay the next sign of life, which is
+// why it only triggers the one in notices.go.
 
 package etcdlock
 
@@ -32,10 +35,12 @@ type pacemaker struct {
 	limit time.Duration
 }
 
-// heartbeat sends the signs of life until the session is lost or the driver is closed.
+// heartbeat sends the signs of life until the session is lost or the driver is closed. It is also what notices that a
+// session is over when no server answers: it wakes up at the session's end at the latest.
 func (s *session) heartbeat(ctx context.Context) {
 	p := &pacemaker{s: s, limit: s.timeout / tries}
 	defer p.drop()
+	// Signs of life are spaced from when the last one was SENT, so that slow answers do not stretch the distance.
 	next := s.Confirmed().Add(s.timeout / heartbeats)
 	for p.pause(ctx, time.Until(next)) {
 		sent := time.Now()
@@ -43,6 +48,7 @@ func (s *session) heartbeat(ctx context.Context) {
 			s.lose(errUnanswered)
 			return
 		}
+		// No answer is waited for beyond the session's end, which has to be told in time.
 		err := p.ping(ctx, min(p.limit, time.Until(s.end())))
 		pause := p.learn(err, time.Since(sent))
 		switch {
@@ -74,6 +80,7 @@ func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
 	default:
 		pause = min(p.s.timeout/(4*tries), longestPause/4)
 	}
+	// Half of the timeout leaves time for one more try to another member.
 	p.limit = min(max(p.limit, p.s.timeout/tries), p.s.timeout/2)
 	return pause
 }
@@ -98,6 +105,7 @@ func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
 	if p.stream == nil {
 		ctx, p.cut = context.WithCancel(ctx)
 	}
+	// A stream has no limit for a single answer, so the whole stream is ended when one is late.
 	late := time.AfterFunc(limit, p.cut)
 	defer func() {
 		if !late.Stop() || err != nil {

@@ -1,4 +1,8 @@
 // Listing locks for operators. look.go lists a single one; queue_view.go judges who holds.
+//
+// Listings are for people. They take no part in the queue, write nothing, and judge holders by the rule of the waiters.
+// A page's revision may be compacted before the next page is read; then the listing ends with an error and not with a
+// mixture.
 
 package etcdlock
 

@@ -1,4 +1,9 @@
 // The keys that are stored; wire.md lists them. Everything that asks the servers builds its keys here.
+//
+// Three families stand below the prefix. The kinds (mutex, rw, sem, election) have the queues, whose keys decide who
+// has a lock. gone and served say something about a key that has left its queue. session has what belongs to a client
+// and not to a lock. All belong to the lease of some session, so whatever a client leaves behind ends with it. A change
+// here is a change of the format: other versions share the cluster.
 
 package etcdlock
 
@@ -14,7 +19,8 @@ import (
 // names makes the keys of one set of locks, which begin with prefix.
 type names struct{ prefix string }
 
-// queuePrefix is what the keys of all requests for one lock begin with.
+// queuePrefix is what the keys of all requests for one lock begin with. The slash at its end keeps the lock "a" apart
+// from the lock "ab", whose keys begin with the same letters.
 func (n names) queuePrefix(key driver.Key) string {
 	return n.kind(key.Kind) + escape(key.Name) + "/"
 }
@@ -34,7 +40,8 @@ func (n names) tomb(key driver.Key, id string) string {
 	return n.prefix + "gone/" + string(key.Kind) + "/" + escape(key.Name) + "/" + escape(id)
 }
 
-// presence is what the keys begin with that belong to a session itself.
+// presence is what the keys begin with that belong to a session itself. They stand apart from the queues, so that one
+// watch tells a session all that concerns it, and the traffic of locks does not wake it.
 func (n names) presence(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%ssession/%x/", n.prefix, int64(session))
 }
@@ -50,7 +57,8 @@ func (n names) served(session clientv3.LeaseID) string {
 }
 
 // notice is the key that tells a session that one of its holds was broken: the one whose key was created at that
-// revision.
+// revision. It names the revision and not the key, which another request of the session may use by the time that it is
+// read.
 func (n names) notice(session clientv3.LeaseID, revision int64) string {
 	return fmt.Sprintf("%sbroken/%d", n.presence(session), revision)
 }
@@ -61,7 +69,8 @@ func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64,
 }
 
 // call is the key that tells a session that another client wants the lock of one of its holds: the one whose key was
-// created at that revision.
+// created at that revision. A second call for the same hold writes the same key, so calls do not pile up while the
+// holder goes on.
 func (n names) call(session clientv3.LeaseID, revision int64) string {
 	return fmt.Sprintf("%swanted/%d", n.presence(session), revision)
 }

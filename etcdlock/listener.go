@@ -1,5 +1,9 @@
 // All watches of a driver on one stream of our own (ADR 0018). wait.go and notices.go ask for watches; watch.go has
 // what is kept of each.
+//
+// The server answers requests for watches in the order in which they were sent on a stream, which asked relies on. A
+// stream has one reading goroutine (listen) and one writing goroutine (write); either ends both. Nobody waits for the
+// network under mu, so a server that does not read cannot block a Lock or an Unlock.
 
 package etcdlock
 
@@ -58,7 +62,8 @@ func newListener(remote pb.WatchClient, pulse time.Duration) *listener {
 	return &listener{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
 }
 
-// watch begins to watch. It does not block; the hint comes when the server has begun, and after each change.
+// watch begins to watch. It does not block; the hint comes when the server has begun, and after each change. The
+// question goes to the outbox, so the caller must not rely on the server's watching before the first hint.
 func (e *listener) watch(o *queueView) *watch {
 	w := newWatch(o)
 	e.mu.Lock()
@@ -75,6 +80,7 @@ func (e *listener) unwatch(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, known := e.watches[w.id]; known {
+		// It is deleted at once: what the server still says about it finds nobody and is dropped.
 		delete(e.watches, w.id)
 		e.send(w.cancelRequest())
 	}
@@ -114,7 +120,8 @@ func (e *listener) happened(w *watch) (created int64, events []*clientv3.Event) 
 	return created, events
 }
 
-// run keeps a stream open until ctx ends. start runs it in a goroutine.
+// run keeps a stream open until ctx ends. start runs it in a goroutine. The pause grows while streams end at once, as
+// they do while no server can be reached, and is short again after one that lasted.
 func (e *listener) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -175,7 +182,7 @@ func (e *listener) begin() {
 	}
 }
 
-// end records that there is no stream.
+// end records that there is no stream. The watches stay: the next stream begins them again.
 func (e *listener) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +190,8 @@ func (e *listener) end() {
 }
 
 // write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or the server is
-// silent for too long. It is the stream's writing goroutine.
+// silent for too long. It is the stream's writing goroutine. Only one goroutine may send on a stream of grpc, so
+// requests for watches and signs of life go out here alone.
 func (e *listener) write(ctx context.Context, stream pb.Watch_WatchClient) {
 	pulse := time.NewTicker(e.pulse)
 	defer pulse.Stop()
@@ -238,6 +246,7 @@ func (e *listener) collect() []*pb.WatchRequest {
 func (e *listener) received(r *pb.WatchResponse) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// Any message shows that the server lives, not only the answer to a sign of life.
 	e.silent, e.mute = 0, 0
 	w := e.watches[e.idOf(r)]
 	if w == nil {

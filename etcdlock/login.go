@@ -1,5 +1,9 @@
 // Logging in again when the servers have forgotten a token. url.go uses it for its clients; it is exported for clients
 // of users.
+//
+// The token is state of the client and not of a session: a new token changes no lease, no watch that is open, and no
+// hold. A request that is refused for its token was not looked at, so repeating it is no copy of it in the sense of
+// call.go.
 
 package etcdlock
 
@@ -88,6 +92,7 @@ func (l *login) known() *token {
 }
 
 // distrust records that the servers have refused t. Another request may have brought a newer one already, which stays.
+// Compared is the pointer: a refusal that arrives late must not throw away the token that replaced it.
 func (l *login) distrust(t *token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,7 @@
 // Look, the reading of one lock: a listing of inspect.go with one name.
+//
+// An operator's question about one lock must not cost a reading of all locks, which is why it is not Locks with a
+// filter.
 
 package etcdlock
 

@@ -1,5 +1,9 @@
 // Notices: how holds of a living session learn that they have ended. break.go leaves notices, heartbeat.go triggers the
 // look, session.go starts the goroutine.
+//
+// A notice may be seen twice or late, and anybody may write below a session's prefix. So a notice only makes this
+// goroutine read the key of the hold, and the key decides whether there is a loss. A call tells of no loss and is
+// believed.
 
 package etcdlock
 
@@ -23,11 +27,15 @@ import (
 func (s *session) watchNotices(ctx context.Context) {
 	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true, keep: true})
 	defer s.d.listener.unwatch(w)
+	// If anything was written since, the watch begins at a later revision, and its first hint makes this goroutine
+	// read.
 	seen, audited := s.began, time.Now() // what was there before began is not news
 	for {
 		select {
 		case <-w.hint:
 			created, events := s.d.listener.happened(w)
+			// Calls are handled from the events alone. Everything else, and whatever came before the watch had begun,
+			// is read.
 			if s.heed(events) || created > seen {
 				seen = max(seen, s.readNotices(ctx))
 			}
@@ -84,6 +92,7 @@ func (s *session) readNotices(ctx context.Context) int64 {
 }
 
 // suspect asks whether the lease is still there, after its key has gone: an operator may have deleted the key alone.
+// With the lease alive the holds are, too, and only the quick word of its end is missing from now on.
 func (s *session) suspect(ctx context.Context) {
 	life, err := s.d.client.TimeToLive(ctx, s.id)
 	if err != nil && isGone(err) || err == nil && life.TTL < 0 {
@@ -150,7 +159,8 @@ func (e *entry) inform() func(driver.LostReason, error) {
 }
 
 // audit finds the holds whose keys are gone without a notice. The list of a lease's keys comes from one member's
-// memory, which may be old. So it is only a suspicion, and each key is read before its hold is told.
+// memory, which may be old. So it is only a suspicion, and each key is read before its hold is told. It is rare and not
+// part of each sign of life, because the answer has some 100 bytes for each lock.
 func (s *session) audit(ctx context.Context) {
 	granted := s.granted()
 	if len(granted) == 0 {

@@ -1,4 +1,7 @@
 // The options of a driver. url.go reads them from a URL; start checks them before anything is asked.
+//
+// Every limit here is checked before the first request, so that a wrong option is an error of New or Open and not of
+// some later Lock. The checks are the same for both ways to open a driver.
 
 package etcdlock
 
@@ -39,6 +42,8 @@ const (
 	defaultSession        = 30 * time.Second
 	defaultRequestTimeout = 5 * time.Second
 
+	// etcd itself has no limit on a key's length below that of a request. These bounds only refuse what is surely a
+	// mistake: a prefix is part of every key, and a timeout of days would keep locks of the dead for days.
 	maxPrefix  = 128
 	maxSession = 24 * time.Hour
 )
@@ -58,6 +63,8 @@ func (o *Options) withDefaults() (Options, error) {
 	switch {
 	case len(c.Prefix) > maxPrefix:
 		return c, fmt.Errorf("etcd: the prefix has %d bytes; at most %d are allowed", len(c.Prefix), maxPrefix)
+	// A zero byte has a meaning of its own at the ends of etcd's ranges, and line breaks would tear what operators
+	// read.
 	case strings.ContainsAny(c.Prefix, "\x00\n\r"):
 		return c, errors.New("etcd: the prefix must not have control characters")
 	case c.Session < 0 || c.Session > maxSession:
@@ -69,11 +76,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, nil
 }
 
-// seconds is d as etcd counts a lease: in whole seconds, rounded up.
+// seconds is d as etcd counts a lease: in whole seconds, rounded up. It rounds up and never down: a session shorter
+// than was asked for would end in a pause that its user has allowed for.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // pulseFor is how often the stream of watches is asked for a sign of life while somebody waits. A dead stream is
-// replaced after four of them.
+// replaced after four of them. It is a share of the session's timeout, so that a waiter learns of a dead stream well
+// before its own session could end. The bounds keep it from being a load (100 ms) and from being late for long sessions
+// (1 s).
 func pulseFor(session time.Duration) time.Duration {
 	return min(max(session/(2*silences), shortestPulse), longestPulse)
 }

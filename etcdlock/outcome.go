@@ -1,5 +1,10 @@
 // What an error says about one attempt at a request: was it carried out, refused, or never sent. call.go repeats by it,
 // refusal.go makes errors of it.
+//
+// The three outcomes decide what a caller must do. After refused and notSent there is nothing to clean up, unless a
+// full server has refused; after unknown the request counts as open until it is undone, and a tomb must refuse it. So a
+// doubt always counts as unknown: to clean up in vain costs a transaction, and to forget a copy costs an orphan that
+// holds the lock until the session ends.
 
 package etcdlock
 
@@ -50,7 +55,8 @@ func outcomeOf(err error) outcome {
 }
 
 // outcomeOfConnection tells a connection that could not be made from one that broke. grpc has no other way to tell than
-// its text.
+// its text. A text that is not in the list counts as unknown. So a new wording of grpc costs an undo that was not
+// needed, and never a lock.
 func outcomeOfConnection(text string) outcome {
 	for _, unmade := range []string{
 		"Error while dialing", "authentication handshake failed", "error reading server preface",
@@ -75,7 +81,8 @@ type sending struct {
 	never atomic.Pointer[error] // why the attempt has not left this process; nil if it may have
 }
 
-// sendingKey is the key of a *sending in a context.
+// sendingKey is the key of a *sending in a context. The context is the only thing that reaches both the caller and
+// grpc's interceptor.
 type sendingKey struct{}
 
 // watchingUnsent returns ctx for one attempt, and what will be known of that.

@@ -38,11 +38,32 @@ func servedAt(key string, created, deleted int64) []clientv3.Cmp {
 	}
 }
 
-// saysNothing makes a release of e leave out what servedOps would record.
+// saysNothing makes a release of e leave out what servedOps would record. Others then find no word of this hold and
+// read the queue, which is dearer and as right.
 func (e *entry) saysNothing() {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	e.waited = false
+}
+
+// predecessorCmps are the comparisons of lookAtPredecessor. The request's own key is always among them: without it a
+// waiter whose session has ended, or whose key was deleted, would be let in.
+func (a *attempt) predecessorCmps(gone int64) []clientv3.Cmp {
+	e := a.e
+	predecessor := &e.view.predecessor
+	own := isOf(e.queueKey, e.revision)
+	switch {
+	// It is still there, so nothing has changed.
+	case gone == 0:
+		return []clientv3.Cmp{own, isOf(predecessor.key, predecessor.revision)}
+	// It was the only one before this request, so its end is enough.
+	case e.view.second:
+		over := clientv3.Compare(clientv3.CreateRevision(predecessor.key), "!=", predecessor.revision)
+		return []clientv3.Cmp{own, over}
+	}
+	// It has had the lock, so nobody is before it.
+	return append([]clientv3.Cmp{own},
+		servedAt(a.d.names.served(predecessor.session), predecessor.revision, gone)...)
 }
 
 // lookAtPredecessor asks about the queue key right before the request's own, and no other. gone is the revision at
@@ -50,26 +71,13 @@ func (e *entry) saysNothing() {
 // decide. If they do not settle it, the same round trip reads who else is before the request.
 func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
 	e := a.e
-	predecessor := &e.view.predecessor
 	if !onlyOne(e.r.Kind) {
 		return a.look(ctx)
-	}
-	when := []clientv3.Cmp{isOf(e.queueKey, e.revision)}
-	switch {
-	// It is still there, so nothing has changed.
-	case gone == 0:
-		when = append(when, isOf(predecessor.key, predecessor.revision))
-	// It was the only one before this request, so its end is enough.
-	case e.view.second:
-		when = append(when, clientv3.Compare(clientv3.CreateRevision(predecessor.key), "!=", predecessor.revision))
-	// It has had the lock, so nobody is before it.
-	default:
-		when = append(when, servedAt(a.d.names.served(predecessor.session), predecessor.revision, gone)...)
 	}
 	// It only reads, so servers do not write it to their disks.
 	others := queueReads(e.r.Kind, a.d.names.queuePrefix(e.r.Key), e.revision)
 	answer, _, err := a.d.commit(ctx, &transaction{
-		when: when,
+		when: a.predecessorCmps(gone),
 		els:  append([]clientv3.Op{clientv3.OpGet(e.queueKey, clientv3.WithKeysOnly())}, others...),
 	})
 	if err != nil {

@@ -1,5 +1,9 @@
 // What a queue means for one request: whether it is in, and otherwise which key it must watch. enqueue.go, wait.go and
 // break.go judge with it.
+//
+// This decides who has a lock; lookAtPredecessor only comes to the same answer by a shorter way. It is a function of
+// the queue alone, without a clock and without a memory, so all clients come to the same decision from the same
+// revision. wire.md has the same rules for other programs.
 
 package etcdlock
 

@@ -35,7 +35,8 @@ func (a *attempt) call(ctx context.Context, long bool) {
 	}
 }
 
-// patience returns a channel that tells when the request has waited for long, or nil if that makes no difference.
+// patience returns a channel that tells when the request has waited for long, or nil if that makes no difference. Such
+// a holder retains nothing, so there is no hurry: it hears of waiters only so that its owner may give way.
 func (a *attempt) patience() <-chan time.Time {
 	view := &a.e.view
 	if mark := &view.holder.record; !view.next || !mark.Listens || mark.Retains {
@@ -63,7 +64,8 @@ func (d *Driver) call(ctx context.Context, p *queueKey) error {
 	return err
 }
 
-// answerOps delete the call for a hold, in the transaction that ends the hold.
+// answerOps delete the call for a hold, in the transaction that ends the hold. Left behind, it would cost the session a
+// transaction of its own later; see noticeCalls.
 func (d *Driver) answerOps(was *sight) []clientv3.Op {
 	if !was.called {
 		return nil
@@ -120,7 +122,8 @@ func (s *session) forgetCall(revision int64) {
 }
 
 // noticeCalls is noticeCall for all calls that exist as of a revision. If the hold of a call is over, its release has
-// not seen the call, which is deleted here.
+// not seen the call, which is deleted here. A call that is remembered here and was not read has been deleted with its
+// hold, unless it is newer than the reading.
 func (s *session) noticeCalls(ctx context.Context, calls map[int64]*mvccpb.KeyValue, asOf int64) {
 	s.d.mu.Lock()
 	maps.DeleteFunc(s.calls, func(revision, called int64) bool { return calls[revision] == nil && called <= asOf })

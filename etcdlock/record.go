@@ -1,5 +1,8 @@
 // What a queue key has in it, and how it is read. wire.md has the format; everything that reads a queue comes through
 // here.
+//
+// A new field must be optional, and its absence must mean what earlier versions do: clients of several versions stand
+// in one queue. What changes who has the lock needs a new format instead, which earlier versions then refuse to judge.
 
 package etcdlock
 
@@ -17,14 +20,16 @@ const (
 	// it.
 	format = 1
 
-	// blockSize is how many tokens belong to a revision: token = create revision x 64 + pass.
+	// blockSize is how many tokens belong to a revision: token = create revision x 64 + pass. Requests that come later
+	// have larger revisions, so their blocks never meet this one, however many passes there were.
 	blockSize = 64
 
 	// lastRevision is the largest revision whose tokens are all below 1<<63.
 	lastRevision = 1<<57 - 1
 )
 
-// record is the value of a queue key, in JSON.
+// record is the value of a queue key, in JSON. Only Mode, Weight and Limit say who has the lock, together with the
+// create revision of the key. The rest is for operators, for recalls, or for finding a request again.
 type record struct {
 	Version int    `json:"v"`
 	ID      string `json:"id"`   // of the request
@@ -57,6 +62,7 @@ func recordOf(r *driver.Request) record {
 		Version: format, ID: r.ID, Mode: modes[r.Mode], Tokens: min(max(r.Tokens, 1), blockSize),
 		Owner: r.Owner, Client: r.Client, Label: r.Label, Retains: r.Retains, Listens: r.Wanted != nil,
 	}
+	// Other kinds leave both at 0, so that they cost no bytes in each key.
 	if r.Kind == driver.KindSemaphore {
 		rec.Weight, rec.Limit = r.Weight, r.Limit
 		// A writer of a semaphore takes all permits.

@@ -1,5 +1,10 @@
 // Release and undo, and the tombs that refuse late copies. entry.go keeps what is released; requeue.go releases in
 // another transaction.
+//
+// A release may be sent twice, late, or after the hold has ended in another way, and must end nothing else. So it
+// compares the create revision of the key. While that is not known, the name of the key is nobody else's. What it
+// cannot know it says: after a repeated release whose key is gone, nobody can tell whether it was the first copy or
+// somebody else (errUnsure), and the caller asks again.
 
 package etcdlock
 
@@ -48,7 +53,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 // errUnsure says that it is not known which copy of a release has ended the hold, or whether it had ended before.
 var errUnsure = errors.New("etcd: the release was sent more than once, and the hold is over")
 
-// sight is what a release must know of an entry, read under Driver.mu once.
+// sight is what a release must know of an entry, read under Driver.mu once. One reading, so that its parts belong
+// together: a session that is lost in between, or a call that comes, is seen by a later release.
 type sight struct {
 	session  *session
 	queueKey string
@@ -84,19 +90,7 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	case was.queueKey == "":
 		return lost(r.Key, 0, driver.LostExpired, nil) // it was not asked for yet
 	}
-	notice := clientv3.OpGet(d.names.notice(was.session.id, was.revision), clientv3.WithKeysOnly())
-	t := &transaction{
-		when: []clientv3.Cmp{was.created()},
-		then: []clientv3.Op{clientv3.OpDelete(was.queueKey)},
-		els:  []clientv3.Op{notice},
-	}
-	tomb := ""
-	// A copy of the creation may arrive after the deletion: the tomb refuses it.
-	if was.open {
-		tomb = d.names.tomb(r.Key, r.ID)
-		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
-	}
-	t.then = append(t.then, d.answerOps(&was)...)
+	t, tomb := d.ending(r, &was)
 	whole := *t
 	whole.then = slices.Concat(t.then, d.servedOps(&was))
 	answer, doubtful, err := d.commit(ctx, &whole)
@@ -121,8 +115,27 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	return lost(r.Key, uint64(was.revision)*blockSize, reason, nil)
 }
 
+// ending is the transaction that ends a hold, without what servedOps add, and the tomb that it puts, or "".
+func (d *Driver) ending(r *driver.Release, was *sight) (t *transaction, tomb string) {
+	// If the hold is gone, the same round trip tells whether it was broken.
+	notice := clientv3.OpGet(d.names.notice(was.session.id, was.revision), clientv3.WithKeysOnly())
+	t = &transaction{
+		when: []clientv3.Cmp{was.created()},
+		then: []clientv3.Op{clientv3.OpDelete(was.queueKey)},
+		els:  []clientv3.Op{notice},
+	}
+	// A copy of the creation may arrive after the deletion: the tomb refuses it.
+	if was.open {
+		tomb = d.names.tomb(r.Key, r.ID)
+		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
+	}
+	t.then = append(t.then, d.answerOps(was)...)
+	return t, tomb
+}
+
 // freeUnknown ends a hold that was not acquired here, or long ago. It finds it by the ID in its record, which costs a
-// read of the queue.
+// read of the queue. It writes no tomb: the undo of an unknown request has written one before, and a hold that is
+// released has had its answer.
 func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 	queue, err := d.queue(ctx, r.Key)
 	if err != nil {
@@ -167,7 +180,8 @@ func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	return reason
 }
 
-// undo removes what a request may have left. If a copy of it may still be under way, a tomb refuses it.
+// undo removes what a request may have left. If a copy of it may still be under way, a tomb refuses it. Without a copy
+// under way the deletion is enough. A key that is gone already is as good, so the comparison's outcome does not matter.
 func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
 	was := e.see()
 	t := &transaction{then: []clientv3.Op{clientv3.OpDelete(was.queueKey)}}
@@ -220,15 +234,19 @@ type tomb struct {
 }
 
 const (
-	// shortestTomb is how long a tomb refuses at least.
+	// shortestTomb is how long a tomb refuses at least. Package driver takes a copy of a request to be under way for so
+	// long at least.
 	shortestTomb = 10 * time.Second
 
 	// sweepPause is the pause between two removals of tombs that are due, and sweepMost how many go in one transaction.
+	// By default servers allow 128 operations in a transaction. Tombs cost nothing but room on the servers, so there is
+	// no hurry.
 	sweepPause = 5 * time.Second
 	sweepMost  = 64
 )
 
-// buried has a tomb removed when its time is over.
+// buried has a tomb removed when its time is over. That is after the horizon, in which the caller of the request may
+// still have a copy under way. Without that, a session that lasts for months would collect them.
 func (d *Driver) buried(key string, horizon time.Duration) {
 	if key == "" {
 		return

@@ -1,5 +1,8 @@
 // Requeue: giving back and asking again in one transaction. acquire.go and enqueue.go do the rest, with the hold in
 // attempt.give.
+//
+// One transaction and not two: it costs one round trip, and a process is at no moment without either the hold or a
+// place in the queue.
 
 package etcdlock
 
@@ -19,6 +22,7 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	if err := requeueable(give, r); err != nil {
 		return driver.Grant{}, err
 	}
+	// The entry, and not only its ID, is needed: the transaction compares the revision of its key.
 	old := d.heldAs(holdID{give.Key, give.ID})
 	if old == nil {
 		return d.requeueAgain(ctx, r)
@@ -55,7 +59,8 @@ func (d *Driver) heldAs(id holdID) *entry {
 	return nil
 }
 
-// requeueAgain is a requeue that finds no hold to give back. If the request is known, that has happened already.
+// requeueAgain is a requeue that finds no hold to give back. If the request is known, that has happened already. An
+// earlier call has done that and then ended with its context, while the request still waits in the queue.
 func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	id := holdID{r.Key, r.ID}
 	d.mu.Lock()

@@ -16,7 +16,8 @@ import (
 // A hold lasts as long as its session, so a renewal lengthens nothing. It shows operators that a lock is retained, or
 // is held again, and it looks whether others wait: those whose version does not call, or whose call failed.
 
-// renewsAtOnce is how many holds are in one transaction. By default servers allow 128 operations.
+// renewsAtOnce is how many holds are in one transaction. By default servers allow 128 operations. A renewal is two of
+// them, or one with an inner transaction of two.
 const renewsAtOnce = 32
 
 // showing numbers what the key of a hold must show, in the order in which it comes about: pass after pass, and each is
@@ -81,7 +82,8 @@ type renewing struct {
 // is mostly enough.
 const changes = 4
 
-// renewPart answers all of part.
+// renewPart answers all of part. It is repeated for those whose key was not as it was known, and for those of another
+// session.
 func (d *Driver) renewPart(ctx context.Context, part []*renewing) {
 	for range changes {
 		var ops []clientv3.Op
@@ -167,7 +169,7 @@ func (n *renewing) ops() []clientv3.Op {
 	return []clientv3.Op{clientv3.OpTxn(when, []clientv3.Op{others, put}, []clientv3.Op{own})}
 }
 
-// record is what the key must show.
+// record is what the key must show. The rest must stay as it was at the creation: other requests judge by it.
 func (n *renewing) record() record {
 	rec := recordOf(n.e.r)
 	rec.Owner, rec.Label, rec.Retained = n.r.Owner, n.r.Label, n.r.Retained

@@ -1,5 +1,10 @@
 // The session: making, trusting, losing and revoking it. heartbeat.go keeps it alive, notices.go watches its holds;
 // enqueue.go joins requests to it.
+//
+// When a session counts is decided by this process alone: from the sending of the last answered sign of life, for the
+// timeout. The servers count from the arrival of the same message, which is later, so they never free a lock that is
+// still trusted here. The exceptions, an operator's revocation and the leaders of etcd #15247, are in doc.go. This
+// needs no common clock, only clocks that run at the same speed; the drift allowance is the portable layer's.
 
 package etcdlock
 
@@ -22,9 +27,11 @@ type session struct {
 	timeout time.Duration
 	began   int64 // the revision at which its key was created; see names.alive
 
-	confirmed atomic.Int64  // when the last answered sign of life was sent, in nanoseconds since Driver.born
-	done      chan struct{} // closed when it is lost
-	look      chan struct{} // buffer of one: the holds must be checked
+	// The portable layer reads it for each hold, so it takes no mutex.
+	confirmed atomic.Int64 // when the last answered sign of life was sent, in nanoseconds since Driver.born
+	// Waiters, the heartbeat and the watch on notices end with it, without the mutex.
+	done chan struct{} // closed when it is lost
+	look chan struct{} // buffer of one: the holds must be checked
 
 	// Driver.mu guards these.
 	lost  error                 // why it is over; nil if it is not
@@ -46,7 +53,7 @@ func (s *session) end() time.Time { return s.Confirmed().Add(s.timeout) }
 
 // session returns the driver's session, and makes one if there is none; it blocks for that. If the making fails, that
 // is the answer to callers that asked before it began, and to no others: what stood in the way may have gone before
-// those came.
+// those came. A caller that came while an attempt was under way gets one more attempt, and no third.
 func (d *Driver) session(ctx context.Context) (*session, error) {
 	for later := false; ; later = true {
 		s, making, begun, err := d.currentSession()
@@ -64,7 +71,8 @@ func (d *Driver) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// making is the making of a session, for which several requests may wait.
+// making is the making of a session, for which several requests may wait. It belongs to the driver and not to the
+// caller that began it, whose context may end first.
 type making struct {
 	done chan struct{}
 	err  error // constant once done is closed
@@ -84,6 +92,7 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		return nil, d.making, false, nil
 	}
 	m = &making{done: make(chan struct{})}
+	// One making serves all that wait for it: a crowd that has lost its session must not ask for a lease each.
 	d.making = m
 	d.spawn(func() { // ends with the request, which is bounded
 		s, err := d.makeSession()
@@ -121,7 +130,10 @@ func (d *Driver) makeSession() (*session, error) {
 		calls: make(map[int64]int64),
 		slots: make(map[driver.Key]*slots),
 	}
+	// The lease counts from here, also while its first key is being put.
 	s.confirm(sent)
+	// Without that key only the next sign of life would tell of an operator's revocation, up to a third of the timeout
+	// later.
 	put := clientv3.OpPut(d.names.alive(s.id), "", clientv3.WithLease(s.id))
 	answer, _, err := d.commit(d.life, &transaction{then: []clientv3.Op{put}})
 	if err != nil {
@@ -140,6 +152,8 @@ func (s *session) lose(cause error) {
 		d.mu.Unlock()
 		return
 	}
+	// Under the mutex in one step with what follows: a grant that is under way (see hold) finds the session lost, or is
+	// in holds and is told.
 	s.lost = cause
 	close(s.done)
 	if d.current == s {

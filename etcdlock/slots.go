@@ -1,5 +1,9 @@
 // The numbers in a session's keys, which are used again and again (see names.queueKey). enqueue.go takes one, entry.go
 // gives it back.
+//
+// What the names of keys must guarantee: two requests of a session never share one at a time, and a name is not given
+// to the next request while a creation for the last one may still arrive. The create revision tells the uses of one
+// name apart. No state on the servers is involved: the session's number in the key keeps clients apart.
 
 package etcdlock
 
@@ -19,7 +23,8 @@ func (s *session) occupy(e *entry) {
 		s.slots[e.r.Key] = all
 	}
 	all.used++
-	// A key that was used before is used again; see queueKey for why.
+	// A key that was used before is used again; see queueKey for why. A new number is taken only if none is free, so a
+	// lock has as few keys as it ever needed at once.
 	if n := len(all.free); n > 0 {
 		e.slot, all.free = all.free[n-1], all.free[:n-1]
 	} else {
@@ -38,6 +43,8 @@ func (e *entry) vacate() {
 	}
 	e.vacated = true // the name stays, for a waiter behind it that learns of its end
 	all := s.slots[e.r.Key]
+	// With the last one the whole record goes, or a client would remember every lock that it has ever used in this
+	// session. The next use begins at 0 again, at keys that the servers know already.
 	all.used--
 	all.free = append(all.free, e.slot)
 	if all.used == 0 {

@@ -1,5 +1,9 @@
 // Opening by URL, with a client of our own. driver.go starts the driver; url_error.go and url_probe.go explain
 // failures.
+//
+// The client that is made here differs from the library's default where locks would suffer. It logs in again by
+// interceptors of our own (login.go), reports requests that never left the process (outcome.go), repeats nothing by
+// itself, and has windows of a fixed size. A client that is given to New has what its maker has set.
 
 package etcdlock
 
@@ -29,7 +33,8 @@ const (
 
 	// keepaliveTime is the silence after which grpc asks whether a connection lives, and keepaliveTimeout how long it
 	// waits for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than
-	// this.
+	// this. That is too slow for waiters, which is why the listener and the heartbeat have limits of their own. It
+	// stays as the floor for connections on which nothing else is sent.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
 
 	// window is how much a server may send ahead, on a stream and on the connection, in bytes: enough for the queue of
@@ -61,7 +66,8 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return d, nil
 }
 
-// timeToOpen leaves a quarter of the caller's time to find out why there was no answer, see explained.
+// timeToOpen leaves a quarter of the caller's time to find out why there was no answer, see explained. Without it the
+// library would use up all of the time, and the user would be told only that it is over.
 func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
 	if deadline, has := ctx.Deadline(); has {
 		return min(most, time.Until(deadline)*3/4)
@@ -69,7 +75,9 @@ func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
 	return most
 }
 
-// connect makes a client, which does not ask the servers for anything yet. The client outlives ctx.
+// connect makes a client, which does not ask the servers for anything yet. The client outlives ctx. The order of the
+// interceptors matters: the one that notices unsent requests comes after those of the login, so it sees what grpc says
+// of the request itself.
 func connect(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	kept := KeepLoggedIn(*config)
 	kept.Context = context.WithoutCancel(ctx)
@@ -97,6 +105,7 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	// A retry of the library would be a copy that this package does not know of, and whose answer may be missing.
 	config := &clientv3.Config{
 		Username: u.User, Password: u.Password,
 		MaxUnaryRetries:   1, // what must be repeated is repeated here

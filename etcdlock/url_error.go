@@ -1,4 +1,7 @@
 // Errors of opening by URL, with advice. url.go returns them.
+//
+// The library and grpc give most of these errors as texts only, so they are recognized by their words. A text that a
+// later version words otherwise costs the hint and nothing else: whether the outcome is known is decided in outcome.go.
 
 package etcdlock
 

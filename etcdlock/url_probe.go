@@ -1,4 +1,7 @@
 // Probing the way to the servers, for errors of opening and for Diagnose.
+//
+// The probes make an error come sooner or say more. No lock depends on them, and a probe that finds nothing leaves the
+// library's own error as it is. They send no request of etcd, so they need no rights.
 
 package etcdlock
 
@@ -16,7 +19,9 @@ import (
 // The client library waits for a connection and says only that the time is over when there is none. So what is wrong
 // with the way to the servers is found by walking it.
 
-// probeTime bounds the look at one server, and refusalTime how long it may take to refuse a certificate.
+// probeTime bounds the look at one server, and refusalTime how long it may take to refuse a certificate. Both are short
+// because they come on top of the caller's time, and servers are probed one after the other. With TLS 1.3 the client's
+// handshake ends before the server has looked at its certificate, so the refusal comes in the first read.
 const probeTime, refusalTime = time.Second, 200 * time.Millisecond
 
 // probe returns what keeps a client from connecting, or nil if that is not known. It tries the servers in turn.
@@ -62,7 +67,8 @@ func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 }
 
 // nobodyListens returns an error if each server refuses connections, or has no address. That will hardly change while
-// the client library tries until the time is over, so it is told at once.
+// the client library tries until the time is over, so it is told at once. One server that is silent, or slow, is enough
+// to let the library try: it may be about to come up. Names that do not resolve count as refused.
 func nobodyListens(ctx context.Context, endpoints []string) (refused error) {
 	for _, endpoint := range endpoints {
 		err := probeOne(ctx, endpoint, nil)

@@ -1,5 +1,9 @@
 // Waiting behind others, and getting in beside them. enqueue.go has put the key into the queue; listener.go brings
 // hints, predecessor.go and look read what is so.
+//
+// A waiter may rely on its own reading alone. In each of them one transaction compares its own key and reads what
+// stands before it, so "nobody is before me" and "my key is still there" are true at the same revision. A session that
+// has ended between two readings is noticed by the same comparison.
 
 package etcdlock
 
@@ -15,10 +19,16 @@ import (
 // await watches the key that is in the way, and looks again when it has ended. It returns when something has changed
 // for the request: run then takes the next step. A wake-up alone grants nothing.
 func (a *attempt) await(ctx context.Context) error {
-	e := a.e
 	a.waits()
-	w := a.d.listener.watch(&e.view)
+	w := a.d.listener.watch(&a.e.view)
 	defer a.d.listener.unwatch(w)
+	return a.awaitHints(ctx, w)
+}
+
+// awaitHints is await with the watch w. It is left when another key is in the way, which needs another watch, and
+// otherwise goes on with the same one, so that nothing is missed between two looks.
+func (a *attempt) awaitHints(ctx context.Context, w *watch) error {
+	e := a.e
 	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
 	defer seldom.Stop()
 	long, patience := false, a.patience()
@@ -42,25 +52,27 @@ func (a *attempt) await(ctx context.Context) error {
 		case <-patience:
 			long = true
 		case <-e.session.done: // the key is gone with it
-			a.d.mu.Lock()
-			e.end(driver.LostSession)
-			a.d.mu.Unlock()
+			a.endWithSession()
 			return nil
 		case <-e.over: // released, undone or broken meanwhile
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err != nil {
+		// Another key may be in the way now, which needs another watch.
+		if err != nil || e.view.granted || e.view.watch != watched {
 			return err
-		}
-		// Another key is in the way now, which needs another watch.
-		if e.view.granted || e.view.watch != watched {
-			return nil
 		}
 		seen = e.view.revision
 		a.tell()
 	}
+}
+
+// endWithSession ends the request, whose key has gone with the session.
+func (a *attempt) endWithSession() {
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	a.e.end(driver.LostSession)
 }
 
 // waits records that something was in the way, which a release reads.
@@ -70,7 +82,8 @@ func (a *attempt) waits() {
 	a.e.waited = true
 }
 
-// shortestFloor is the shortest time after which a waiter looks without having been told anything.
+// shortestFloor is the shortest time after which a waiter looks without having been told anything. It is a safety net
+// for hints that nobody has sent, and one of many waiters must not be a load by it: the default session makes it 30 s.
 const shortestFloor = 10 * time.Second
 
 // look reads whether the request's key is still there, which says that the session lives, and who is before it.
@@ -94,6 +107,8 @@ func (a *attempt) others(ctx context.Context, found []*pb.ResponseOp, asOf int64
 	if onlyOne(e.r.Kind) && len(kvsOf(found[0])) > 0 {
 		// A waiter before it has left, so it is not known yet who holds the lock.
 		prefix := a.d.names.queuePrefix(e.r.Key)
+		// As of the same revision as the reading, or the two would be parts of different queues. If that fails, the
+		// nearest key is named as the holder, which only the caller's message depends on.
 		first, err := a.d.get(ctx, prefix, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)
 		if err == nil {
 			found = append([]*pb.ResponseOp{rangeOp(first)}, found...)
@@ -107,7 +122,8 @@ func rangeOp(r *clientv3.GetResponse) *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: (*pb.RangeResponse)(r)}}
 }
 
-// vanished ends the request, whose key is not there.
+// vanished ends the request, whose key is not there. It is over and not asked again here: the portable layer decides
+// whether the request begins anew, at the end of the queue.
 func (a *attempt) vanished() {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
@@ -123,7 +139,7 @@ func (a *attempt) whyGone() driver.LostReason {
 }
 
 // announce rewrites the key of a semaphore's waiter that gets in, so that the request that watches it looks whether it
-// fits too.
+// fits too. It compares the key's revision: a waiter whose key is gone must not put it back.
 func (a *attempt) announce(ctx context.Context) error {
 	e := a.e
 	rec := recordOf(e.r)
@@ -165,24 +181,36 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 		case !view.granted:
 			return a.isHeld(ctx, &view.holder)
 		}
-		t := a.creation(s)
-		// Nothing below the prefix was written after the read.
-		unchanged := clientv3.Compare(clientv3.ModRevision(places), "<", found.Header.Revision+1).WithPrefix()
-		t.when = append(t.when, unchanged)
-		answer, err := a.create(ctx, s, t)
-		switch {
-		case err != nil || answer == nil:
+		if changed, err := a.createUnchanged(ctx, s, view, found.Header.Revision); !changed {
 			return err
-		case answer.Succeeded:
-			view.revision = answer.Header.Revision
-			a.own(answer.Header.Revision, view)
-			return nil
-		case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
-			return a.refused(ctx, s, answer)
 		}
-		// The queue has changed: read it again.
+		// Read again, as often as others are quicker: each time one of them has got further.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// createUnchanged creates the key of a try that fits, if the queue is as it was read at a revision, and records view.
+// It reports changed if the queue is not.
+func (a *attempt) createUnchanged(
+	ctx context.Context, s *session, view queueView, asOf int64,
+) (changed bool, err error) {
+	t := a.creation(s)
+	// Nothing below the prefix was written after the read. A key that has gone since does not count as written, and
+	// leaves more room, so the judgement stays true.
+	places := a.d.names.queuePrefix(a.r.Key)
+	t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(places), "<", asOf+1).WithPrefix())
+	answer, err := a.create(ctx, s, t)
+	switch {
+	case err != nil || answer == nil:
+		return false, err
+	case answer.Succeeded:
+		view.revision = answer.Header.Revision
+		a.own(answer.Header.Revision, view)
+		return false, nil
+	case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
+		return false, a.refused(ctx, s, answer)
+	}
+	return true, nil
 }

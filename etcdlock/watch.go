@@ -1,4 +1,8 @@
 // One watch: what it is about and what is new. listener.go has them all on its stream.
+//
+// A hint may be late, doubled, or about a change that means nothing, and it may stand for several changes. None of that
+// matters, because its owner reads what is so. What must not happen is a change without a hint: so the hint comes after
+// the fields are set, under the same mutex, and a hint that is already waiting covers what was added to it.
 
 package etcdlock
 
@@ -22,6 +26,7 @@ type watch struct {
 	created int64 // the server's revision when it began to watch; 0 if it has not, or that is not new
 	begun   bool  // the server has begun at least once
 	changed int64 // the revision of the latest change; 0 if that is not new
+	// Only the session's own watch keeps them, so a queue with many changes costs no memory in its waiters.
 	events  []*clientv3.Event
 	refused bool  // the server refused once, and is asked again
 	err     error // why the server does not watch
@@ -53,6 +58,7 @@ func (w *watch) request() *pb.WatchRequest {
 	if w.end != "" {
 		create.RangeEnd = []byte(w.end)
 	}
+	// The server then sends deletions only, so a holder that rewrites its key (see Renew) does not wake its waiter.
 	if !w.puts {
 		create.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
 	}
@@ -72,12 +78,14 @@ func progressRequest() *pb.WatchRequest {
 	}
 }
 
-// refusesWatch reports whether a server does not begin to watch.
+// refusesWatch reports whether a server does not begin to watch. One that lagged behind until its history was compacted
+// is not refused: it is begun anew.
 func refusesWatch(r *pb.WatchResponse) bool { return r.Created && r.Canceled && r.CompactRevision == 0 }
 
 // received records what the server says about w. The caller holds listener.mu.
 func (w *watch) received(r *pb.WatchResponse) {
 	switch {
+	// It is not told yet: the token of the stream may have run out, and the next stream shows another.
 	case refusesWatch(r) && !w.refused:
 		w.refused = true
 		return

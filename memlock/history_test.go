@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "replay the random history with this seed")
@@ -286,7 +287,7 @@ func TestState_KeepsItsPromisesInRandomHistories(t *testing.T) {
 	if *seedFlag == 0 {
 		first := rand.Uint64()
 		seeds = nil
-		for i := range uint64(300) {
+		for i := range longrun.Of[uint64](100, 300) {
 			seeds = append(seeds, first+i)
 		}
 	}

@@ -66,10 +66,6 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 		return nil, nil, errors.New("mysql: the path names the database in which the tokens are kept, as in " +
 			"mysql://host/database")
 	}
-	if len(u.Hosts) > 1 {
-		return nil, nil, errors.New("mysql: name one server: GET_LOCK is a lock of one server, so clients of two of " +
-			"them would both have it")
-	}
 	if err := locate(config, u.Hosts); err != nil {
 		return nil, nil, err
 	}
@@ -79,8 +75,13 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 	return config, opts, err
 }
 
-// locate reads the host, which is a socket's path if it begins with a slash. Without a host it is localhost.
+// locate reads the host, which is a socket's path if it begins with a slash. Without a host it is localhost. More than
+// one is refused and not tried in turn: a client that has lost its server must not look for its locks at another.
 func locate(config *mysql.Config, hosts []string) error {
+	if len(hosts) > 1 {
+		return errors.New("mysql: name one server: GET_LOCK is a lock of one server, so clients of two of them would " +
+			"both have it")
+	}
 	host := "localhost"
 	if len(hosts) == 1 {
 		host = hosts[0]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/locktest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -33,7 +34,7 @@ func TestScriptFlush_InTheMidstOfTraffic_IsNotNoticed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	during(t, 3*time.Millisecond, flush, func() { c.run(64) })
+	during(t, 3*time.Millisecond, flush, func() { c.run(longrun.Of(24, 64)) })
 	noneLeft(t, s)
 }
 
@@ -80,7 +81,7 @@ func TestClientKill_OfSubscribers_LosesNoWaiter(t *testing.T) {
 	c.bumpy = true
 	kill := func() { mustDo(t, s, "CLIENT", "KILL", "TYPE", "pubsub") }
 	begin := time.Now()
-	during(t, 20*time.Millisecond, kill, func() { c.run(24) })
+	during(t, 20*time.Millisecond, kill, func() { c.run(longrun.Of(12, 24)) })
 	t.Logf("after %v", time.Since(begin))
 	noneLeft(t, s)
 }

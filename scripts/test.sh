@@ -29,14 +29,19 @@ untimed='^Test(Conformance|Rules_.*Necessary$|Scripts_|Rights_|Diagnose_|Open_Of
 # make test treats the simulation alike; beside has its runs under the race detector.
 models='/internal/(handoff|fencemodel)'
 
+# serial ends the names of others whose work is done by one goroutine at a time: what searches the lab's courses, and what renders
+# the documents. They run without the race detector too, in the size of the run.
+serial='/(lab/internal/search|internal/docsite)'
+
 # slow ends the names of the packages that take longest. In make test they begin first, so that none is left alone at the end.
 slow='/redislock|/cmd/interlock|/etcdlock|/torture/cmd/interlock-torture|/console/browsertest|/mysqllock|/pglock|/zklock|/examples/observed'
 
-# packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside), or all, models aside.
+# packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside), or all. What runs without the
+# race detector is in none.
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
 packages() {
 	everything=$(GOWORK='' go list work) || return
-	rest=$(printf '%s\n' "$everything" | grep -vE "interlock($models)\$")
+	rest=$(printf '%s\n' "$everything" | grep -vE "interlock($models|$serial)\$")
 	case $1 in
 	all) rest=$(printf '%s\n' "$rest" | grep -v 'interlock/internal/sim$') ;;
 	long) rest=$(printf '%s\n' "$rest" | grep -E "interlock($judging)\$") ;;
@@ -108,15 +113,19 @@ done
 # shellcheck disable=SC2086
 case $what in
 all)
-	go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim &
+	{
+		go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
+		go_test "$@" ./lab/internal/search ./internal/docsite
+	} &
 	rc=0
 	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
 	wait "$!" || rc=$?
 	exit "$rc"
 	;;
 beside)
-	go_test -short "$@" ./internal/handoff ./internal/fencemodel
 	{
+		go_test -short "$@" ./internal/handoff ./internal/fencemodel
+		go_test "$@" ./lab/internal/search ./internal/docsite
 		go_test ${race:+"$race"} "$@" -run "$untimed" $others
 		[ -z "$race" ] || INTERLOCK_LONG='' go_test "$@" -run "^Test$over" ./redislock
 	} &

@@ -1,5 +1,9 @@
 // Acquire: one request from the first question to the grant. put.go makes its node, queue.go reads the queue and waits,
 // grant.go makes a hold of it; entry.go keeps what the driver knows of the request.
+//
+// What is known of a request stays in its entry: its node, its blocker, the attempt to make its node. So an Acquire
+// whose context has ended leaves a place in the queue, and the next Acquire of the same ID goes on from there
+// (Traits.Resumes). A step that fails with the connection is repeated over the next, until ctx ends.
 
 package zklock
 
@@ -45,11 +49,8 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (d
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	e, err := d.enter(r)
+	e, err := d.enterTurn(ctx, r)
 	if err != nil {
-		return driver.Grant{}, err
-	}
-	if err := e.take(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer e.give()
@@ -82,7 +83,8 @@ func servable(r *driver.Request) error {
 // maxName is the longest name of a lock, in bytes. Encoded it has up to three times as many, which ZooKeeper allows.
 const maxName = 512
 
-// errAgain says that the situation has changed, and must be looked at again. It never leaves the package.
+// errAgain says that the situation has changed, and must be looked at again. It never leaves the package. It is an
+// error so that every step has one way to hand back to run.
 var errAgain = errors.New("zk: look again")
 
 // run takes one step after the other until the request is granted or refused. Each turn finds the link and the phase
@@ -123,7 +125,8 @@ func (a *attempt) remind() {
 	}
 }
 
-// isPassing reports whether err is over as soon as there is a connection again, or a newer look at the queue.
+// isPassing reports whether err is over as soon as there is a connection again, or a newer look at the queue. A session
+// that is over counts too: in the next one the request begins again, at the end of the queue.
 func isPassing(err error) bool {
 	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) ||
 		errors.Is(err, errStale)
@@ -150,6 +153,8 @@ func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 }
 
 // join makes the request one of session s. What it had in an earlier session has gone with that: nodes are ephemeral.
+// Nothing has to be undone there: the servers remove the nodes with the session, and a making that is under way can
+// make none in a session that is over.
 func (a *attempt) join(s *session) {
 	e := a.e
 	if e.s == s {
@@ -186,7 +191,8 @@ func (a *attempt) advance(ctx context.Context, l *link) error {
 }
 
 // trust has the session confirmed if the last confirmation was long ago. This process may have stood still, and then
-// read a message that was sent before its session ended.
+// read a message that was sent before its session ended. Without that, the queue that is read next could be older than
+// the end of the session, and could show a node that has gone.
 func (a *attempt) trust(ctx context.Context, l *link) error {
 	if l.s.isTrusted() {
 		return nil

@@ -1,5 +1,8 @@
 // Break, by which an operator ends a hold: its node is deleted, and the watch of watch.go tells the holder. release.go
 // has the ordinary end of a hold.
+//
+// No notice is left for the holder: a node that is gone, and that the holder has not deleted itself, can only have been
+// broken. An operator's own delete is told in the same way.
 
 package zklock
 
@@ -23,7 +26,8 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	return nil
 }
 
-// breakOf is Break without the classes of errors.
+// breakOf is Break without the classes of errors. It begins anew if the holder has left in between, because another may
+// hold the lock by now, whose token is another.
 func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) error {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {
@@ -43,16 +47,9 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 		if len(holders) == 0 {
 			return driver.ErrNotHeld
 		}
-		current := holders[0]
-		hit := false
-		for _, h := range holders {
-			if hit = h.token() <= token && token-h.token() < uint64(h.Tokens); hit {
-				current = h
-				break
-			}
-		}
-		if !hit {
-			return heldBy(key, current)
+		current := withToken(holders, token)
+		if current == nil {
+			return heldBy(key, holders[0])
 		}
 		// The node is deleted by its path, which no later request ever has, so a break that comes late ends nothing
 		// else.
@@ -68,6 +65,17 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 		}
 		return err
 	}
+}
+
+// withToken returns the holder that has the token, or nil. Any token of its block is the holder's: after passes inside
+// the process it has a later one than the first, which the servers do not know.
+func withToken(holders []*seen, token uint64) *seen {
+	for _, h := range holders {
+		if h.token() <= token && token-h.token() < uint64(h.Tokens) {
+			return h
+		}
+	}
+	return nil
 }
 
 // explainOperator says what an error means to an operator. Most errors mean that the outcome is unknown.

@@ -1,5 +1,9 @@
 // Requests to the servers: each in a goroutine of its own, with a context, and with what its answer says about the
 // session. Everything that talks to ZooKeeper goes through ask, tell or now.
+//
+// The order of three things is the point of this file. The instant is taken before a request is sent, since the servers
+// count from its arrival, which is later. A link is broken before its caller is told, so that the caller does not take
+// the same one again. And only an answer that the leader took part in confirms the session.
 
 package zklock
 
@@ -27,6 +31,8 @@ func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, erro
 
 // call makes a request over l in a goroutine of its own, because the library knows no contexts. When ctx or the session
 // ends first, call returns and nobody waits for the answer. The goroutine ends with the answer, or with the connection.
+// The request itself goes on, and its outcome is then unknown to the caller, who has to find it out over the next
+// connection or undo it.
 func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -51,7 +57,7 @@ func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn
 }
 
 // now makes a request in the caller's goroutine. It blocks until the request is answered or the connection has broken.
-// led says that the leader answers.
+// led says that the leader answers. A refusal confirms the session too: the leader has looked at the request.
 func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
 	sent := time.Now() // trust counts from before the request was sent
 	value, err := request(l.s.conn)
@@ -61,7 +67,8 @@ func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, erro
 	return value, err
 }
 
-// took records how a request ended. A failure of the connection makes the link unusable.
+// took records how a request ended. A failure of the connection makes the link unusable. It is called for every
+// request, also for those whose caller has gone: the others must not use that link either.
 func (l *link) took(err error) error {
 	if answered(err) {
 		return err
@@ -79,7 +86,9 @@ type listing struct {
 	stat  *zk.Stat
 }
 
-// children lists the names below a node. The list has no order.
+// children lists the names below a node. The list has no order. A follower may lag behind the leader, but not behind
+// what it has told or done over this connection. That is enough after the event of a watch, and after a raise; others
+// call sync before.
 func (l *link) children(ctx context.Context, path string) (listing, error) {
 	return ask(ctx, l, func(c *zk.Conn) (listing, error) {
 		names, stat, err := c.Children(path)
@@ -101,7 +110,8 @@ func (l *link) get(ctx context.Context, path string) (content, error) {
 	})
 }
 
-// remove deletes a node, and returns zk.ErrNoNode if it is not there.
+// remove deletes a node, and returns zk.ErrNoNode if it is not there. Any version is deleted. The path is enough: no
+// later request has that name, and a lock's own node can be deleted only while it is empty.
 func (l *link) remove(ctx context.Context, path string) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
 	return err
@@ -116,13 +126,15 @@ func (l *link) delete(ctx context.Context, path string) error {
 	return err
 }
 
-// sync makes what is read over l from now on at least as new as this moment, for the whole ensemble.
+// sync makes what is read over l from now on at least as new as this moment, for the whole ensemble. The path does not
+// matter to the servers: a sync is one for the whole tree.
 func (l *link) sync(ctx context.Context) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (string, error) { return c.Sync(l.node) })
 	return err
 }
 
-// read reads a place of the lock at that path, or returns nil if it is gone.
+// read reads a place of the lock at that path, or returns nil if it is gone. It is gone as a rule because its request
+// was released between the list and this read.
 func (l *link) read(ctx context.Context, lock string, p queuePlace) (*seen, error) {
 	got, err := l.get(ctx, lock+"/"+p.name)
 	if errors.Is(err, zk.ErrNoNode) {

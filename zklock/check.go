@@ -1,5 +1,8 @@
 // Diagnose: the judgements about servers and session. check_facts.go asks the servers, enginekit orders and reports the
 // findings.
+//
+// A server is judged by what it says of itself, and the session by what it does. Neither takes part in a lock, so a
+// doctor can be run beside a service that is in trouble.
 
 package zklock
 
@@ -137,7 +140,8 @@ func checkModes(modes []string, listed int) driver.Finding {
 // firstContainers is the first version that removes empty container nodes by itself.
 const firstContainers = "3.5"
 
-// checkVersion judges the oldest version among the servers: any of them may serve this client.
+// checkVersion judges the oldest version among the servers: any of them may serve this client. A version that cannot be
+// read counts as new: a warning without a reason is worse than none.
 func checkVersion(oldest string) driver.Finding {
 	if olderThan(oldest, firstContainers) {
 		return enginekit.Warn("version", "use 3.5 or later; the tests run on 3.8",
@@ -148,7 +152,8 @@ func checkVersion(oldest string) driver.Finding {
 	return enginekit.Fine("version", "%s", oldest)
 }
 
-// checkSession judges the session: its timeout, how fast the leader answers, and who may write below the root.
+// checkSession judges the session: its timeout, how fast the leader answers, and who may write below the root. The best
+// of five round trips is compared: what a busy moment adds is no property of the ensemble.
 func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	l, err := d.ready(ctx, nil, diagnosisTime, true)
 	if err != nil {

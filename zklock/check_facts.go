@@ -1,5 +1,8 @@
 // The questions to the servers for Diagnose: commands of four letters, over connections of their own. check.go judges
 // the answers.
+//
+// The commands need no session, so they also reach a server that grants none because it has no leader. They go to each
+// server and not through the library, which would choose one.
 
 package zklock
 
@@ -23,7 +26,8 @@ type serverFacts struct {
 	err     error // why the server did not answer at all
 }
 
-// factTime bounds the question to one server.
+// factTime bounds the question to one server. It is less than half of diagnosisTime, so the session can still be judged
+// when all servers are silent.
 const factTime = 3 * time.Second
 
 // askServers asks all servers of the list at once. It blocks for factTime at most.
@@ -43,6 +47,7 @@ func (d *Driver) askServers(ctx context.Context) []serverFacts {
 func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	ctx, cancel := context.WithTimeout(ctx, factTime)
 	defer cancel()
+	// srvr comes first: without its answer the server is silent, and the others would only wait as long again.
 	f := serverFacts{addr: addr}
 	var answer string
 	if answer, _, f.err = d.command(ctx, addr, "srvr"); f.err != nil {
@@ -51,6 +56,7 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
 	// A server that may not say is taken for one without a limit.
 	answer, _, _ = d.command(ctx, addr, "conf")
+	// The limit is one for each address, so only the connections of this machine count.
 	if f.most, _ = strconv.Atoi(field(answer, "maxClientCnxns=")); f.most > 0 {
 		answer, from, _ := d.command(ctx, addr, "cons")
 		f.ours = strings.Count(answer, " /"+from+":")
@@ -72,7 +78,8 @@ func (d *Driver) command(ctx context.Context, addr, letters string) (answer, fro
 	if _, err := io.WriteString(conn, letters); err != nil {
 		return "", from, err
 	}
-	// The server ends the connection after its answer.
+	// The server ends the connection after its answer. The bound, 1 MiB, is for a port on which something else answers
+	// without an end.
 	text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()

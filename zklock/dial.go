@@ -1,5 +1,9 @@
 // The connections of one session, below the client library: which server, how long to wait for it, and what its
 // greeting says. session.go gives a line to the library.
+//
+// The library leaves it to a HostProvider and a Dialer which server is next and how long to wait for it, and does not
+// tell what the greeting says. All three are done here. A fault of one server must not cost the session: a sixth of the
+// timeout for the connection and one for the greeting are what is left when a silent server has been noticed.
 
 package zklock
 
@@ -57,12 +61,14 @@ type line struct {
 
 // greeting is what a server says about the session when it accepts a connection.
 type greeting struct {
+	// The server cannot have begun to count before it was asked, so an earlier instant is the safe one.
 	began   time.Time // just before the connection was asked for: trust counts from here
 	id      int64
 	timeout time.Duration
 }
 
-// newLine returns a line for one session, which ends with ctx.
+// newLine returns a line for one session, which ends with ctx. Every session has a line of its own, so a late
+// connection of the last session cannot become one of the next.
 func newLine(ctx context.Context, hosts []string, o *Options) *line {
 	l := &line{hosts: slices.Clone(hosts), tls: o.TLS, patience: max(o.Timeout/6, leastPatience)}
 	rand.Shuffle(len(l.hosts), func(i, j int) { l.hosts[i], l.hosts[j] = l.hosts[j], l.hosts[i] })
@@ -87,15 +93,18 @@ func (l *line) Next() (server string, roundAgain bool) {
 	failures := l.failures
 	l.failures++ // until Connected takes it back
 	l.mu.Unlock()
-	// Outside of the mutex, which Connected and others need.
+	// Outside of the mutex, which Connected and others need. The first round has no pause, or a client whose server has
+	// died would wait although the next one is well.
 	if failures >= len(l.hosts) {
+		// Ten doublings are beyond mostPause in any case; without the bound the shift would overflow at last.
 		rounds := min(failures/len(l.hosts)-1, 10)
 		enginekit.Pause(l.ctx, min(firstPause<<rounds, mostPause))
 	}
 	return server, l.ctx.Err() != nil
 }
 
-// Connected implements zk.HostProvider: a server has accepted us.
+// Connected implements zk.HostProvider: a server has accepted us. The library calls it after the greeting, so a server
+// that accepts the connection and then hangs up still counts as tried in vain.
 func (l *line) Connected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +141,7 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	return l.conn, nil
 }
 
-// openConn connects, with TLS if config is not nil.
+// openConn connects, with TLS if config is not nil. Diagnose uses it too, so its commands go the same way as requests.
 func openConn(ctx context.Context, config *tls.Config, network, address string) (net.Conn, error) {
 	if config == nil {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -154,7 +163,8 @@ func (l *line) rewatched() <-chan struct{} {
 	return l.conn.rewatched
 }
 
-// cut ends the connection. The library makes another one, unless the line was hung up.
+// cut ends the connection. The library makes another one, unless the line was hung up. It is how a request that will
+// get no answer is ended: the library fails all that is under way on a connection that is closed.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +197,8 @@ type tap struct {
 	watched   bool          // it is closed; only Write uses it
 }
 
-// Read reads along. The library calls it from one goroutine at a time.
+// Read reads along. The library calls it from one goroutine at a time. Everything goes on to the library unchanged. The
+// greeting may come in several pieces, so they are gathered.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if t.done {
@@ -230,7 +241,8 @@ func (t *tap) understand() {
 	t.line.greeting = g
 }
 
-// refused records why a server did not greet us.
+// refused records why a server did not greet us. Servers say nothing else when they have no leader, or too many
+// connections from one address (maxClientCnxns).
 func (l *line) refused(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,7 +251,8 @@ func (l *line) refused(err error) {
 	}
 }
 
-// SetReadDeadline bounds the wait for the greeting; after that it is the library's own deadline.
+// SetReadDeadline bounds the wait for the greeting; after that it is the library's own deadline. The library sets a
+// deadline before it reads the greeting, so the limit needs no timer of its own.
 func (t *tap) SetReadDeadline(end time.Time) error {
 	if most := time.Now().Add(min(t.line.patience, mostGreeting)); !t.done && end.After(most) {
 		end = most

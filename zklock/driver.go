@@ -1,5 +1,9 @@
 // The Driver: construction, traits, Close, and the wait for a usable connection. keeper.go keeps the session;
 // acquire.go begins the walk of a request.
+//
+// There are two kinds of goroutines. The keeper keeps the session and lives as long as the driver; goroutines of spawn
+// make one request each, because the library knows no contexts. Close ends the keeper first, which ends the session,
+// and with it every request that is under way, so the wait for the others is short.
 
 package zklock
 
@@ -33,13 +37,16 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElect
 // holds; then it makes another, and can be used as before. It is safe for concurrent use and must not be copied. [New]
 // and URLs make one.
 type Driver struct {
-	hosts   []string
-	opts    Options
-	tree    tree
-	born    time.Time // monotonic; Confirmed counts from here
-	process string    // a word in the names of all nodes of this driver, and of no other's
-	spentAt int32     // the constant spent, but in tests
-	zxidEnd int64     // the constant lastZxid, but in tests
+	hosts []string
+	opts  Options
+	tree  tree
+	born  time.Time // monotonic; Confirmed counts from here
+	// Together with a count it makes names that are never used twice by anybody, not even after a restart of this
+	// process. That is what finds a node again whose reply was lost.
+	process string // a word in the names of all nodes of this driver, and of no other's
+	// Only thousands of millions of transactions reach the two constants, so tests lower them here.
+	spentAt int32 // the constant spent, but in tests
+	zxidEnd int64 // the constant lastZxid, but in tests
 
 	life context.Context //nolint:containedctx // ends with Close
 	stop context.CancelFunc
@@ -58,8 +65,9 @@ type Driver struct {
 	entries map[string]*entry // by the ID of the request
 	gone    tombstones
 	last    uint64 // counts the nodes that were made, for their names
-	plain   bool   // the servers know no container nodes
-	woken   int64  // how often an event woke a waiter; tests read it
+	// It is learned from the first refusal and kept: a server that was replaced by a newer one still takes plain nodes.
+	plain bool  // the servers know no container nodes
+	woken int64 // how often an event woke a waiter; tests read it
 }
 
 // New connects to an ensemble and blocks until there is a session. hosts are some or all of its servers, as host:port.
@@ -94,7 +102,8 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	return d, nil
 }
 
-// openTimeout bounds New when ctx has no deadline, or a later one.
+// openTimeout bounds New when ctx has no deadline, or a later one. An ensemble that is electing its leader needs a
+// second or two of it, and the rest is for servers of the list that are silent.
 const openTimeout = 10 * time.Second
 
 // whyNot is the error of a New that had no session when its time was over: the server's own words, if there are any.
@@ -160,7 +169,9 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// changed wakes those that wait for a session or a connection. The caller holds Driver.mu.
+// changed wakes those that wait for a session or a connection. The caller holds Driver.mu. A closed channel wakes all
+// of them at once. Each takes the new channel under the mutex together with the state, so no change falls between the
+// two.
 func (d *Driver) changed() {
 	close(d.stir)
 	d.stir = make(chan struct{})
@@ -176,7 +187,8 @@ func (d *Driver) fail(err error) {
 }
 
 // ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not longer than
-// reach. If fails is set it does not wait any more once a server has refused us.
+// reach. If fails is set it does not wait any more once a server has refused us. The link may break at any time after
+// that; its user comes back for another when a request over it has failed.
 func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Duration, fails bool) (*link, error) {
 	var patience <-chan time.Time
 	for {
@@ -213,7 +225,8 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 }
 
 // linkOf returns a usable connection of s, and waits for one as long as s lives. It is for what belongs to a hold of s:
-// in another session there is nothing of it.
+// in another session there is nothing of it. It has no time limit of its own: a hold ends with its session at the
+// latest, and that closes the wait.
 func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	for {
 		d.mu.Lock()
@@ -237,7 +250,7 @@ func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 }
 
 // reach is how long a request waits for a server to talk to. An ensemble that elects a leader answers nobody for a
-// second or two.
+// second or two. A request without a node has no place to lose, so its caller is told early.
 const reach = 5 * time.Second
 
 // outOfReach is the error of a request that has found no server in time: the latest reason that is known.
@@ -255,7 +268,8 @@ func (d *Driver) outOfReach() error {
 }
 
 // newName returns the beginning of the name of a node. No other request of any driver ever has it, so a request whose
-// reply was lost can find its node. The caller holds Driver.mu.
+// reply was lost can find its node. The caller holds Driver.mu. The count is written to the base of 36, so that names
+// stay short after many requests.
 func (d *Driver) newName(m driver.Mode) string {
 	d.last++
 	return letter(m) + d.process + strconv.FormatUint(d.last, 36) + "-"

@@ -1,5 +1,9 @@
 // Entries: what the driver knows of each request. acquire.go and release.go work on them in turn, watch.go finds holds
 // and waiters by node, session.go ends the holds of a session.
+//
+// Two locks order what happens to an entry, as in etcdlock: its turn, for whoever asks the servers about it, and
+// Driver.mu for the fields. Here a release takes the turn too. takeBack ends a wait first, so an undo does not wait for
+// a grant.
 
 package zklock
 
@@ -37,7 +41,8 @@ type entry struct {
 	showing
 }
 
-// phase is how far a request has come. It only goes forward.
+// phase is how far a request has come. It only goes forward. That makes late events harmless: a watch that fires for a
+// hold that has ended finds ended and tells nobody.
 type phase uint8
 
 const (
@@ -76,6 +81,8 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 		}
 		d.entries[r.ID] = e
 	}
+	// An ID names one request for ever. The same for another lock would be a mistake of the caller, and must not be
+	// taken for a copy.
 	if e.key != r.Key {
 		return nil, driver.ErrConflict
 	}
@@ -87,7 +94,34 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// take blocks until the turn to work on e is free, or ctx ends.
+// enterTurn returns the entry of r, with its turn. While a copy waits for the turn, the one before it may be refused
+// and its entry dropped. A hold in such an entry would be one that no release and no renewal finds, so the copy enters
+// anew.
+func (d *Driver) enterTurn(ctx context.Context, r *driver.Request) (*entry, error) {
+	for {
+		e, err := d.enter(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.take(ctx); err != nil {
+			return nil, err
+		}
+		if d.isCurrent(e) {
+			return e, nil
+		}
+		e.give()
+	}
+}
+
+// isCurrent reports whether e is still the entry of its request.
+func (d *Driver) isCurrent(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[e.id] == e
+}
+
+// take blocks until the turn to work on e is free, or ctx ends. Whoever has it may wait for long; an undo ends such a
+// wait by closing wait.gone, and then gets the turn.
 func (e *entry) take(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -100,7 +134,8 @@ func (e *entry) take(ctx context.Context) error {
 // give gives up the turn.
 func (e *entry) give() { <-e.turn }
 
-// wake makes e look at the queue, if it waits. The caller holds Driver.mu.
+// wake makes e look at the queue, if it waits. The caller holds Driver.mu. One element is enough: a waiter that looks
+// after several events sees all of them.
 func (e *entry) wake() {
 	if e.wait == nil {
 		return
@@ -154,7 +189,8 @@ func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	delete(d.entries, e.id)
 }
 
-// drop forgets a request that was refused. The same may be asked again, so there is no tombstone.
+// drop forgets a request that was refused. The same may be asked again, so there is no tombstone. A request that has a
+// tombstone would be answered as lost from now on, although it never had anything.
 func (d *Driver) drop(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +200,8 @@ func (d *Driver) drop(e *entry) {
 }
 
 // lose ends holds that were taken away, and returns a function that tells their owners. The caller holds Driver.mu, and
-// calls the function when it does not hold it any more.
+// calls the function when it does not hold it any more. It forgets before it tells: an owner that releases from within
+// its own Lost is answered that the hold is over.
 func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tell func()) {
 	var calls []func(driver.LostReason, error)
 	for _, e := range lost {

@@ -1,4 +1,7 @@
 // From a place without anybody before it to a hold, and what to do when numbers run out. acquire.go calls grant last.
+//
+// Nothing is written for a grant: the queue says who has the lock. So the last step is a decision of this process
+// alone, and it must be made while the session is known to live.
 
 package zklock
 
@@ -30,6 +33,7 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 	}
 	waited := e.wait.held != nil
 	err := a.d.hold(e, l.s)
+	// Only what is a hold already can listen, so that comes last.
 	// A hold that came after a wait is not retained, so it is in no hurry to hear who asks; see listenNow.
 	if err == nil && e.retains && e.wanted != nil && !waited {
 		a.d.listenNow(l, e)
@@ -37,7 +41,8 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 	return err
 }
 
-// withdraw removes the request's node, for a request that goes on or fails for good.
+// withdraw removes the request's node, for a request that goes on or fails for good. Its wait begins anew with another
+// node, or the request ends with an error. In both cases nobody may wait behind the old node.
 func (a *attempt) withdraw(ctx context.Context, l *link) error {
 	if err := l.delete(ctx, a.e.path); err != nil {
 		return err
@@ -50,11 +55,13 @@ func (a *attempt) withdraw(ctx context.Context, l *link) error {
 
 // spent is the number in a node's name from which on a lock's node is not used any more. The server counts with 32
 // bits, and would begin anew with the lowest number, which would be the first in the queue. A million numbers are left
-// for requests that come before the node is replaced.
+// for requests that come before the node is replaced. A client that sees a large number only gives way, so all clients
+// need not agree on the moment.
 const spent = 1<<31 - 1 - 1<<20
 
 // drain gives way until the queue is empty, and then removes the lock's node: the next one counts from 0. This happens
 // once in two thousand million acquisitions of a lock that is never free for long, and costs the waiters their order.
+// Everybody who sees such a number gives way, so the queue does become empty.
 func (a *attempt) drain(ctx context.Context, l *link) error {
 	if err := a.withdraw(ctx, l); err != nil {
 		return err

@@ -1,4 +1,7 @@
 // Listing locks for operators. look.go reads a single lock; queue_place.go reads names and notes.
+//
+// Listings are for people. They take no part in a queue and write nothing. They are no snapshot, since ZooKeeper reads
+// one node at a time; a node that goes in between is left out.
 
 package zklock
 
@@ -55,7 +58,8 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 	return nil
 }
 
-// keysOf returns our locks among the nodes below a kind's whose names have the prefix, in the order of the nodes.
+// keysOf returns our locks among the nodes below a kind's whose names have the prefix, in the order of the nodes. Other
+// nodes may be there, of an operator or of a later version, and are passed over.
 func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	slices.Sort(components)
 	var keys []driver.Key
@@ -71,7 +75,9 @@ func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 // in between wait for a few milliseconds at most.
 const listedAtOnce = 32
 
-// listAll reads locks and yields, in their order, those that are not free. It reports whether more are wanted.
+// listAll reads locks and yields, in their order, those that are not free. It reports whether more are wanted. Locks
+// are read ahead, because each takes two round trips one after the other. Each has a channel of its own, so that they
+// are yielded in order whatever order they come in.
 func (l *link) listAll(
 	ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool,
 ) (more bool, err error) {
@@ -149,10 +155,12 @@ func queuePlacesOf(nodes []*seen) []queuePlace {
 	return all
 }
 
-// readers is how many nodes are read at a time.
+// readers is how many nodes are read at a time. The library sends requests of one connection together, so this many
+// cost little more time than one.
 const readers = 16
 
-// queue reads all nodes of a lock's queue that are still there, in their order.
+// queue reads all nodes of a lock's queue that are still there, in their order. It is not shared as a view is: waiters
+// need names only, and this reads the data as well.
 func (l *link) queue(ctx context.Context, lock string) ([]*seen, error) {
 	found, err := l.children(ctx, lock)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -166,6 +174,7 @@ func (l *link) queue(ctx context.Context, lock string) ([]*seen, error) {
 	var group sync.WaitGroup
 	for worker := range min(readers, len(all)) {
 		group.Go(func() { // ends with its last answer, or with ctx
+			// Each takes every sixteenth node, so they share no counter and no result.
 			for i := worker; i < len(all) && ctx.Err() == nil; i += readers {
 				if nodes[i], errs[i] = l.read(ctx, lock, all[i]); errs[i] != nil {
 					return

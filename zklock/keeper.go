@@ -1,5 +1,10 @@
 // The keeper: one goroutine that makes sessions, makes each connection ready, and gives signs of life. session.go has
 // the session's state; call.go sends.
+//
+// A session passes through four states: made (start), connected (handleEvent), ready (makeReady, which sets
+// session.link), and over (end). Requests are sent only while it is ready. Between connections it is connected again
+// and again, and is made ready each time in the same order: wait for the library's watches, raise the version, let
+// requests in, set watches anew.
 
 package zklock
 
@@ -33,7 +38,8 @@ func (d *Driver) keep() {
 }
 
 // keep gives signs of life, makes connections ready, and has holds watched, until s is over or the driver is closed. It
-// must not wait for the servers beyond that: signs of life would be late.
+// must not wait for the servers beyond that: signs of life would be late. One timer serves all young holds: those that
+// come meanwhile are looked at together with the first, and once more if they are too young then.
 func (s *session) keep() {
 	// An hour stands for never: each timer is set when there is something for it.
 	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
@@ -74,7 +80,8 @@ func (s *session) keep() {
 	}
 }
 
-// retryPause is the pause between two attempts to make a connection ready that a server has refused.
+// retryPause is the pause between two attempts to make a connection ready that a server has refused. The connection
+// itself is sound, so no news would come by themselves. An operator may give the missing right at any time.
 const retryPause = 500 * time.Millisecond
 
 // A sign of life is given each third of the timeout, and each ninth while one is under way. The session is trusted from
@@ -89,7 +96,8 @@ const (
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
 // heartbeat gives a sign of life. It goes to the leader of the ensemble: a follower that has lost its leader goes on
-// answering from its own memory, while the leader ends its sessions.
+// answering from its own memory, while the leader ends its sessions. Another goroutine waits for the answer, because a
+// leader that hangs must not keep the next one from being sent.
 func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
@@ -126,7 +134,8 @@ func (s *session) settle() {
 }
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
-// or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout.
+// or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout. The
+// link is made from what is known at the beginning, and published at the end if the connection is still the same.
 func (s *session) makeReady() (ready bool, err error) {
 	s.d.mu.Lock()
 	l := &link{s: s, turn: s.turn, node: s.node}
@@ -168,7 +177,8 @@ func (s *session) makeReady() (ready bool, err error) {
 	return true, nil
 }
 
-// introduce authenticates the client and makes the session's node.
+// introduce authenticates the client and makes the session's node. The order matters: the ACL of the node stands for
+// the user that has logged in, so before the login it would be refused.
 func (s *session) introduce(l *link) error {
 	if o := s.d.opts; o.User != "" && !s.shown {
 		_, err := tell(s.d.life, l, func(c *zk.Conn) (struct{}, error) {
@@ -199,7 +209,9 @@ func (s *session) makeNode(l *link) error {
 	return err
 }
 
-// raise raises the version of the session's node. From then on, transactions of earlier connections are refused.
+// raise raises the version of the session's node. From then on, transactions of earlier connections are refused. It
+// sets the data that is there already, because every write raises the version. The write is answered by the leader, so
+// whatever an earlier connection has left is ordered before it or after it for everybody.
 func (s *session) raise(l *link) error {
 	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
 		return c.Set(l.node, []byte(s.d.opts.Client), -1)
@@ -220,7 +232,7 @@ func (l *link) create(ctx context.Context, path string, data []byte, flags int32
 }
 
 // makeFolder makes a node that lasts, and those above it. A server answers "no right" even where the node exists, so
-// that is looked up.
+// that is looked up. It is tried before what is above it is looked at, because as a rule only the last part is missing.
 func (l *link) makeFolder(ctx context.Context, path string) error {
 	err := l.create(ctx, path, nil, 0)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -1,4 +1,6 @@
 // Look, the reading of one lock. inspect.go reads the queue.
+//
+// A question about one lock must not list all: it costs what its own queue costs, however many locks there are.
 
 package zklock
 
@@ -30,7 +32,8 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	return infoOf(key, nodes), nil
 }
 
-// nodesOf reads the queue of a lock as it is now.
+// nodesOf reads the queue of a lock as it is now. The sync comes first: an operator who has just released a lock
+// elsewhere must not see it held.
 func (d *Driver) nodesOf(ctx context.Context, key driver.Key) ([]*seen, error) {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {

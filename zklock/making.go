@@ -1,5 +1,9 @@
 // Making a request's node: one transaction, in a goroutine that goes on even if the caller leaves. put.go starts it and
 // reads the result.
+//
+// The transaction that makes a node is the only request that may leave something behind which nobody knows of. Three
+// things find it or keep it out: the node's name, which no other request ever has; the owner of the node, which says
+// whose session it is; and the version of the session's node, without which a copy that arrives late is refused.
 
 package zklock
 
@@ -20,7 +24,8 @@ var (
 )
 
 // making is one attempt to put a node into a lock's queue. It goes on by itself when nobody waits for it any more: the
-// server may already have it, and only its end tells what is left.
+// server may already have it, and only its end tells what is left. It is not a part of the attempt, which ends with the
+// caller's context; the next attempt of the same request finds it in the entry.
 type making struct {
 	l    *link  // the connection; a later one finds out what became of it
 	lock string // the path of the lock's node
@@ -42,7 +47,8 @@ type making struct {
 // insertTries is how often the lock's node is made again. The servers may remove an empty one at any time.
 const insertTries = 8
 
-// run makes the node, and the lock's node if that is missing. It is a goroutine of its own.
+// run makes the node, and the lock's node if that is missing. It is a goroutine of its own. Each step of it is safe to
+// be carried out by several clients at once: only one of them makes the lock's node.
 func (m *making) run() {
 	defer close(m.done)
 	for range insertTries {
@@ -67,6 +73,7 @@ type inserted struct {
 // otherwise: the number of the transaction, which is the new node's czxid, and how many nodes are in the queue now. It
 // costs nothing more.
 func (m *making) insert() error {
+	// The old hold is deleted first, so that the new node counts as alone if nobody else waits.
 	ops := make([]any, 0, 4)
 	if m.give != "" {
 		ops = append(ops, &zk.DeleteRequest{Path: m.give, Version: -1})
@@ -92,6 +99,7 @@ func (m *making) insert() error {
 	case failed == check:
 		m.l.stale()
 		return errStale
+	// The deletion is the only operation before the check.
 	case failed >= 0 && failed < check && errors.Is(err, zk.ErrNoNode):
 		return errNothingToGive
 	}
@@ -106,6 +114,7 @@ func (m *making) took(in inserted) error {
 	if !ok {
 		return errors.New("zk: the server has made a node of another name: " + in.path)
 	}
+	// The lock's node was written to in the same transaction, so its mzxid is the new node's czxid.
 	m.path, m.seq, m.czxid = in.path, p.seq, in.lock.Mzxid
 	m.alone = in.lock.NumChildren == 1
 	return nil
@@ -150,7 +159,8 @@ func (m *making) container() error {
 }
 
 // tidy removes the node of a lock in the background if it is not needed, where the servers do not do that by
-// themselves.
+// themselves. It removes an empty node only, which the servers see to, so it does no harm to a request that has just
+// come.
 func (l *link) tidy(lock string) {
 	d := l.s.d
 	d.mu.Lock()
@@ -163,7 +173,7 @@ func (l *link) tidy(lock string) {
 }
 
 // multi makes one transaction. If it was refused, failed is the index of the operation that was the reason, otherwise
-// -1.
+// -1. The servers mark those before it as done and those after it as not tried, so the first error is the reason.
 func multi(c *zk.Conn, ops ...any) (results []zk.MultiResponse, failed int, err error) {
 	results, err = c.Multi(ops...)
 	if err == nil {

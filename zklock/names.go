@@ -1,4 +1,7 @@
 // The names of nodes; wire.md has all of them. put.go and inspect.go use them.
+//
+// The encoding is part of the format: two clients that wrote a name differently would each have the lock. So every name
+// of a lock has a node, no two names share one, and a node that encode would not write is nobody's lock.
 
 package zklock
 
@@ -8,8 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What the nodes are called; wire.md has the whole.
-
+// Small letters are not accepted: %2f and %2F would be two nodes for one name.
 const upperHex = "0123456789ABCDEF"
 
 // encode makes one component of a path of a lock's name. ASCII letters and digits, "-", "_" and "." stay. Every other
@@ -77,6 +79,8 @@ type tree struct{ root string } // "" or "/a/b", without a slash at its end
 
 func (t tree) kind(k driver.Kind) string { return t.root + "/" + string(k) }
 
+// lock is the path of a lock's node. The kind is a part of it, so locks of two kinds never meet, whatever their names.
 func (t tree) lock(key driver.Key) string { return t.kind(key.Kind) + "/" + encode(key.Name) }
 
+// It has a name that no kind has, beside the kinds and not below one, so a list of locks never shows it.
 func (t tree) sessions() string { return t.root + "/sessions" }

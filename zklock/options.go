@@ -1,4 +1,8 @@
 // The options of a driver. url.go reads them from a URL; New checks them before it connects.
+//
+// Most of what is checked here would otherwise be refused by the servers, with an error that names no option, and only
+// when the first node is made. The root is ZooKeeper's path, so it follows ZooKeeper's rules and not those of lock
+// names.
 
 package zklock
 
@@ -49,9 +53,12 @@ type Options struct {
 const (
 	defaultRoot    = "/interlock"
 	defaultTimeout = 30 * time.Second
-	maxRoot        = 256
+	// ZooKeeper bounds a path only as a part of a request (jute.maxbuffer, 1 MiB). The root is in each request, so this
+	// bounds what one costs.
+	maxRoot = 256
 
-	// leastTimeout is the shortest timeout that makes sense: a third of it passes between two signs of life.
+	// leastTimeout is the shortest timeout that makes sense: a third of it passes between two signs of life. Servers
+	// usually raise it to two of their ticks, so this only matters with servers that were configured for it.
 	leastTimeout = 100 * time.Millisecond
 )
 
@@ -63,6 +70,7 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Root = cmp.Or(c.Root, defaultRoot)
+	// The root of the whole tree becomes "", so that every path is the root, a slash and a name.
 	c.Root = strings.TrimSuffix(c.Root, "/")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -72,6 +80,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Client = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	if c.ACL == nil {
+		// A nil ACL is the default, and an empty one a mistake, which is refused below.
 		c.ACL = zk.WorldACL(zk.PermAll)
 		if c.User != "" {
 			c.ACL = zk.AuthACL(zk.PermAll) // the authenticated user, whoever that is
@@ -114,7 +123,8 @@ func checkRoot(root string) error {
 	return nil
 }
 
-// isForbidden reports whether ZooKeeper does not allow r in a path.
+// isForbidden reports whether ZooKeeper does not allow r in a path. That is control characters, surrogates, the private
+// use area, the specials, and all beyond the first plane of Unicode, which Java sees as surrogates.
 func isForbidden(r rune) bool {
 	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }

@@ -1,5 +1,9 @@
 // What an error says about one request: was it carried out, refused, or never sent. call.go decides by it whether the
 // connection is sound, refusal.go what the caller is told.
+//
+// Only a refusal that is listed here counts as an answer. Everything else is taken for a broken connection: the
+// connection is cut, and the outcome found out over the next. So an error that is not known yet costs a reconnection
+// and never a second hold. A refusal that was missing in the list was once asked again until the time was over.
 
 package zklock
 
@@ -62,7 +66,8 @@ func outcomeOf(err error) outcome {
 	return unknown
 }
 
-// innermost returns the error that err wraps last.
+// innermost returns the error that err wraps last. The library's nameless errors can be told by their text alone, and a
+// wrapped one has more text around it.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -73,7 +78,8 @@ func innermost(err error) error {
 	}
 }
 
-// isUnmade reports whether a connection could not be made.
+// isUnmade reports whether a connection could not be made. The request cannot have left then. A connection that broke
+// later says nothing of the kind.
 func isUnmade(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*net.DNSError)) ||

@@ -1,4 +1,8 @@
 // Getting a node for a request. acquire.go calls put; making.go makes the node; queue.go goes on when it is not alone.
+//
+// A node that may exist is never left alone: the making stays in the entry until it is known what became of it. Its
+// answer, or one look over a later connection, tells. A look over the same connection proves nothing, since the request
+// may still be on its way; see link.
 
 package zklock
 
@@ -11,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// put blocks until the request has a node, and reports whether it is the only one in the queue.
+// put blocks until the request has a node, and reports whether it is the only one in the queue. Two nodes of one
+// request would stand in its own way, so a second is not made before the end of the first is known.
 func (a *attempt) put(ctx context.Context, l *link) (alone bool, err error) {
 	w := a.e.wait
 	m := w.making // of an earlier call whose context ended, if not nil
@@ -67,6 +72,7 @@ func (a *attempt) start(l *link) *making {
 	}
 	d.mu.Unlock()
 	a.e.wait.making = m
+	// The driver is closed: nothing was sent, and done must be closed for whoever waits.
 	if !d.spawn(m.run) {
 		m.err = errOver
 		close(m.done)
@@ -74,7 +80,8 @@ func (a *attempt) start(l *link) *making {
 	return m
 }
 
-// own records the node that the request has, or that it has none.
+// own records the node that the request has, or that it has none. asOf begins with the node's own transaction: what was
+// written to the node before a later look is no break of the hold; see guard.
 func (a *attempt) own(path string, czxid int64) {
 	a.given() // the hold to give back has gone in the same transaction
 	a.d.mu.Lock()
@@ -83,7 +90,8 @@ func (a *attempt) own(path string, czxid int64) {
 }
 
 // find finds out whether an attempt whose reply was lost has made its node. Since then the version of the session's
-// node was raised, so it has done so by now or never will; see link. Only a node of our own session counts.
+// node was raised, so it has done so by now or never will; see link. Only a node of our own session counts. It is not
+// known whether the node was alone, so the queue is read next.
 func (a *attempt) find(ctx context.Context, l *link, m *making) error {
 	path, czxid, err := l.find(ctx, m)
 	if err != nil {

@@ -1,5 +1,9 @@
 // Reading the queue, and waiting for the one node that is in the way. watch.go sets the watches, view.go reads the
 // queue; put.go has made the request's node.
+//
+// The order of the recipe is: read the queue, watch the blocker, and read the queue again when the watch has fired.
+// Whoever leaves between the reading and the watch is noticed, because a watch on a node that has gone is answered by
+// its absence (queueBehind returns errAgain).
 
 package zklock
 
@@ -27,6 +31,8 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 		all = found.places
 	}
 	name := strings.TrimPrefix(e.path, lock+"/")
+	// The node is looked for by name and not taken for granted: without it in the queue there is no place that could be
+	// the first.
 	mine := slices.IndexFunc(all, func(p queuePlace) bool { return p.name == name })
 	// Somebody has removed its node, so the request begins again.
 	if mine < 0 {
@@ -45,7 +51,8 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 }
 
 // queueBehind watches the node at index in, and tells who has the lock. The watch is set before the holder is read: a
-// change in between is not missed.
+// change in between is not missed. For all but the second in line that is one more round trip; the caller hears of a
+// holder, not of another waiter.
 func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in int) error {
 	e, w := a.e, a.e.wait
 	lock := a.d.tree.lock(e.key)
@@ -76,7 +83,8 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in
 // await blocks until something has happened to the node that was in the way, and returns errAgain. The queue must be
 // looked at then, which alone lets the request in. An event says neither what happened nor who did it: a waiter may
 // have left, and anybody may write to a node. A request that gives up stays in the queue and keeps its watch, until it
-// is undone or asked again.
+// is undone or asked again. It needs no timer: a watch that is lost with its connection is made up for by rearm, and a
+// session that ends closes over.
 func (a *attempt) await(ctx context.Context, l *link) error {
 	e, w := a.e, a.e.wait
 	select {
@@ -122,7 +130,8 @@ func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 }
 
 // leaveBehind deletes the node at path, which may be gone, if the holder's node is there. Otherwise it returns
-// errAgain. One transaction does both, so a try is never refused because of a holder that was gone when it left.
+// errAgain. One transaction does both, so a try is never refused because of a holder that was gone when it left. A node
+// that is gone already, which is operation 1, is as good: an operator may have removed it.
 func (l *link) leaveBehind(ctx context.Context, holder, path string) error {
 	failed, err := l.transact(ctx, &zk.CheckVersionRequest{Path: holder, Version: -1},
 		&zk.DeleteRequest{Path: path, Version: -1})

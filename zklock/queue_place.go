@@ -1,9 +1,14 @@
 // Places in a queue: names, order, who blocks whom, and what operators see. wire.md has the format; queue.go and
 // inspect.go read with it.
+//
+// Who has a lock follows from the names of the nodes alone, so one list of children is enough to decide. The data of a
+// node is for operators, with one exception that decides nothing about who is inside: a try asks again sooner if the
+// holder Retains.
 
 package zklock
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -37,7 +42,9 @@ const modes = "wru"
 // letter returns the first letter of a node of that mode.
 func letter(m driver.Mode) string { return modes[m : m+1] }
 
-// parseQueuePlace reads a node's name, such as w3kq7f-0000000042. It reports false for nodes that are not ours.
+// parseQueuePlace reads a node's name, such as w3kq7f-0000000042. It reports false for nodes that are not ours. The
+// number is read as 32 bits with a sign, as the servers count: after 2^31 - 1 they go on with negative ones, which give
+// way; see drain.
 func parseQueuePlace(name string) (queuePlace, bool) {
 	head, tail, ok := strings.Cut(name, "-")
 	if !ok || len(head) < 2 {
@@ -67,12 +74,15 @@ func inOrder(children []string) []queuePlace {
 	for i := range all {
 		all[i].retained = slices.Contains(marks, all[i].name)
 	}
-	slices.SortFunc(all, func(a, b queuePlace) int { return int(int64(a.seq) - int64(b.seq)) })
+	// Compared and not subtracted: the difference of a negative number and a large one has no room in an int of 32
+	// bits.
+	slices.SortFunc(all, func(a, b queuePlace) int { return cmp.Compare(a.seq, b.seq) })
 	return all
 }
 
 // blocks reports whether p, which came before, is in the way of a request of that mode: a writer is in everybody's way
-// and everybody in a writer's, and upgradeable readers are in each other's.
+// and everybody in a writer's, and upgradeable readers are in each other's. That rule is the same for every client, and
+// for every version: one that judged otherwise would be inside beside another.
 func (p queuePlace) blocks(m driver.Mode) bool {
 	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable &&
 		m == driver.Upgradeable
@@ -113,7 +123,8 @@ func noteOf(r *driver.Request) []byte {
 // tokensFor is how many tokens a request gets: what it asks for, within those of one node.
 func tokensFor(r *driver.Request) int { return min(max(r.Tokens, 1), passes) }
 
-// parseNote reads what another client has written. What cannot be read is left out: it is only for people.
+// parseNote reads what another client has written. What cannot be read is left out: it is only for people. Refusing it
+// would let anybody's write stop the queue.
 func parseNote(data []byte) note {
 	n := note{Tokens: 1}
 	_ = json.Unmarshal(data, &n) // what cannot be read is not shown
@@ -130,9 +141,11 @@ type seen struct {
 // token is the first token of its block.
 func (s *seen) token() uint64 { return uint64(s.stat.Czxid) * passes }
 
-// since is when the servers made the node, by their clock.
+// since is when the servers made the node, by their clock. It is shown, and never compared with a clock of ours.
 func (s *seen) since() time.Time { return time.UnixMilli(s.stat.Ctime) }
 
+// holder describes the place of a holder for operators. Its token is the first of the block, since the servers do not
+// know of passes inside the process.
 func (s *seen) holder() driver.Holder {
 	h := driver.Holder{
 		Client: s.Client, Token: s.token(), Weight: 1, Shared: s.mode != driver.Exclusive, Since: s.since(),
@@ -144,6 +157,7 @@ func (s *seen) holder() driver.Holder {
 	return h
 }
 
+// waiter describes the place of a waiter; the first waiter has position 1.
 func (s *seen) waiter(position int) driver.Waiter {
 	return driver.Waiter{
 		Owner: s.Owner, Client: s.Client, Label: s.Label, Weight: 1,
@@ -151,7 +165,8 @@ func (s *seen) waiter(position int) driver.Waiter {
 	}
 }
 
-// heldBy is the error for a request that finds s in the way. s is nil if it could not be read any more.
+// heldBy is the error for a request that finds s in the way. s is nil if it could not be read any more. The error is
+// then without an owner, and as true.
 func heldBy(key driver.Key, s *seen) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if s != nil {

@@ -25,16 +25,18 @@ import (
 type recallable struct {
 	wanted  func() // the caller's code; nil if nobody wants to know
 	retains bool   // the client may keep the hold after its owner has released it
-	lastAsk int64  // the last transaction at the lock's node that the holder knows of
-	asked   bool   // another client has asked since the hold began, as far as the holder knows
-	due     bool   // it is in session.unlistening
+	// It only grows, so a read that comes late tells nothing twice.
+	lastAsk int64 // the last transaction at the lock's node that the holder knows of
+	asked   bool  // another client has asked since the hold began, as far as the holder knows
+	due     bool  // it is in session.unlistening
 }
 
 // nothingToTell is for an event that nobody must be told of.
 func nothingToTell() {}
 
 // tellWanted returns a function that tells the holder that another client wants the lock. The caller holds Driver.mu,
-// and calls the function when it does not hold it any more.
+// and calls the function when it does not hold it any more. A hold that is being released has no need of it, and one
+// that nobody has any more must not be told.
 func (d *Driver) tellWanted(e *entry) (tell func()) {
 	if d.closed || e.phase != held || e.ending || e.wanted == nil {
 		return nothingToTell
@@ -141,14 +143,16 @@ func (s *session) askedFor(e *entry) (tell func()) {
 }
 
 // listenAnew makes all listen again. After a reconnection nothing may depend on what the library has made of the
-// watches. The caller holds Driver.mu.
+// watches. The caller holds Driver.mu. The reading that goes with the watch also finds who has asked while there was no
+// connection.
 func (s *session) listenAnew() {
 	for _, e := range s.listeners {
 		s.listenLater(e)
 	}
 }
 
-// stopListening forgets that e listens. The caller holds Driver.mu.
+// stopListening forgets that e listens. The caller holds Driver.mu. The next holder of this process may have taken the
+// place already; then it stays.
 func (s *session) stopListening(e *entry) {
 	if lock := parent(e.path); s.listeners[lock] == e {
 		delete(s.listeners, lock)

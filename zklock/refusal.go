@@ -20,21 +20,19 @@ var denials = []struct {
 	{zk.ErrAuthFailed, "user or password is wrong"},
 }
 
-// denialOf reports whether the servers have said no, and what to do about it.
+// denialOf reports whether the servers have said no, and what to do about it. Most other refusals are part of the
+// protocol: a node is there, or it is not.
 func denialOf(err error) (hint string, denied bool) {
 	for _, d := range denials {
 		if errors.Is(err, d.err) {
 			return d.hint, true
 		}
 	}
-	if err != nil && err.Error() == quota {
+	if err != nil && err.Error() == quotaExceeded {
 		return "the quota of the root is used up", true
 	}
 	return "", false
 }
-
-// quota is the library's text for a quota that is used up; it has no name for that error.
-const quota = "unknown error: -125"
 
 // classed returns an error of a request as one of the classes of package driver. A refusal is Open, so that it is
 // undone: a request makes several nodes one after the other.
@@ -45,7 +43,8 @@ func classed(op, name string, err error) error {
 	return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: errors.As(err, new(noServer))}
 }
 
-// noServer says that there was no server to ask, and why.
+// noServer says that there was no server to ask, and why. It is a mark of its own beside unreached, because it is taken
+// off again when the request has a node from an earlier attempt.
 type noServer struct{ error } //nolint:errname // it only marks another
 
 // Unwrap returns why.

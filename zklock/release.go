@@ -1,5 +1,8 @@
 // Release and undo: they remove the node of a request, whatever state it is in. entry.go forgets the request, retain.go
 // removes its mark.
+//
+// A release deletes by path, and a path is used once, so a copy that arrives late ends nothing else. That is why it is
+// sent without the check of the session's version that an acquisition needs.
 
 package zklock
 
@@ -90,6 +93,7 @@ func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) 
 		if d.closed {
 			return driver.ErrClosed
 		}
+		// With its reason, so that a release that is asked once more gets the same answer.
 		d.forget(e, driver.LostSession)
 		return lostError(e.key, driver.LostSession)
 	case ctx.Err() != nil:
@@ -119,7 +123,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 }
 
 // takeBack makes copies of the request refused from now on, and ends its wait. It returns nil if there is nothing to
-// erase.
+// erase. The phase changes before anything is sent: from now on the attempt that waits cannot become a hold.
 func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +144,8 @@ func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	return e, nil
 }
 
-// erase removes the node of e, which is known, being made, or not there. The caller has the turn of e.
+// erase removes the node of e, which is known, being made, or not there. The caller has the turn of e. The order is:
+// know the node, delete it, forget the wait. A failure in between leaves the entry as it was, and the undo is repeated.
 func (d *Driver) erase(ctx context.Context, e *entry) error {
 	if e.s == nil { // nothing was sent
 		return nil
@@ -171,7 +176,8 @@ func (d *Driver) erase(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// whatIsLeft returns the path of the node of e, or "", when it is certain that there is no other one.
+// whatIsLeft returns the path of the node of e, or "", when it is certain that there is no other one. It waits for a
+// making that is under way and does not give it up, because a node that comes later would be nobody's.
 func (d *Driver) whatIsLeft(ctx context.Context, e *entry) (string, error) {
 	m := e.wait.making
 	if m == nil {

@@ -1,4 +1,7 @@
 // Requeue: giving back and asking again in one transaction. acquire.go does the rest, with the hold in attempt.give.
+//
+// The turns of both requests are taken, the old one's first, so that no release of the old hold is under way beside the
+// transaction that deletes it. A requeue whose outcome is unknown leaves the old hold marked unsure; see leave.
 
 package zklock
 
@@ -10,7 +13,8 @@ import (
 )
 
 // Requeue releases give and acquires r at the end of the queue, in one transaction and one round trip; then it waits as
-// Acquire does. If the hold is over, the error matches driver.ErrLost.
+// Acquire does. If the hold is over, the error matches driver.ErrLost. The turn of the old hold is kept until its end
+// is known, or until the call ends.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if err := requeueable(give, r); err != nil {
 		return driver.Grant{}, err

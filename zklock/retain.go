@@ -1,5 +1,8 @@
 // Showing a hold as retained (ADR 0045). The scheduler calls Renew; recall.go tells the holder who wants the lock;
 // release.go removes the mark with the hold.
+//
+// A mark is for operators and decides nothing about who has the lock. So it may be late, or missing after a fault. But
+// marks that stay behind their holds would pile up in a session that lasts, so every end of a hold removes its own.
 
 package zklock
 
@@ -39,13 +42,15 @@ type mark uint8
 const (
 	unmarked mark = iota
 	marked
+	// The next attempt sets the mark again, whatever is there; setMark takes both outcomes.
 	unclear // an answer was lost
 )
 
 // Renew shows operators that a hold is retained, or that it has an owner again, and tells the holder whether others
 // wait. That costs one round trip if something else is shown so far, and another if somebody has asked since the hold
 // began; otherwise nothing. It lengthens nothing, because a hold lasts as long as the session. It calls done once for
-// each, from several goroutines, and returns after the last.
+// each, from several goroutines, and returns after the last. The bound on goroutines is that of listings: a client may
+// retain thousands of locks.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var workers sync.WaitGroup
 	for worker := range min(readers, len(batch)) {
@@ -95,7 +100,8 @@ func (d *Driver) refresh(ctx context.Context, e *entry) error {
 }
 
 // heed records what r says of its hold. A late renewal says nothing: a later owner may have the hold by now, and what
-// was retained stays so until there is one.
+// was retained stays so until there is one. The passes are numbered by the portable layer, so their order does not
+// depend on that of the calls.
 func (s *showing) heed(r *driver.Renewal) {
 	switch {
 	case r.Pass > s.pass:
@@ -160,7 +166,8 @@ func (l *link) transact(ctx context.Context, ops ...any) (failed int, err error)
 	return index, err
 }
 
-// removeHold deletes the node of a hold, together with its mark if there may be one. The caller has the turn of e.
+// removeHold deletes the node of a hold, together with its mark if there may be one. The caller has the turn of e. In
+// one transaction, so that no moment shows a mark without a hold.
 func (l *link) removeHold(ctx context.Context, e *entry) error {
 	if e.mark == unmarked {
 		return l.remove(ctx, e.path)

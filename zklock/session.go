@@ -1,5 +1,9 @@
 // The session: its state, the library's events, and its end. keeper.go makes and keeps it, dial.go connects it, call.go
 // sends over its link.
+//
+// The library tells of a session's states in the order in which they happen, from goroutines of its own. So the methods
+// that it calls only set fields and wake the keeper. What needs an answer of the servers is done by the keeper or by
+// goroutines of spawn.
 
 package zklock
 
@@ -29,6 +33,7 @@ type session struct {
 
 	shown bool // the user was authenticated; only the keeper uses it
 
+	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
 	unanswered atomic.Int32 // signs of life that are under way
 	watching   atomic.Bool  // a watch was set, which the library may set again; see settle
@@ -57,7 +62,8 @@ type session struct {
 // What was sent over an earlier connection may arrive after what is sent over this one: a server, or the network, may
 // have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
 // transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
-// either been carried out or never will be, and one look at the queue tells which.
+// either been carried out or never will be, and one look at the queue tells which. It is not changed once it is a
+// session's link, but for viewings. A connection that needs another version gets another link.
 type link struct {
 	s     *session
 	turn  int    // the number of the connection
@@ -116,6 +122,8 @@ func (s *session) handleEvent(ev zk.Event) {
 }
 
 // connected records that a server has accepted a connection. The session can be used when the keeper has made it ready.
+// It is called for the first connection and for each later one of the same session. A later one repairs nothing by
+// itself: what was under way is found out over the link that the keeper makes of it.
 func (s *session) connected() {
 	g := s.line.greeted()
 	s.d.mu.Lock()
@@ -129,7 +137,8 @@ func (s *session) connected() {
 	s.wakeKeeper()
 }
 
-// suspended records that there is no connection any more.
+// suspended records that there is no connection any more. Holds are not touched: the servers may hear of the session in
+// time over another connection, and Confirmed says how long they count.
 func (s *session) suspended() {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -141,6 +150,8 @@ func (s *session) suspended() {
 }
 
 // broken records that a request over l ended without an answer. The library has closed the connection, or is about to.
+// Many requests may fail with one connection, and only the first of them cuts it: the next connection may be there
+// already.
 func (l *link) broken() {
 	l.s.d.mu.Lock()
 	was := l.s.link == l
@@ -156,7 +167,8 @@ func (l *link) broken() {
 }
 
 // stale records that the version that l knows is not the session's any more: a late raise of an earlier connection has
-// arrived, or an operator was at work. The keeper raises it again.
+// arrived, or an operator was at work. The keeper raises it again. The connection itself is sound, so it is not cut, as
+// it is by broken.
 func (l *link) stale() {
 	l.s.d.mu.Lock()
 	if l.s.link == l {
@@ -167,13 +179,15 @@ func (l *link) stale() {
 	l.s.wakeKeeper()
 }
 
-// end ends the session, once. Its holds are lost, and its waiters begin again in the next session.
+// end ends the session, once. Its holds are lost, and its waiters begin again in the next session. Owners are told
+// after the holds are out of the driver, so an owner that asks at once finds no hold of the old session.
 func (s *session) end(cause error) {
 	s.d.mu.Lock()
 	if s.cause != nil {
 		s.d.mu.Unlock()
 		return
 	}
+	// In one step with what follows: a hold that is granted now either finds the cause, or is in holds and is told.
 	s.cause = cause
 	s.linked, s.link = false, nil
 	if !s.d.closed {
@@ -192,7 +206,8 @@ func (s *session) end(cause error) {
 }
 
 // close says goodbye to the servers, which then remove the session's nodes at once. It waits for farewell at most.
-// After that, or if the session is over anyway, it cuts the connection, and the library ends by itself.
+// After that, or if the session is over anyway, it cuts the connection, and the library ends by itself. Only a goodbye
+// frees the holds at once; a connection that is merely cut leaves them until the session's timeout.
 func (s *session) close() {
 	said := make(chan struct{})
 	s.d.calls.Go(func() { // the library waits for a second or two
@@ -235,7 +250,8 @@ func (s *session) confirm(sent time.Time) {
 
 // reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
 // report it when the leader asks, each half tick. Sessions last two ticks at least, so that is at most a quarter of the
-// timeout; the longest tick in use is 3 s.
+// timeout; the longest tick in use is 3 s. A session that a follower has just heard of may be one that the leader is
+// about to end. That part of the timeout proves nothing, so it is not trusted.
 func reportLag(timeout time.Duration) time.Duration {
 	return min(timeout/4, 1500*time.Millisecond)
 }

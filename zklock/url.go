@@ -1,5 +1,8 @@
 // Opening by URL, and the advice that its errors carry. driver.go opens; enginekit/address reads hosts and
 // certificates.
+//
+// Errors of opening are the only ones with advice on addresses, ports and certificates: when a session has been there
+// once, those are right, and what comes later is a matter of the servers.
 
 package zklock
 
@@ -41,12 +44,13 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return d, nil
 }
 
-// lookTime bounds the look at one server before the first session.
+// lookTime bounds the look at one server before the first session. The servers of the list are looked at one after the
+// other, so a long list of servers behind a firewall costs a second only: the first that does not answer ends the look.
 const lookTime = time.Second
 
 // nobodyListens returns an error if each server refuses connections, or has no address. That will hardly change while
 // New tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to
-// come up.
+// come up. It asks nothing and needs no session, so it costs the servers a connection each.
 func nobodyListens(ctx context.Context, hosts []string) (refused error) {
 	for _, host := range hosts {
 		bounded, cancel := context.WithTimeout(ctx, lookTime)
@@ -66,7 +70,8 @@ func nobodyListens(ctx context.Context, hosts []string) (refused error) {
 	return refused
 }
 
-// acls are the values of the query key acl.
+// acls are the values of the query key acl. "auth" stands for whoever has logged in, so the ACL needs no digest of the
+// password here.
 var acls = map[string][]zk.ACL{
 	"":        nil,
 	"open":    zk.WorldACL(zk.PermAll),
@@ -83,6 +88,7 @@ func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err
 	encrypted := p.Bool("tls", false)
 	files := address.Encryption{CA: p.String("ca", ""), Cert: p.String("cert", ""), Key: p.String("key", "")}
 	acl := p.String("acl", "")
+	// After the last key was read: a key that nobody has asked for until then is refused.
 	if err := address.CheckQuery("zk", u, p); err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +125,8 @@ func addresses(hosts []string, encrypted bool) ([]string, error) {
 	return address.WithPorts("zk", hosts, port)
 }
 
-// openError is the error of servers that cannot be used through a URL.
+// openError is the error of servers that cannot be used through a URL. The prefix of the package is cut off, because
+// the text begins with the engine already.
 func openError(hosts []string, opts *Options, err error) error {
 	_, denied := denialOf(err)
 	return &enginekit.OpenError{
@@ -129,6 +136,8 @@ func openError(hosts []string, opts *Options, err error) error {
 }
 
 // adviceOn explains what servers and the client library say in their own words. The more specific texts come first.
+// They are recognized by their words, because neither the library nor a server has numbers for them. A text that
+// changes costs the advice and nothing else.
 func adviceOn(err error, opts *Options) string {
 	text := err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }

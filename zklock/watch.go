@@ -1,5 +1,9 @@
 // Watches on nodes' data: those of waiters on the node before them, and those of holds on their own. The library's
 // events come in through fired; queue.go and recall.go set watches.
+//
+// Three rules keep a waiter from sleeping for ever. It is entered in the watch before the watch is set in the server,
+// so an event that comes at once finds it. An event uses the watch up, for all that wait on it. And after a
+// reconnection all are woken, whatever the library has kept.
 
 package zklock
 
@@ -61,7 +65,8 @@ func (s *session) fired(ev zk.Event) {
 	}
 }
 
-// sweep removes the node of a hold that somebody has written to, which ends the hold: its owner has been told so.
+// sweep removes the node of a hold that somebody has written to, which ends the hold: its owner has been told so. Until
+// it is gone the next in line waits behind a hold that nobody has.
 func (s *session) sweep(e *entry) {
 	s.d.mu.Lock()
 	l := s.link
@@ -184,8 +189,18 @@ func (s *session) guard() {
 		s.d.mu.Unlock()
 		return
 	}
-	now := time.Now()
-	var old, young []*entry
+	old := s.takeOld(time.Now())
+	due := s.takeDue() // after takeOld, which adds to them
+	s.d.mu.Unlock()
+	if len(old) > 0 || len(due) > 0 {
+		s.d.spawn(func() { l.guardAll(old, due) }) // ends with the last answer, or with the connection
+	}
+}
+
+// takeOld returns the holds that have lasted for guardAfter, and leaves the others. Those that are over by now are in
+// neither, so a short hold costs no watch. The caller holds Driver.mu.
+func (s *session) takeOld(now time.Time) (old []*entry) {
+	var young []*entry
 	for _, e := range s.young {
 		switch {
 		case e.phase != held || e.s != s:
@@ -198,30 +213,29 @@ func (s *session) guard() {
 			}
 		}
 	}
-	due := s.takeDue()
 	s.young = young
-	s.d.mu.Unlock()
-	if len(old) == 0 && len(due) == 0 {
-		return
+	return old
+}
+
+// guardAll listens for due and guards old. It is a goroutine of its own. What fails with the connection is put back,
+// for the next connection.
+func (l *link) guardAll(old, due []*entry) {
+	for i, e := range due {
+		switch err := l.listen(e); {
+		case err == nil:
+		case answered(err): // a right is missing, which must not keep the others waiting
+			l.s.remain(nil, due[i:i+1])
+		default:
+			l.s.remain(old, due[i:])
+			return
+		}
 	}
-	s.d.spawn(func() { // ends with the last answer, or with the connection
-		for i, e := range due {
-			switch err := l.listen(e); {
-			case err == nil:
-			case answered(err): // a right is missing, which must not keep the others waiting
-				s.remain(nil, due[i:i+1])
-			default:
-				s.remain(old, due[i:])
-				return
-			}
+	for i, e := range old {
+		if err := l.guard(e); err != nil {
+			l.s.remain(old[i:], nil) // the rest is tried again
+			return
 		}
-		for i, e := range old {
-			if err := l.guard(e); err != nil {
-				s.remain(old[i:], nil) // the rest is tried again
-				return
-			}
-		}
-	})
+	}
 }
 
 // remain puts back what could not be watched.
@@ -234,7 +248,8 @@ func (s *session) remain(old, due []*entry) {
 	}
 }
 
-// guard watches the node of a hold. A hold whose node is gone, or was written to since the grant, is lost.
+// guard watches the node of a hold. A hold whose node is gone, or was written to since the grant, is lost. A gone node
+// is handled as its event would be, so there is one way in which a hold is broken.
 func (l *link) guard(e *entry) error {
 	d := l.s.d
 	d.mu.Lock()

@@ -249,9 +249,13 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitUntil polls: what scripts wait for is done by processes that cannot wake us.
+// waitUntil polls: what scripts wait for is done by processes that cannot wake us. A look may start a process, which
+// costs more than what it looks at; so the pauses grow, and a long wait leaves the processors to what it waits for.
 func waitUntil(ts *testscript.TestScript, what string, done func() bool) {
-	for end := time.Now().Add(patience); !done(); <-time.After(5 * time.Millisecond) {
+	const shortest, longest = 5 * time.Millisecond, 160 * time.Millisecond
+	end, pause := time.Now().Add(patience), shortest
+	for ; !done(); pause = min(2*pause, longest) {
+		<-time.After(pause)
 		if time.Now().After(end) {
 			ts.Fatalf("waited in vain for %s", what)
 		}

@@ -8,6 +8,7 @@ replace github.com/interlock-go/interlock/internal/browser => ../browser
 
 require (
 	github.com/chromedp/chromedp v0.23.0
+	github.com/interlock-go/interlock v0.0.0
 	github.com/interlock-go/interlock/internal/browser v0.0.0
 	github.com/yuin/goldmark v1.8.7
 )
@@ -15,5 +16,4 @@ require (
 require (
 	github.com/chromedp/cdproto v0.159.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
-	github.com/interlock-go/interlock v0.0.0 // indirect
 )

@@ -99,6 +99,7 @@ func TestDeb_IsTheSameEveryTime(t *testing.T) {
 }
 
 func TestDeb_InstallsACommandThatRuns(t *testing.T) {
+	longrun.Only(t) // it builds a release
 	t.Parallel()
 	dist, root := pack(t, "v1.2.3-rc.1"), t.TempDir()
 	fields := sh(t, `dpkg-deb -x "$1"/*.deb "$2" && dpkg-deb -f "$1"/*.deb Package Version`, dist, root)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
@@ -57,6 +58,7 @@ func another(cluster *servers.ClusterRedis, slot int) *servers.RedisNode {
 }
 
 func TestCluster(t *testing.T) {
+	longrun.Only(t) // rueidisconn has it in every run
 	if drivertest.Apart(t) {
 		return
 	}

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
 func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
+	longrun.Only(t) // rueidisconn has it in every run
 	if drivertest.Apart(t) {
 		return
 	}

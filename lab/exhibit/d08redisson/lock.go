@@ -89,14 +89,26 @@ func (l *Lock) Lock(ctx context.Context) error {
 			return err
 		}
 		l.Waiting()
-		wait, cancel := context.WithTimeout(ctx, left)
-		err = next(wait)
-		cancel()
-		if err != nil && ctx.Err() != nil {
+		if err := await(ctx, next, left); err != nil {
 			return err
 		}
 		l.Woken()
 	}
+}
+
+// await waits for a message, or until the lease of whoever has the lock is over. A broken subscription is an error:
+// nothing would pause the loop any more. A lock without a lease, which this class never takes, leaves only the message.
+func await(ctx context.Context, next func(context.Context) error, left time.Duration) error {
+	wait := ctx
+	if left >= 0 {
+		lease, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		wait = lease
+	}
+	if err := next(wait); wait.Err() == nil {
+		return err
+	}
+	return ctx.Err() // nil at the end of the lease
 }
 
 // Renew is the watchdog's, who calls it while the thread holds the lock.

@@ -24,7 +24,7 @@ const nameOf = (action) => { const f = faults.find((x) => x.action === action); 
 
 /** add puts a fault behind a step. */
 function add(step, action) {
-  if (!step.strike || !course().strikes.includes(action)) return;
+  if (!step.strikes.includes(action)) return;
   if (mine().length >= most) return tell(say(`At most ${most} faults.`, `最多 ${most} 个故障。`), true);
   if (!mine().some((f) => f.who === step.who && f.nth === step.nth && f.action === action)) {
     mine().push({ who: step.who, nth: step.nth, action });
@@ -46,7 +46,7 @@ function show(focus) {
 function showStep(step, i) {
   const row = make('div', { class: 'step' }, make('code', {}, `${step.name}: ${word(step.text)}`));
   const li = make('li', {}, row);
-  if (!step.strike) return li;
+  if (step.strikes.length === 0) return li;
   for (const fault of mine().filter((f) => f.who === step.who && f.nth === step.nth)) {
     const chip = make('button', { type: 'button', class: 'chip', 'aria-label': say('Remove: ', '去掉：') + nameOf(fault.action) }, `${nameOf(fault.action)} ×`);
     chip.addEventListener('click', () => { mine().splice(mine().indexOf(fault), 1); show(`step-${i}`); });
@@ -54,7 +54,7 @@ function showStep(step, i) {
   }
   const select = make('select', { id: `step-${i}`, 'aria-label': say(`Fault after step ${i + 1}`, `第 ${i + 1} 步之后的故障`) },
     make('option', { value: '' }, say('add a fault…', '加一个故障…')),
-    ...course().strikes.map((action) => make('option', { value: action }, nameOf(action))));
+    ...step.strikes.map((action) => make('option', { value: action }, nameOf(action))));
   select.addEventListener('change', () => add(step, select.value));
   row.append(select);
   li.addEventListener('dragover', (e) => { e.preventDefault(); li.classList.add('over'); });

@@ -53,6 +53,11 @@ func TestPage_APersonBreaksALock_AndSeesWhatHappened(t *testing.T) {
 	p.choose("course", "D4")
 	p.choose("step-3", "stops") // after A's GET
 	p.drag("passes", 4)
+	p.drag("dies", 5) // A's program is over there
+	offered := "[...document.querySelectorAll('#step-4 option')].map((o) => o.value).join()"
+	if got := eval[string](p, offered); got != ",passes" {
+		t.Errorf("after A's last step it offers %q", got)
+	}
 	if got := eval[string](p, "[...document.querySelectorAll('.chip')].map((c) => c.ariaLabel).join()"); got !=
 		"Remove: ❚❚ stop,Remove: ⊘ the lease ends" {
 		t.Errorf("the faults are %s", got)

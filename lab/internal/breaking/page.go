@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/interlock-go/interlock/lab/internal/report"
 	"github.com/interlock-go/interlock/lab/internal/search"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -15,7 +16,7 @@ import (
 var files embed.FS
 
 var page = template.Must(template.New("break.html").Funcs(template.FuncMap{
-	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
+	"both": report.Both, "t": func(en, zh string) template.HTML { return report.Both(story.Text{EN: en, ZH: zh}) },
 }).ParseFS(files, "break.html"))
 
 // fault is one that the page offers.
@@ -27,12 +28,12 @@ type fault struct {
 
 // faults are all of them.
 var faults = []fault{
-	{search.Dies, "✖", story.T("kill", "杀死")},
-	{search.Stops, "❚❚", story.T("stop", "停住")},
-	{search.Passes, "⊘", story.T("the lease ends", "租约到期")},
-	{search.Loses, "✂", story.T("lose the next answer", "丢失下一个应答")},
-	{search.Cuts, "⌁", story.T("cut the cable", "切断网线")},
-	{search.Jumps, "◷", story.T("the clock jumps", "时钟跳变")},
+	{search.Dies, "✖", search.Dies.Name()},
+	{search.Stops, "❚❚", search.Stops.Name()},
+	{search.Passes, "⊘", search.Passes.Name()},
+	{search.Loses, "✂", search.Loses.Name()},
+	{search.Cuts, "⌁", search.Cuts.Name()},
+	{search.Jumps, "◷", search.Jumps.Name()},
 }
 
 // index is the page itself.
@@ -66,15 +67,4 @@ func file(name, kind string) http.HandlerFunc {
 		w.Header().Set("Content-Type", kind)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	}
-}
-
-// both returns a text in both languages, of which the page shows one.
-func both(t story.Text) template.HTML {
-	en, zh := t.In(story.EN), t.In(story.ZH)
-	if en == zh {
-		return template.HTML(template.HTMLEscapeString(en)) //nolint:gosec // it is escaped
-	}
-	//nolint:gosec // both are escaped
-	return template.HTML(`<span lang="en">` + template.HTMLEscapeString(en) + `</span>` +
-		`<span lang="zh-CN">` + template.HTMLEscapeString(zh) + `</span>`)
 }

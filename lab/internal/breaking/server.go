@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// longest bounds one course; the longest waits for three leases.
+// longest bounds one course. Each of its faults waits for two and a half leases of the sound lock at most: until a
+// client is told of its loss, and until its cable is whole again. Whoever comes last waits for one more at most.
 const longest = 2 * time.Minute
 
 // kept is how many pages of what happened are kept.
@@ -24,7 +25,7 @@ type Server struct {
 	lang   story.Lang
 	mux    *http.ServeMux
 
-	busy sync.Mutex // held by the course that runs
+	busy sync.Mutex // held by the course that runs, and by Serve after its end
 
 	mu    sync.Mutex // guards what follows
 	pages map[int][]byte
@@ -49,23 +50,25 @@ func (s *Server) Path() string { return "/" + s.secret + "/" }
 // ServeHTTP answers whoever knows the path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { guard(s.mux).ServeHTTP(w, r) }
 
-// Serve serves the page on l, until ctx ends.
+// Serve serves the page on l, until ctx ends or l fails. The course that runs ends then, and its servers before Serve
+// returns; no other begins.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.busy.Lock() // after cancel: waits for the course
+	defer cancel()
 	web := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // a course ends with the command
 	}
+	defer func() { _ = web.Close() }()
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(l) }() // ends by Close at the latest
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+		return nil
 	}
-	_ = web.Close()
-	s.busy.Lock() // the course that runs ends its servers first
-	defer s.busy.Unlock()
-	return nil
 }
 
 // Listen listens on an address, which must be a loopback one.

@@ -3,11 +3,14 @@ package breaking
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/internal/browser"
 	"github.com/interlock-go/interlock/lab/internal/play"
@@ -154,5 +157,29 @@ func TestServe_EndsWithItsContext(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestServe_WhoseListenerFails_WaitsForTheCourse(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // so that it fails
+	page := New(story.EN)
+	page.busy.Lock() // by a course
+	ended := make(chan error)
+	go func() { ended <- page.Serve(t.Context(), l) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it ends while a course runs: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	page.busy.Unlock()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if page.busy.TryLock() {
+		t.Error("a course can begin after the end")
 	}
 }

@@ -14,6 +14,7 @@ func TestCaller_WhoseCallNeverReturns_EndsWithThePlay(t *testing.T) {
 		"for the lock":      (*caller).locked,
 		"for a word of its": func(c *caller, p *play.Play) { c.hears(p, nil) },
 		"for its turn":      func(c *caller, p *play.Play) { c.goesOn(p, make(chan struct{})) },
+		"for one of many":   func(_ *caller, p *play.Play) { next(p, make(chan *taker)) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

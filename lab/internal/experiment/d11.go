@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/lab/exhibit/d11fixed"
@@ -120,6 +121,8 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 		case <-queued:
 		case <-p.Context().Done():
 			p.Fatal(p.Context().Err())
+		case <-time.After(patience):
+			p.Fatalf("waiter %d is not queued", waiting)
 		}
 		server.AwaitWatches(waiting + 1)
 	})
@@ -178,11 +181,18 @@ func d11taker(p *play.Play, server *play.ZooKeeper, name string, queued chan<- s
 // next returns who has got the lock.
 func next(p *play.Play, got <-chan *taker) *taker {
 	p.Helper()
-	w := <-got
-	if w == nil {
-		p.Fatal("a waiter has failed")
+	select {
+	case w := <-got:
+		if w == nil {
+			p.Fatal("a waiter has failed")
+		}
+		return w
+	case <-p.Context().Done():
+		p.Fatal(p.Context().Err())
+	case <-time.After(patience):
+		p.Fatal("no waiter gets the lock")
 	}
-	return w
+	return nil
 }
 
 func release(p *play.Play, w *taker) {

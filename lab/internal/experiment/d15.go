@@ -51,7 +51,7 @@ func (s *shop) open(n int, keys bool) {
 		server.Ask("DEL", d15flash.Stock, d15flash.Orders, d15flash.Taken, requests)
 	}
 	s.redis.Ask("SET", d15flash.Stock, fmt.Sprint(n))
-	s.p.Watch("Redis", func() string { return s.left() + " left" })
+	s.p.Watch("Redis: stock", s.left)
 	s.db.Sale(n, keys)
 	s.p.Say("In stock: %d, in Redis and in the database.", "库存：%d，Redis 和数据库里都是。", n)
 }

@@ -122,6 +122,22 @@ func (a *Actor) hangUp() {
 	}
 }
 
+// dismiss ends a call of the client, which closes done, wherever it is: in a command, about to stand still, or standing
+// still. It reports false if the call does not end.
+func (a *Actor) dismiss(done <-chan struct{}) bool {
+	a.hangUp()
+	for {
+		select {
+		case <-a.stopped:
+		case a.resume <- false:
+		case <-done:
+			return true
+		case <-time.After(patience):
+			return false
+		}
+	}
+}
+
 // Quietly calls f, whose commands the story does not tell.
 func (a *Actor) Quietly(f func() error) error {
 	a.quiet = true

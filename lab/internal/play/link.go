@@ -69,16 +69,11 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// serverWords are the labels of servers in Chinese.
-var serverWords = strings.NewReplacer(
-	"replica, now primary", "副本（现为主节点）", "primary", "主节点", "node ", "节点 ", "queue", "队列",
-)
-
 // said is a command and its answer. That none came is told in words: what the system calls it differs.
 func (l *Link) said(args []string, reply any, err error) story.Text {
 	text := story.Same(Command(args) + "  →  ")
 	if l.label != "" {
-		text = story.Join(story.Text{EN: l.label + ": ", ZH: serverWords.Replace(l.label) + "："}, text)
+		text = story.Join(story.Server(l.label), story.T(": ", "："), text)
 	}
 	if unanswered(err) {
 		return story.Join(text, story.T("no answer", "无响应"))

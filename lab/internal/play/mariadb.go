@@ -58,8 +58,13 @@ func (m *MariaDB) Exec(query string, args ...any) {
 func (m *MariaDB) Stock(n int) {
 	m.p.Helper()
 	m.Exec("UPDATE goods SET number = ? WHERE id = 1", n)
-	m.p.Watch("MariaDB: stock", func() string { return fmt.Sprint(m.Number()) })
+	m.watchStock()
 	m.p.Say("In stock: %d.", "库存：%d。", n)
+}
+
+// watchStock has the picture show the stock.
+func (m *MariaDB) watchStock() {
+	m.p.Watch("MariaDB: stock", func() string { return fmt.Sprint(m.Number()) })
 }
 
 // Number returns the stock.

@@ -30,7 +30,8 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 		return n == 0
 	}
 	pause := &Pause{a: a, done: make(chan struct{})}
-	go func() { // ends by Resume or Kill
+	a.p.Cleanup(pause.abandon)
+	go func() { // ends by Resume, Kill or the end of the experiment
 		defer close(pause.done)
 		f()
 	}()
@@ -78,5 +79,17 @@ func (c *Pause) end(alive bool) {
 	case <-c.done:
 	case <-time.After(patience):
 		c.a.p.Fatalf("%s does not end", c.a.name)
+	}
+}
+
+// abandon ends a call that neither Resume nor Kill has ended, because the experiment failed before.
+func (c *Pause) abandon() {
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	if !c.a.dismiss(c.done) {
+		c.a.p.Errorf("%s does not end", c.a.name)
 	}
 }

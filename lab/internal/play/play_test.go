@@ -90,6 +90,27 @@ func TestActor_StandsStillBeforeACommand_AndGoesOnOrDies(t *testing.T) {
 	}
 }
 
+func TestPause_OfAnExperimentThatFails_EndsWithIt(t *testing.T) {
+	ended := make(chan error, 1)
+	_, err := direct(t.Context(), func(p *Play) {
+		p.Act("x", "x")
+		a := p.Actor("A")
+		a.Until("SET", func() { ended <- a.gate([]string{"SET"}) })
+		p.Fatal("it fails before Resume")
+	})
+	if err == nil {
+		t.Error("it has not failed")
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errDead) {
+			t.Errorf("the call goes on: %v", err)
+		}
+	default:
+		t.Error("the call still stands still")
+	}
+}
+
 func TestProcess_ThatStandsStill_IsOvertakenAndTold(t *testing.T) {
 	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
 	const lease = 4 * time.Second // which a busy machine renews in time

@@ -3,7 +3,6 @@ package play
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/lab/exhibit"
@@ -22,7 +21,7 @@ func (m *MariaDB) Sale(n int, keys bool) {
 	if err := saleGuard.CreateTable(m.p.Context(), m.db); err != nil {
 		m.p.Fatal(err)
 	}
-	m.p.Watch("database", func() string { return fmt.Sprintf("%d left", m.Number()) })
+	m.watchStock()
 }
 
 // saleGuard keeps a consumer that was overtaken from booking.

@@ -78,16 +78,11 @@ func (s *Stepper) await() {
 // failed the client may be in a command, or about to stand still.
 func (s *Stepper) Kill() {
 	s.a.p.Helper()
-	s.a.hangUp()
-	for s.done != nil && !s.over {
-		select {
-		case <-s.a.stopped:
-		case s.a.resume <- false:
-		case <-s.done:
-			s.next, s.over = nil, true
-		case <-time.After(patience):
+	if s.done != nil && !s.over {
+		if !s.a.dismiss(s.done) {
 			s.a.p.Fatalf("%s does not end", s.a.name)
 		}
+		s.next = nil
 	}
 	s.over = true
 	s.a.Kill() // after its program, which may have said something at last

@@ -42,6 +42,14 @@ type row struct {
 	Leases []wedge
 }
 
+// Title is the lane's name as the picture writes it.
+func (r *row) Title() story.Text {
+	if r.Server {
+		return story.Server(r.Name)
+	}
+	return story.Same(r.Name)
+}
+
 // Middle is the height of the lane's centre.
 func (r *row) Middle() int { return r.Top + lane/2 }
 

@@ -48,7 +48,7 @@ function standing(act, step) {
   (act.keys ?? []).forEach((server, i) => {
     const [left, leftZh] = lease(step.left_ms?.[i] ?? 0);
     en.push(`${server}: ${step.held?.[i] || 'free'}${left}`);
-    zh.push(`${server}：${step.held?.[i] || '空闲'}${leftZh}`);
+    zh.push(`${story().servers[server] ?? server}：${step.held?.[i] || '空闲'}${leftZh}`);
   });
   return [en.join(' · '), zh.join(' · ')];
 }

@@ -20,6 +20,7 @@ func play(t *testing.T, fragment string) *browser.Tab {
 	file := filepath.Join(t.TempDir(), "lab.html")
 	second := example()
 	second.ID = "D1"
+	second.Acts[0].Keys = []string{"node 1"}
 	w, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
@@ -177,6 +178,23 @@ func TestPlayer_Languages_AndPrint(t *testing.T) {
 	}
 	p.Wants(".controls, .ask, nav, .curtain")
 	p.Wants(".story h2", "D0 · 标题")
+}
+
+func TestPlayer_NamesServersInTheReadersLanguage(t *testing.T) {
+	p := play(t, "#D1")
+	p.Press(kb.ArrowRight)
+	for _, lang := range []struct{ id, name, now string }{
+		{"en", "node 1", "believing to hold it: A · node 1: A (10.0 s left)"},
+		{"zh", "节点 1", "自认为持有：A · 节点 1：A（还剩 10.0 秒）"},
+	} {
+		p.Click(`label[for="` + lang.id + `"]`)
+		p.Wants("#D1-1 .now", lang.now)
+		names := eval[string](p, `[...document.querySelectorAll("#D1-1 text.soft[x='6']")]
+			.filter((t) => t.checkVisibility()).map((t) => t.textContent).join()`)
+		if names != lang.name+",Redis" {
+			t.Errorf("the lanes of servers are named %s", names)
+		}
+	}
 }
 
 var screenshots = flag.Bool("screenshots", false, "make the pictures of docs/lab.md")

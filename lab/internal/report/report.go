@@ -22,7 +22,7 @@ var style string
 var script string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"both": both, "t": func(en, zh string) template.HTML { return both(story.Text{EN: en, ZH: zh}) },
+	"both": Both, "t": func(en, zh string) template.HTML { return Both(story.Text{EN: en, ZH: zh}) },
 	"draw": draw, "listings": listings, "named": named,
 	"label":  label,
 	"since":  func(a *story.Act, i int) string { return short(a.Steps[i].At - a.Steps[0].At) },
@@ -35,6 +35,8 @@ type recorded struct {
 	*story.Story
 	Pairs     []pair       `json:"pairs"`
 	Questions [][]question `json:"questions"` // by act
+
+	Servers map[string]string `json:"servers"` // their names in Chinese, if they have others there
 }
 
 // Write writes the page. lang is the language that is shown first; the reader can change it.
@@ -44,9 +46,14 @@ func Write(w io.Writer, stories []*story.Story, lang story.Lang) error {
 		if len(s.Acts) == 0 {
 			continue // there is nothing to play
 		}
-		r := recorded{Story: played(s), Pairs: pairs(s)}
+		r := recorded{Story: played(s), Pairs: pairs(s), Servers: map[string]string{}}
 		for _, a := range s.Acts {
 			r.Questions = append(r.Questions, questions(a))
+			for _, server := range a.Keys {
+				if name := story.Server(server); name.ZH != name.EN {
+					r.Servers[server] = name.ZH
+				}
+			}
 		}
 		run = append(run, r)
 	}
@@ -79,8 +86,8 @@ func wired(a *story.Act, w *story.Wire) string {
 	return short(max(w.At-a.Steps[0].At, 0))
 }
 
-// both returns a text in both languages, of which the page shows one.
-func both(t story.Text) template.HTML {
+// Both returns a text in both languages, of which a page shows one.
+func Both(t story.Text) template.HTML {
 	en, zh := t.In(story.EN), t.In(story.ZH)
 	if en == zh {
 		return template.HTML(template.HTMLEscapeString(en)) //nolint:gosec // it is escaped

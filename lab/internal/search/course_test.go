@@ -2,6 +2,7 @@ package search
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,63 @@ func TestCourse_WhoWasKilledWhileItStoodStill_DoesNotGoOn(t *testing.T) {
 	}
 }
 
+func TestCourse_OffersOnlyTime_BehindTheEndOfWhoComesFirst(t *testing.T) {
+	for _, e := range All() {
+		steps, err := e.Steps(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := -1
+		for i, step := range steps {
+			if step.Who == 0 {
+				last = i
+			} else if len(step.Strikes) < len(e.Strikes()) {
+				t.Errorf("%s: after step %d of %s only %v are offered", e.ID, step.Nth, step.Name, step.Strikes)
+			}
+		}
+		if got := steps[last].Strikes; !slices.Equal(got, []Action{Passes}) {
+			t.Errorf("%s: after A's last step %v are offered", e.ID, got)
+		}
+	}
+}
+
+// Who is refused in the course without faults may get in in another, so that faults are offered there all the same.
+func TestCourse_TellsOfFaultsThatFindNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []Fault
+		says   []string
+	}{
+		"refused":     {[]Fault{{1, 1, Dies}}, []string{"The fault “kill” does not strike: B does nothing any more."}},
+		"not refused": {[]Fault{{0, 1, Passes}, {1, 1, Dies}}, []string{"B is killed before it sends SET goods B."}},
+		"dead": {[]Fault{{0, 1, Dies}, {0, 1, Loses}}, []string{
+			"The fault “lose the next answer” does not strike: A does nothing any more.",
+		}},
+		"does not get so far": {[]Fault{{0, 1, Dies}, {0, 2, Cuts}}, []string{
+			"The fault “cut the cable” did not strike: A has not reached its step 2.",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			says(t, Find("D3")[0].Break(t.Context(), t, c.faults), c.says...)
+		})
+	}
+}
+
+func TestCourse_LetsWhoIsStoppedThreeTimes_GoOnBeforeTheVerdict(t *testing.T) {
+	for who := range 3 {
+		t.Run(nameOf(who), func(t *testing.T) {
+			t.Parallel()
+			s := Find("D4")[0].Break(t.Context(), t, []Fault{{who, 1, Stops}, {who, 2, Stops}, {who, 3, Stops}})
+			says(t, s, "Whoever comes now gets in.")
+			for _, step := range s.Acts[0].Steps {
+				if text := step.Text.In(story.EN); strings.Contains(text, "Nobody has the lock") {
+					t.Error(text)
+				}
+			}
+		})
+	}
+}
+
 func TestCourse_RefusesFaultsThatDoNotFit(t *testing.T) {
 	e := Find("D3")[0]
 	for name, faults := range map[string][]Fault{
@@ -109,6 +167,7 @@ func TestCourse_RefusesFaultsThatDoNotFit(t *testing.T) {
 		"no such client": {{7, 1, Dies}},
 		"no such fault":  {{0, 1, "burns"}},
 		"no clocks":      {{0, 1, Jumps}},
+		"A's last step":  {{0, 3, Dies}},
 		"too many":       {{0, 1, Dies}, {0, 2, Dies}, {0, 3, Dies}, {1, 1, Dies}, {2, 1, Dies}},
 	} {
 		if e.Check(t.Context(), faults) == nil {
@@ -129,8 +188,11 @@ func TestSoundCourse_WithFaults_KeepsOthersOut(t *testing.T) {
 		"a kill":              {[]Fault{{0, 1, Dies}}, "C TryLock  →  ErrHeld"},
 		"a stop, too long":    {[]Fault{{0, 2, Stops}, {0, 2, Passes}}, "The first look at lease.Err says ErrLost"},
 		"a stop that is over": {[]Fault{{2, 1, Stops}}, "C goes on. lease.Err: nil"},
-		"long work":           {[]Fault{{0, 1, Passes}}, "B TryLock  →  ErrHeld"},
-		"a cut cable":         {[]Fault{{0, 1, Cuts}}, "A lease.Lost fires"},
+		"a kill of one whose lock is lost": {
+			[]Fault{{0, 1, Cuts}, {0, 1, Dies}}, "The fault “kill” does not strike: A does nothing any more.",
+		},
+		"long work":   {[]Fault{{0, 1, Passes}}, "B TryLock  →  ErrHeld"},
+		"a cut cable": {[]Fault{{0, 1, Cuts}}, "A lease.Lost fires"},
 		"a cut cable of one that stands still": {
 			[]Fault{{0, 1, Stops}, {0, 1, Cuts}}, "The first look at lease.Err says ErrLost",
 		},

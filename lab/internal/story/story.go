@@ -96,9 +96,6 @@ type Step struct {
 // Forever is a lease without an end.
 const Forever = -1
 
-// AllNodes is the server of a message that a client sends to several at once.
-const AllNodes = "nodes"
-
 // Message is what a client and a server said to each other.
 type Message struct {
 	To  string `json:"to"` // the server

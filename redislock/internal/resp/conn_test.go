@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
 )
@@ -96,7 +97,7 @@ func TestConn_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var answers, ended atomic.Int64
 			var callers sync.WaitGroup
-			for g := range 256 {
+			for g := range longrun.Of(64, 256) {
 				callers.Go(func() {
 					for i := range 60 {
 						err := callSomehow(t, w, fmt.Sprint(g, "-", i))

@@ -67,7 +67,7 @@ func TestConn_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
 
 // In virtual time nobody is late by more than a tick or two, whatever the others do.
 func TestConn_WithManyAtRandom_NobodyIsLateByMoreThanATick(t *testing.T) {
-	for seed := range longrun.Of[uint64](20, 60) {
+	for seed := range longrun.Of[uint64](10, 60) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { ticks(t, seed) })

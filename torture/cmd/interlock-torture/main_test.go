@@ -36,7 +36,7 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 		{"redis", "slices,one-connection,evict", " -pairs"},
 		{"redis-aof", "disk-full", ""},
 	}
-	for _, row := range all[:longrun.Of(3, len(all))] {
+	for _, row := range all[:longrun.Of(2, len(all))] {
 		t.Run(row.engine+" "+row.faults, func(t *testing.T) {
 			t.Parallel()
 			runs(t, row.engine, row.faults, row.more)
@@ -46,8 +46,8 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 
 // A run of several servers is beside those of the others: nothing here is judged by time.
 func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
-	engines := []string{"redis-cluster", "etcd-3", "redis-sentinel-acked"}
-	for _, engine := range engines[:longrun.Of(1, len(engines))] {
+	longrun.Only(t)
+	for _, engine := range []string{"redis-cluster", "etcd-3", "redis-sentinel-acked"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			runs(t, engine, "lose-replies,reset", "")
