@@ -171,3 +171,32 @@ func ExampleObserver() {
 	// refused: true
 	// released: order:{id}
 }
+
+// A lease without renewal ends by itself if the worker hangs. A worker that gets on extends it before each step.
+func ExampleLease_Extend() {
+	ctx := context.Background()
+	locks, err := interlock.Open(ctx, "mem://extend", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	backup := locks.Mutex("backup", &interlock.LockOptions{
+		Lease: time.Minute, NoRenew: true, MaxHold: time.Hour,
+	})
+	lease, err := backup.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := lease.Extend(ctx, 10*time.Minute); err != nil { // the next step takes up to ten minutes
+		log.Fatal(err)
+	}
+	fmt.Println("time for the step:", time.Until(lease.Deadline()) > 9*time.Minute)
+	fmt.Println("beyond MaxHold:", lease.Extend(ctx, 2*time.Hour) != nil, "still held:", lease.Err() == nil)
+	if err := lease.Unlock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// time for the step: true
+	// beyond MaxHold: true still held: true
+}

@@ -60,7 +60,7 @@ func ExampleLatch() {
 	// Output: all ready: true
 }
 
-// Wait for what another process does under the same lock.
+// Wait until another process has changed something under the same lock.
 func ExampleCond() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://cond", nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -102,4 +103,34 @@ func ExampleRWMutex() {
 	// a writer has to wait: true
 	// a reader has to wait: true
 	// <nil>
+}
+
+// Code that was written for a sync.Mutex takes a lock of the whole fleet instead. It learns of a loss only by the panic
+// of Unlock, so code that can take a context should use Do.
+func ExampleMutex_Locker() {
+	ctx := context.Background()
+	total := 0
+	count := func(mu sync.Locker) { // in a package that knows nothing of interlock
+		mu.Lock()
+		defer mu.Unlock()
+		total++
+	}
+
+	var both sync.WaitGroup
+	for range 2 { // in real life two processes
+		locks, err := interlock.Open(ctx, "mem://locker", nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer locks.Close()
+		mu := locks.Mutex("total", nil).Locker(ctx)
+		both.Go(func() {
+			for range 50 {
+				count(mu)
+			}
+		})
+	}
+	both.Wait()
+	fmt.Println("total:", total)
+	// Output: total: 100
 }

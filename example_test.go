@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	_ "github.com/interlock-go/interlock/memlock" // links the engine in that answers to mem:// URLs
+	_ "github.com/interlock-go/interlock/memlock" // links in the engine of mem:// URLs
 )
 
 // The usual way: work inside the lock, with a context that ends when the lock is lost.
@@ -33,7 +33,7 @@ func ExampleClient_Do() {
 	// Output: nobody else is in here
 }
 
-// Lock returns the lease: nobody can unlock what he did not lock.
+// Lock returns the lease. Only the lease can unlock the lock.
 func ExampleClient_Lock() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://lock", nil)
@@ -83,7 +83,7 @@ func ExampleClient_TryLock() {
 	// Output: nightly is held by web-1
 }
 
-// Skip the work when somebody else is at it.
+// Skip the work if another owner is doing it.
 func ExampleMutex_TryDo() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://trydo", nil)
@@ -154,7 +154,7 @@ func ExampleWithOwner() {
 	// <nil>
 }
 
-// What an operator would list.
+// An operator lists the locks below a prefix, with their holders and waiters.
 func ExampleClient_Locks() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://list", &interlock.Options{ClientName: "web-1"})
@@ -177,7 +177,7 @@ func ExampleClient_Locks() {
 	// Output: mutex shop/7 web-1 0
 }
 
-// A read that may be followed by a write takes the upgradeable read: nobody else writes in between.
+// A read that a write may follow takes the upgradeable read: no other owner writes in between.
 func ExampleLease_Upgrade() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://upgrade", nil)

@@ -69,7 +69,8 @@
 //   - Locks over several servers. GET_LOCK is a lock of one server and is not replicated: a failover frees all of them,
 //     and in a cluster with several primaries (Galera, group replication) two clients would both have one. Such servers
 //     are refused at the start.
-//   - Locks for owners that are named: a lock belongs to a session of one process. Kinds other than the mutex.
+//   - Locks for owners that are named: a lock belongs to a session of one process. Kinds other
+//     than the mutex and the election.
 //   - A search for deadlocks: each wait has a session of its own that holds nothing, so the server sees none.
 //   - Proxies that share sessions between clients (statement or transaction pooling). One is found out when the
 //     session's own mark is missing, and then its holds are lost. A connection that a load balancer closes because
