@@ -121,7 +121,9 @@ func TestForcedUnlock_EndsTheLockOfAKilledRun(t *testing.T) {
 func TestMaxHold_EndsTheLockOfAKilledRun(t *testing.T) {
 	s := serve(t, interlocktest.New(t, nil), t.TempDir(), &Options{MaxHold: 50 * time.Millisecond})
 	s.ask(200, MethodLock, "net", one)
-	<-s.b.holder("net").lease.Lost()
+	if h := s.b.holder("net"); h != nil { // a slow machine may have seen the end already
+		<-h.lease.Lost()
+	}
 	s.ask(409, http.MethodPost, "net?ID=1", `{}`)
 	s.ask(200, MethodLock, "net", two) // this lock ends as soon, so the answer to its unlock depends on the machine
 }
