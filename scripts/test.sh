@@ -75,12 +75,16 @@ if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
 	race=''
 fi
 
-# Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors.
-# With three for each processor the slow ones, which begin together, do not get their turn in time.
+# Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors,
+# and fewer where sweeps have their full size.
 # The largest take some minutes; beside other load they may take longer than the ten that go test gives them.
-at_once=$((3 * $(getconf _NPROCESSORS_ONLN)))
+processors=$(getconf _NPROCESSORS_ONLN)
+at_once=$((2 * processors))
 case $what in
-all) names=$(packages all) || exit ;;
+all)
+	names=$(packages all) || exit
+	at_once=$((3 * processors))
+	;;
 beside)
 	names=$(packages beside) || exit
 	others=$(packages long) || exit

@@ -9,7 +9,8 @@ const (
 	// pollPause is how long a condition that is not met is left alone.
 	pollPause = 20 * time.Millisecond
 
-	// pollOnce bounds one look at a condition: the server that it asks may hang.
+	// pollOnce bounds one look at a condition: the server that it asks may hang. After each look that was cut off the
+	// next gets twice the time, because a look that asks several servers may take longer on a busy machine.
 	pollOnce = 2 * time.Second
 )
 
@@ -18,9 +19,12 @@ func poll(ctx context.Context, ready func(ctx context.Context) error) error {
 	pause := time.NewTicker(pollPause)
 	defer pause.Stop()
 	var last error
-	for {
-		once, cancel := context.WithTimeout(ctx, pollOnce)
+	for limit := pollOnce; ; {
+		once, cancel := context.WithTimeout(ctx, limit)
 		err := ready(once)
+		if once.Err() != nil {
+			limit *= 2
+		}
 		cancel()
 		if err == nil {
 			return nil
