@@ -117,9 +117,9 @@ func (s *session) heartbeat() {
 // mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired.
 const mostSettle = 50 * time.Millisecond
 
-// settle waits until the library sets its watches again over a new connection. Before that it reads the last transaction
-// that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of ours writes it.
-// So nothing of ours may be sent before. A library that has no watch sets none, and reads nothing.
+// settle waits until the library sets its watches again over a new connection. Before that it reads the last
+// transaction that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of
+// ours writes it. So nothing of ours may be sent before. A library that has no watch sets none, and reads nothing.
 func (s *session) settle() {
 	if !s.watching.Load() {
 		return

@@ -65,8 +65,8 @@ func TestBrowser_TheNavigationOpensOnANarrowScreen(t *testing.T) {
 	p.Until("the text alone", "!"+seen)
 }
 
-// TestBrowser_NoDocumentIsWiderThanAPhone: long tables and long lines of code scroll inside of the page. Only a long run
-// opens every page.
+// TestBrowser_NoDocumentIsWiderThanAPhone: long tables and long lines of code scroll inside of the page. Only a long
+// run opens every page.
 func TestBrowser_NoDocumentIsWiderThanAPhone(t *testing.T) {
 	s, err := build(os.DirFS("../.."), "https://example.com/source")
 	if err != nil {
