@@ -54,7 +54,7 @@ func ExampleLease_Pending() {
 	}
 	defer locks.Close()
 
-	ledger := locks.Mutex("ledger", &interlock.LockOptions{MaxHold: 50 * time.Millisecond})
+	ledger := locks.Mutex("ledger", &interlock.LockOptions{MaxHold: 300 * time.Millisecond})
 	lease, err := ledger.Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
