@@ -29,9 +29,10 @@ untimed='^Test(Conformance|Rules_.*Necessary$|Scripts_|Rights_|Diagnose_|Open_Of
 # make test treats the simulation alike; beside has its runs under the race detector.
 models='/internal/(handoff|fencemodel)'
 
-# serial ends the names of others whose work is done by one goroutine at a time: what searches the lab's courses, and what renders
-# the documents. They run without the race detector too, in the size of the run.
-serial='/(lab/internal/search|internal/docsite)'
+# serial ends the names of others in which the race detector has little to see: what searches the lab's courses and what renders the
+# documents do it in one goroutine at a time; the suite that is shown broken engines runs under it on every sound one. They run
+# without it too, in the size of the run.
+serial='/(lab/internal/search|internal/docsite|drivertest/broken)'
 
 # slow ends the names of the packages that take longest. In make test they begin first, so that none is left alone at the end.
 slow='/redislock|/cmd/interlock|/etcdlock|/torture/cmd/interlock-torture|/console/browsertest|/mysqllock|/pglock|/zklock|/examples/observed'
@@ -119,7 +120,7 @@ case $what in
 all)
 	{
 		go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
-		go_test "$@" ./lab/internal/search ./internal/docsite
+		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/broken
 	} &
 	rc=0
 	go_test -p "$at_once" ${race:+"$race"} "$@" $names || rc=$?
@@ -129,7 +130,7 @@ all)
 beside)
 	{
 		go_test -short "$@" ./internal/handoff ./internal/fencemodel
-		go_test "$@" ./lab/internal/search ./internal/docsite
+		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/broken
 		go_test ${race:+"$race"} "$@" -run "$untimed" $others
 		[ -z "$race" ] || INTERLOCK_LONG='' go_test "$@" -run "^Test$over" ./redislock
 	} &
