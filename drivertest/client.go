@@ -107,6 +107,25 @@ func (c *client) isRefused(r *driver.Request, when string) {
 	}
 }
 
+// comesToBeRefused tries until that says that the lock is held, because of a wait that was announced. Some engines can
+// announce a wait only just before it begins; until then a try may be granted, and is given back.
+func (c *client) comesToBeRefused(ask func() *driver.Request, when string) {
+	c.tr.Helper()
+	for end := time.Now().Add(c.tr.h.Patience); time.Now().Before(end); c.tr.pass(settle) {
+		h, err := c.tryFor(ask())
+		if errors.Is(err, driver.ErrHeld) && driver.IsDefinite(err) {
+			return
+		}
+		if err != nil {
+			c.tr.Fatalf("%s: a try of a held lock says %q, want a definite ErrHeld", when, err)
+		}
+		h.release()
+	}
+	r := ask()
+	c.tr.Fatalf("%s: tries of %s %q by %s were granted for %v, and must be refused",
+		when, r.Kind, r.Name, c.name, c.tr.h.Patience)
+}
+
 // getsIn tries until key is granted, at most for within. It tries and does not wait, so it tests the end of a lease and
 // not who is woken by it.
 func (c *client) getsIn(key driver.Key, within time.Duration, when string) *hold {

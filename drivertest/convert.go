@@ -40,7 +40,7 @@ func upgradeWaitsForReaders(tr *trial) {
 	read := a.take(a.upgradeable())
 	other := b.take(b.reader())
 	up := read.queue(a.writer())
-	b.isRefused(b.reader(), "with an upgrade waiting")
+	b.comesToBeRefused(b.reader, "with an upgrade waiting")
 	late := b.queue(b.reader())
 	up.stillWaits("with another reader inside")
 	late.stillWaits("behind an upgrade that waits")
