@@ -80,7 +80,7 @@ func TestScripts_OnTheLightBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	goTool(t, "build", "", "-buildvcs=false", "-o", filepath.Join(dir, "interlock"), ".")
-	testscript.Run(t, scripts("testdata/light", func(env *testscript.Env) error {
+	testscript.Run(t, scripts("testdata/light", false, func(env *testscript.Env) error {
 		env.Setenv("PATH", dir+string(filepath.ListSeparator)+env.Getenv("PATH"))
 		return nil
 	}))

@@ -41,13 +41,13 @@ var sessionEngines = []sessionEngine{
 // TestScripts_OnEnginesWithSessions runs testdata/engines on each of them: the same commands, the same words. The
 // scripts run at the same time on one server, so each has lock names of its own. For URLs of their own they have
 // $SCHEME, $USER, $ADDR and $TAIL, and $GONE, an address that refuses connections. But for the first engine, only a
-// long run runs them all.
+// long run runs them all; it has the command of the first under the race detector.
 func TestScripts_OnEnginesWithSessions(t *testing.T) {
 	for i, e := range sessionEngines {
 		t.Run(e.scheme, func(t *testing.T) {
 			t.Parallel()
 			addr, gone := e.start(t), refusing(t)
-			p := scripts("testdata/engines", func(env *testscript.Env) error {
+			p := scripts("testdata/engines", i == 0 && longrun.On(), func(env *testscript.Env) error {
 				url := fmt.Sprintf("%s://%s:%s@%s%s", e.scheme, e.user, enginePassword, addr, e.tail)
 				if e.scheme == "postgres" {
 					url += "?check=none" // servers for tests have no fsync, of which it would warn

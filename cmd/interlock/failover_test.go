@@ -25,7 +25,7 @@ type deployment struct{}
 //	restartdead                starts the old primary again, and waits until it follows the new one
 //	waitrenewed NAME LEASE     waits until a lock was renewed after the primary's death, as $OTHER sees it
 func TestScripts_Failover(t *testing.T) {
-	p := scripts("testdata/failover", func(env *testscript.Env) error {
+	p := scripts("testdata/failover", false, func(env *testscript.Env) error {
 		s := servers.RedisSentinel(env.T().(testing.TB), 1, nil)
 		env.Values[deployment{}] = &failing{SentinelRedis: s}
 		env.Setenv("ONE", sentinelURL(s, 0, 1))

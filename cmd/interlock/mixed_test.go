@@ -39,7 +39,7 @@ func TestMixedVersions(t *testing.T) {
 			has := abilities(t, url)
 			for _, first := range []string{"old", "new"} {
 				t.Run(first+" first", func(t *testing.T) {
-					p := scripts("testdata/mixed", func(env *testscript.Env) error {
+					p := scripts("testdata/mixed", false, func(env *testscript.Env) error {
 						path := env.Getenv("PATH")
 						path = filepath.Join(programs, "with-"+first) + string(filepath.ListSeparator) + path
 						env.Setenv("PATH", path)

@@ -59,13 +59,14 @@ func sentinelURL(s *servers.SentinelRedis, which ...int) string {
 var usualScripts = []string{"run", "doctor", "sem"}
 
 // TestScripts_OnRedis runs testdata/redis on each topology: the same commands, the same words. Each script has a prefix
-// of its own, so that it sees no locks of others. But for the first topology, only a long run runs them all.
+// of its own, so that it sees no locks of others. But for the first topology, only a long run runs them all; it
+// has the command of the first under the race detector.
 func TestScripts_OnRedis(t *testing.T) {
 	for i, topology := range redisTopologies {
 		t.Run(topology.name, func(t *testing.T) {
 			t.Parallel()
 			url := topology.start(t)
-			p := scripts("testdata/redis", func(env *testscript.Env) error {
+			p := scripts("testdata/redis", i == 0 && longrun.On(), func(env *testscript.Env) error {
 				base := fmt.Sprintf("%s&prefix=%s:", url, scriptName(env))
 				env.Setenv("INTERLOCK_URL", base+"&check=none") // servers for tests write nothing to disk
 				env.Setenv("CHECKED", base+"&check=warn")
@@ -113,7 +114,7 @@ func TestScripts_OnBadRedis(t *testing.T) {
 	hung := servers.RedisServer(t, nil)
 	gone := servers.RedisServer(t, nil)
 	gone.Kill()
-	p := scripts("testdata/refused", func(env *testscript.Env) error {
+	p := scripts("testdata/refused", false, func(env *testscript.Env) error {
 		for name, n := range map[string]*servers.RedisNode{
 			"LOCKED": locked, "PRIMARY": pair.Primary, "REPLICA": pair.Replicas[0], "NODE": cluster.Nodes()[0],
 			"HUNG": hung, "GONE": gone,

@@ -35,11 +35,11 @@ func (t tests) Run() int {
 // built is the folder of the program that build has built.
 var built string
 
-// build returns the folder of the command as its users have it. A script starts it up to a hundred times, and the test
-// itself, which is the command under the race detector, takes three times as long to start: that is left to the long
-// run. Then, and in short runs, there is no folder.
+// build returns the folder of the command as its users have it. Scripts start it a thousand times, and the test itself,
+// which is the command under the race detector, takes five times as much of a processor to start and to end. In short
+// runs, which compile nothing, there is no folder.
 var build = sync.OnceValues(func() (string, error) {
-	if longrun.On() || testing.Short() {
+	if testing.Short() {
 		return "", nil
 	}
 	var err error
@@ -71,7 +71,7 @@ var build = sync.OnceValues(func() (string, error) {
 //	                          asks that console until the answer has the status and contains the text; posts BODY,
 //	                          or what is in the file if it is @FILE, unless it is empty
 func TestScripts(t *testing.T) {
-	testscript.Run(t, scripts("testdata/script", func(env *testscript.Env) error {
+	testscript.Run(t, scripts("testdata/script", longrun.On(), func(env *testscript.Env) error {
 		locks := filepath.Join(env.WorkDir, "locks")
 		env.Setenv("INTERLOCK_URL", "file://"+locks)
 		env.Setenv("LOCKS", locks)
@@ -90,8 +90,9 @@ func ownSignals() {
 	}
 }
 
-// scripts returns how to run the scripts of a folder, each after setup.
-func scripts(dir string, setup func(env *testscript.Env) error) testscript.Params {
+// scripts returns how to run the scripts of a folder, each after setup: with the command that build has built, or with
+// the test itself, so that the race detector sees what the command does.
+func scripts(dir string, raced bool, setup func(env *testscript.Env) error) testscript.Params {
 	ownSignals()
 	return testscript.Params{
 		Dir: dir,
@@ -99,12 +100,14 @@ func scripts(dir string, setup func(env *testscript.Env) error) testscript.Param
 			env.Setenv("HOME", env.WorkDir)
 			// A binary with the race detector sleeps for a second before it exits, unless told otherwise.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
-			dir, err := build()
-			if err != nil {
-				return err
-			}
-			if dir != "" {
-				env.Setenv("PATH", dir+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			if !raced {
+				dir, err := build()
+				if err != nil {
+					return err
+				}
+				if dir != "" {
+					env.Setenv("PATH", dir+string(filepath.ListSeparator)+env.Getenv("PATH"))
+				}
 			}
 			env.Values[processes{}] = &started{byName: map[string]*exec.Cmd{}}
 			return setup(env)

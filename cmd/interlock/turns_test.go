@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -51,6 +52,8 @@ type turns struct {
 	t                  *testing.T
 	programs, url, dir string
 	probes             []*probe
+	seen               []turn // of the log, as far as it is read
+	read               int64
 }
 
 type probe struct {
@@ -88,20 +91,30 @@ type turn struct {
 	version, verdict string
 }
 
-func (c *turns) log() (all []turn) {
+// log returns all turns so far. It is asked every few milliseconds, so it parses only what is new.
+func (c *turns) log() []turn {
 	c.t.Helper()
-	content, err := os.ReadFile(filepath.Join(c.dir, "log"))
-	if err != nil && !os.IsNotExist(err) {
+	file, err := os.Open(filepath.Join(c.dir, "log"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	for line := range strings.Lines(string(content)) {
+	defer file.Close()
+	more, err := io.ReadAll(io.NewSectionReader(file, c.read, math.MaxInt64-c.read))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(more)) {
 		var t turn
 		if _, err := fmt.Sscan(line, &t.token, &t.version, &t.verdict); err != nil {
 			c.t.Fatalf("a line of the log is %q: %v", line, err)
 		}
-		all = append(all, t)
+		c.seen = append(c.seen, t)
 	}
-	return all
+	c.read += int64(len(more))
+	return c.seen
 }
 
 // bothAdvance waits until each version has had some turns more. It polls: the probes have nothing to wake us with.
