@@ -15,11 +15,19 @@ absent() {
 	if [ -n "${INTERLOCK_REQUIRE:-}" ]; then failed="$failed $1"; fi
 }
 
-for dir in $(scripts/modules.sh all); do
-	gowork=''
-	if scripts/modules.sh outside | grep -qx "$dir"; then gowork=off; fi
-	echo "lint: $dir"
-	(cd "$dir" && GOWORK=$gowork "$linter" "$command" --config "$top/.golangci.yml" ./...) || failed="$failed $dir"
+# lint runs the linter in folder $1, with $2 as its workspace, over the packages after them.
+lint() {
+	dir=$1 gowork=$2
+	shift 2
+	echo "lint: $dir: $*"
+	(cd "$dir" && GOWORK=$gowork "$linter" "$command" --config "$top/.golangci.yml" "$@") || failed="$failed $dir"
+}
+
+# The workspace in one run: the facts about what all modules import are read once.
+# shellcheck disable=SC2046 # a list
+lint . '' $(scripts/modules.sh workspace | sed 's|.*|./&/...|; s|/\./|/|')
+for dir in $(scripts/modules.sh outside); do
+	lint "$dir" off ./...
 done
 if [ "$command" = run ]; then
 	scripts/modules.sh check || failed="$failed modules.txt"
