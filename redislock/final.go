@@ -1,5 +1,5 @@
-// Which answers end a wait. acquire.go asks in heartbeat, watch.go before it asks again; refusal.go says what an error
-// means to the caller.
+// Which answers end a wait. acquire_ask.go asks in heartbeat, watch.go before it asks again; refusal.go says what an
+// error means to the caller.
 
 package redislock
 

@@ -1,5 +1,5 @@
-// The request: what is refused before anything is sent, and the arguments of the acquire script. acquire.go sends them;
-// scripts/acquire_fast.lua describes them.
+// The request: what is refused before anything is sent, and the arguments of the acquire script. acquire_ask.go sends
+// them; scripts/acquire_fast.lua describes them.
 
 package redislock
 

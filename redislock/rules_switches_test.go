@@ -30,7 +30,7 @@ var levers = []switches.Lever{
 	{"presence.go", "return min(p.every(), said)", `return unless("alive", min(p.every(), said), 3*heartbeatEvery)`},
 	{"acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
-	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
+	{"acquire_ask.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
 	{"notices.go", "e.wants = true", `e.wants = !off("early word")`},
 	{
 		"renew.go", "(*listener)(d).wanted(b.ID)",
@@ -45,7 +45,7 @@ var levers = []switches.Lever{
 		`b = append(b, unless("kind", string(key.Kind)+":", "")...)`,
 	},
 	{
-		"acquire.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
+		"acquire_ask.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
 		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
 			"\t\treturn err\n\t}\n\ta.setWay('s')",
 	},
@@ -54,11 +54,11 @@ var levers = []switches.Lever{
 		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", conn.Tag(slot), conn.Tag(0))...)",
 	},
 	{
-		"acquire.go", "err := a.listen(ctx)\n\t\tif err == nil {",
+		"acquire_ask.go", "err := a.listen(ctx)\n\t\tif err == nil {",
 		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n" +
 			"\t\tif err == nil {",
 	},
-	{"acquire.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
+	{"acquire_ask.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
 }
 
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.
