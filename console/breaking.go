@@ -93,7 +93,9 @@ func (con *Console) breakHold(ctx context.Context, w http.ResponseWriter, e *Aud
 			"the audit cannot be written, so nothing was broken: "+err.Error(), "")
 		return
 	}
-	err := con.client.Break(ctx, e.Kind, e.Name, e.Token)
+	err := con.poller.Break(board.Event{
+		Kind: e.Kind, Name: e.Name, Client: e.Client, Owner: e.Owner, Token: e.Token, Why: "by " + e.Who,
+	}, func() error { return con.client.Break(ctx, e.Kind, e.Name, e.Token) })
 	e.Result = resultOf(err)
 	if err != nil {
 		e.Error = err.Error()
@@ -105,9 +107,6 @@ func (con *Console) breakHold(ctx context.Context, w http.ResponseWriter, e *Aud
 		refuse(w, statusOf(err), err.Error(), hintOf(err))
 		return
 	}
-	con.poller.Broke(board.Event{
-		Kind: e.Kind, Name: e.Name, Client: e.Client, Owner: e.Owner, Token: e.Token, Why: "by " + e.Who,
-	})
 	answer(w, http.StatusOK, brokenAnswer{true})
 }
 

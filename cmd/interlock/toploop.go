@@ -152,14 +152,13 @@ func (l *topLoop) keys(ctx context.Context, sent string, last bool) (quit bool) 
 // breakHold ends a hold, in a goroutine of its own. It does not wait for the loop to hear the answer, because top may
 // have ended meanwhile.
 //
-// The poller is told, so that its next board says "broken" and not "released", and comes soon.
+// The poller asks, so that its next board says "broken" and not "released", and comes soon.
 func (l *topLoop) breakHold(ctx context.Context, target board.Event) {
 	ctx, cancel := l.app.within(ctx)
 	defer cancel()
-	err := l.engine.client.Break(ctx, target.Kind, target.Name, target.Token)
-	if err == nil {
-		l.poller.Broke(target)
-	}
+	err := l.poller.Break(target, func() error {
+		return l.engine.client.Break(ctx, target.Kind, target.Name, target.Token)
+	})
 	select {
 	case l.answered <- topAnswer{target, explained(ctx, err)}:
 	default: // two at once: the board shows what became of the other

@@ -25,21 +25,15 @@ type history struct {
 	graph  uint64 // the revision of the last change of edges and cycles
 	knows  uint64 // the revision of the last change of what the engine tells
 
-	events []Event // oldest first
-	seq    uint64
-	broken map[brokenHold]time.Time
+	events  []Event // oldest first
+	seq     uint64
+	endings map[endingHold]*ending
 }
 
 // departure is a lock that has left the board.
 type departure struct {
 	lock     Lock // kind, name and id
 	revision uint64
-}
-
-// brokenHold is a hold that this program has ended.
-type brokenHold struct {
-	id    string
-	token uint64
 }
 
 // look takes the board of a new look in, which began at the given time.
@@ -57,7 +51,7 @@ func (h *history) look(fresh *Board, began time.Time) {
 	}
 	if fresh.Error == "" {
 		h.good = true
-		h.forgetBroken(began)
+		h.forgetEndings(began)
 	}
 	h.show(fresh)
 }
@@ -116,13 +110,16 @@ func beyond(b *Board, l *Lock) bool {
 	return b.Truncated && (len(b.Locks) == 0 || compare(l, &b.Locks[len(b.Locks)-1]) > 0)
 }
 
-// seen adds an event that the looks have shown. The end of a hold that was broken here has been told already.
+// seen adds an event that the looks have shown, unless it is the end of a hold that this program breaks: that is told
+// by itself.
 func (h *history) seen(e Event, after, now time.Time) {
-	_, broken := h.broken[brokenHold{ID(e.Kind, e.Name), e.Token}]
-	if broken && (e.Event == Released || e.Event == Ended) {
-		return
-	}
 	e.After, e.Time = after, now
+	if e.Event == Released || e.Event == Ended {
+		if ending := h.endings[holdOf(&e)]; ending != nil {
+			ending.seen = append(ending.seen, e)
+			return
+		}
+	}
 	h.add(e)
 }
 
@@ -168,14 +165,5 @@ func (h *history) leave(l *Lock) {
 		rest := h.gone[len(h.gone)-keptGone:]
 		h.oldest = h.gone[len(h.gone)-keptGone-1].revision
 		h.gone = append([]departure(nil), rest...)
-	}
-}
-
-// forgetBroken forgets breaks that a look has shown, which began after them.
-func (h *history) forgetBroken(began time.Time) {
-	for hold, at := range h.broken {
-		if at.Before(began) {
-			delete(h.broken, hold)
-		}
 	}
 }

@@ -49,7 +49,7 @@ func TestUpdates_BringEveryReaderToTheSameBoard(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 0))
 	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 	for range 20 {
-		h := &history{broken: map[brokenHold]time.Time{}}
+		h := &history{endings: map[endingHold]*ending{}}
 		has, seen := [3]*Board{}, [3]uint64{}
 		for range 40 {
 			now = now.Add(time.Second)
@@ -87,7 +87,7 @@ func inJSON(t *testing.T, b *Board) string {
 }
 
 func TestHistory_ReaderThatIsTooFarBehind_GetsTheWholeBoard(t *testing.T) {
-	h := &history{broken: map[brokenHold]time.Time{}}
+	h := &history{endings: map[endingHold]*ending{}}
 	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 	look := func(names ...string) {
 		b := &Board{Tried: now, Taken: now, Locks: []Lock{}}
@@ -119,7 +119,7 @@ func TestHistory_ReaderThatIsTooFarBehind_GetsTheWholeBoard(t *testing.T) {
 }
 
 func TestHistory_LocksBeyondAFullBoard_AreNotReleased(t *testing.T) {
-	h := &history{broken: map[brokenHold]time.Time{}}
+	h := &history{endings: map[endingHold]*ending{}}
 	holder := Holder{Client: "c", Token: 1}
 	look := func(truncated bool, names ...string) string {
 		b := &Board{Truncated: truncated}
@@ -144,7 +144,7 @@ func TestHistory_LocksBeyondAFullBoard_AreNotReleased(t *testing.T) {
 
 // What an engine does not tell stays unknown while nobody holds anything.
 func TestHistory_RemembersWhatTheEngineDoesNotTell(t *testing.T) {
-	h := &history{broken: map[brokenHold]time.Time{}}
+	h := &history{endings: map[endingHold]*ending{}}
 	look := func(locks ...Lock) Knows {
 		b := &Board{Locks: locks, Counts: Counts{Held: len(locks)}, Knows: knowledge(driver.Traits{})}
 		b.Knows.seen(locks)
@@ -171,7 +171,7 @@ func TestHistory_RemembersWhatTheEngineDoesNotTell(t *testing.T) {
 // at is a history whose looks find what they are given.
 func at(t *testing.T) (h *history, look func(locks ...Lock)) {
 	t.Helper()
-	h = &history{broken: map[brokenHold]time.Time{}}
+	h = &history{endings: map[endingHold]*ending{}}
 	return h, func(locks ...Lock) { h.look(&Board{Locks: locks}, time.Now()) }
 }
 

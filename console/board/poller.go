@@ -38,7 +38,7 @@ type look struct{ done chan struct{} }
 func NewPoller(c *interlock.Client, opts *Options) *Poller {
 	p := &Poller{
 		client: c, opts: opts.withDefaults(), hurry: make(chan struct{}, 1), readers: make(map[*Reader]struct{}),
-		history: history{broken: make(map[brokenHold]time.Time)},
+		history: history{endings: make(map[endingHold]*ending)},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the poller
 	return p
@@ -100,18 +100,28 @@ func (p *Poller) Tell(e Event) {
 	p.tellReaders()
 }
 
-// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end
-// tells of it no more, and comes soon.
-func (p *Poller) Broke(e Event) {
-	e.Event = Broken
+// Break has ask end the hold with that token, which is the event's, and tells of it unless ask fails. A look that shows
+// the end of the hold meanwhile, or later, does not tell of it as well. After a success a look comes soon.
+func (p *Poller) Break(e Event, ask func() error) error {
 	p.mu.Lock()
-	p.history.broken[brokenHold{ID(e.Kind, e.Name), e.Token}] = time.Now()
+	ending := p.history.asking(&e)
 	p.mu.Unlock()
-	p.Tell(e)
+	err := ask()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		if p.history.refused(&e, ending) {
+			p.tellReaders()
+		}
+		return err
+	}
+	p.history.broke(e, ending)
+	p.tellReaders()
 	select {
 	case p.hurry <- struct{}{}:
 	default: // there is one already
 	}
+	return nil
 }
 
 // look returns the look that is under way, after it has started one if there is none. The caller holds p.mu.

@@ -252,27 +252,71 @@ func TestReader_AfterATimeInWhichNobodyRead_IsToldSo(t *testing.T) {
 }
 
 func TestPoller_TellsWhatItsProgramBreaks_Once(t *testing.T) {
+	for name, meanwhile := range map[string]time.Duration{"at once": 0, "after a look has shown the end": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				l := w.lock("a")
+				r := w.poller.Reader(0)
+				defer r.Close()
+				e := holdOnBoard(w.next(r).Board)
+				err := w.poller.Break(e, func() error {
+					err := w.client.Break(w.Context(), "mutex", "a", e.Token)
+					time.Sleep(meanwhile)
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				// The event and the end may come together: the look that it hastens runs beside the reader.
+				var told []Event
+				for gone := 0; gone == 0 || len(told) == 0; {
+					c := w.next(r).Change
+					told, gone = append(told, c.Events...), gone+len(c.Gone)
+				}
+				if got := words(told); got != "broken a "+e.Owner+" (by local)" || time.Since(began) != 0 {
+					t.Errorf("after %v: %s", time.Since(began), got)
+				}
+				time.Sleep(time.Minute)
+				if b, err := w.poller.Now(w.Context()); err != nil || len(b.Events) != 1 {
+					t.Errorf("in the end: %s, %v", words(b.Events), err)
+				}
+				_ = l.Unlock(w.Context())
+			})
+		})
+	}
+}
+
+func TestPoller_AHoldThatEndsBeforeItIsBroken_IsReleased(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.lock("a")
 		r := w.poller.Reader(0)
 		defer r.Close()
-		h := w.next(r).Board.Locks[0].Holders[0]
-		if err := w.client.Break(w.Context(), "mutex", "a", h.Token); err != nil {
+		e := holdOnBoard(w.next(r).Board)
+		err := w.poller.Break(e, func() error {
+			if err := l.Unlock(w.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute) // looks show the end
+			return w.client.Break(w.Context(), "mutex", "a", e.Token)
+		})
+		if err == nil {
+			t.Error("what had ended was broken")
+		}
+		b, err := w.poller.Now(w.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
-		w.poller.Broke(Event{Kind: "mutex", Name: "a", Owner: h.Owner, Token: h.Token, Why: "by local"})
-		// The event and the end may come together: the look that it hastens runs beside the reader.
-		var told []Event
-		for gone := 0; gone == 0; {
-			c := w.next(r).Change
-			told, gone = append(told, c.Events...), len(c.Gone)
+		if got := words(b.Events); got != "released a "+e.Owner {
+			t.Error(got)
 		}
-		if got := words(told); got != "broken a "+h.Owner+" (by local)" || time.Since(began) != 0 {
-			t.Errorf("after %v: %s", time.Since(began), got)
-		}
-		_ = l.Unlock(w.Context())
 	})
+}
+
+// holdOnBoard is the event that the first hold of b is broken.
+func holdOnBoard(b *Board) Event {
+	h := b.Locks[0].Holders[0]
+	return Event{Kind: "mutex", Name: "a", Owner: h.Owner, Token: h.Token, Why: "by local"}
 }
 
 func TestPoller_Close_EndsReadersAndLooks(t *testing.T) {
