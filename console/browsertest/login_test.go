@@ -9,6 +9,12 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
+// login waits for the form. A browser shows its field for some time before it has the focus; keys of that time are lost.
+func (p *tab) login() {
+	p.Helper()
+	p.Until("the login", "document.activeElement?.id === 'token'")
+}
+
 func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testing.T) {
 	const secret = "a-token-of-the-operators"
 	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}})
@@ -16,20 +22,20 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 	p := newTab(t)
 	p.Bear(`ERR_|401 \(Unauthorized\)`)
 	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(s.url(""))))
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 	p.Press(secret + "\r")
 	p.Shows("td.c-name", "order:42")
 	// Who logs out is asked for the token again.
 	p.Click("#logout button")
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(s.url(""))))
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 	p.Press(secret + "\r")
 	p.Shows("td.c-name", "order:42")
 	// A console that was started again knows no sessions: the page that is open goes to the login by itself.
 	s.stop()
 	s.start()
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 	where, err := url.Parse(eval[string](p, "location.href"))
 	if err != nil || where.Path != "/login" {
 		t.Errorf("the login is at %v, %v", where, err)
@@ -44,9 +50,9 @@ func TestLogin_OverHTTPUnderAName_LetsInAndOut(t *testing.T) {
 	p := newTab(t)
 	p.Bear(`401 \(Unauthorized\)|Cross-Origin-Opener-Policy`)
 	p.Must(chromedp.Do(p.Ctx, chromedp.Navigate(strings.Replace(s.url(""), "127.0.0.1", name, 1))))
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 	p.Press(secret + "\r")
 	p.Shows("td.c-name", "order:42")
 	p.Click("#logout button")
-	p.Until("the login", "document.querySelector('#token')")
+	p.login()
 }
