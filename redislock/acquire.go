@@ -1,6 +1,6 @@
 // This file runs one Acquire or Requeue from the request to its grant. request.go builds the texts of the request and
-// entry.go keeps what the driver knows of it. acquire_ask.go sends the script and reads the answer, and grant.go decides
-// whether a push counts.
+// entry.go keeps what the driver knows of it. acquire_ask.go sends the script and reads the answer, and grant.go
+// decides whether a push counts.
 
 package redislock
 

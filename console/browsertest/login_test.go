@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/console"
 )
 
-// login waits for the form. A browser shows its field for some time before it has the focus; keys of that time are lost.
+// login waits for the form. A browser shows its field for some time before it has the focus, and keys of that time are
+// lost.
 func (p *tab) login() {
 	p.Helper()
 	p.Until("the login", "document.activeElement?.id === 'token'")
