@@ -1,6 +1,6 @@
 // The round trips of an attempt: the first question, the heartbeats, and what an answer or an error says about copies
-// of the request. acquire.go decides when to ask; request.go has the arguments, conn.Call sends the script, reply.go reads
-// the answer.
+// of the request. acquire.go decides when to ask. request.go has the arguments, conn.Call sends the script, and
+// reply.go reads the answer.
 
 package redislock
 
