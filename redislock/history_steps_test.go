@@ -300,6 +300,7 @@ func (h *history) copy() {
 	w := from[h.draw(len(from))]
 	again := &twin{req: w.req, client: w.client, beside: w.beside, adopts: w.adopts}
 	again.req.Try = h.draw(3) > 0
+	h.copied[w.req.ID] = true
 	h.note("copy of %s, try %v, by client %d", again.req.ID, again.req.Try, again.client)
 	h.begin(again)
 }

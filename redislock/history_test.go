@@ -71,6 +71,7 @@ type history struct {
 	calls   []*twin              // that are under way
 	ids     []*twin              // the first call of each request
 	renamed map[string]bool      // renewed by another client than the one that asked
+	copied  map[string]bool      // asked for twice
 	tokens  map[driver.Key]*pairs
 	losses  *losses
 	watch   *vigil
@@ -134,7 +135,8 @@ func newHistory(t *testing.T, open opener, seed uint64, nodes ...*servers.RedisN
 		},
 		limit:   3,
 		lease:   func() time.Duration { return longLease },
-		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),
+		renamed: make(map[string]bool), copied: make(map[string]bool), tokens: make(map[driver.Key]*pairs),
+		losses: newLosses(),
 	}
 	store := memlock.New(nil)
 	for range clients {
