@@ -1,156 +1,233 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
-// A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
-// itself alone (askAlone, joinAlone). acquire_owner.go decides which. The line is in acquire_queue.go, the request in
-// acquire_fetch.go, and the wait of the caller in acquire_wait.go.
+// Where Lock and TryLock begin: the owner in the context decides. An owner that holds the lock re-enters (reenter,
+// reenterGrant); any other takes it, from this client's own grants or from the engine. What follows is acquire_local.go
+// for a local engine, acquire_join.go for a wait, and acquire_direct.go for readers, writers and permits.
 
-// join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.
-//
-// Both shortcuts before the line, overtaken and takeOver, must be looked at under the same Client.mu as the push.
-// Otherwise a grant could come free between the look and the push, and w would ask the engine for a lock that its own
-// process keeps.
-func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
-	m, o := w.lease.m, w.lease.owner
-	if c.closed {
-		c.unlock()
-		return nil, wrap("lock", m.key(), ErrClosed)
-	}
-	if c.overtaken(w) {
-		c.unlock()
-		return w.lease, nil
-	}
-	if c.takeOver(w.lease, w.start) {
-		c.unlock()
-		return w.lease, nil
-	}
-	q := c.queueFor(m)
-	w.q, w.ready = q, make(chan struct{})
-	w.announce = w.announcement(ctx)
-	q.waiters.push(w)
-	// A deadlock search that runs from here on counts w as a wait of o, so this precedes suspectDeadlock.
-	o.waits.Add(1)
-	c.suspectDeadlock(o)
-	// What is in the way is known without the engine if a goroutine of this process holds the lock, or if the line has
-	// asked already. The Observer is told at once then.
-	switch g := c.passing(m); {
-	case g != nil:
-		w.blocker = g.holder()
-		w.mustWait(nil)
-	case q.waiters.first != w:
-		w.mustWait(q.inTheWay())
-	}
-	f := q.prepareFetch(nil)
-	if f == nil {
-		c.unlock()
-		return w.wait(ctx)
-	}
-	// Nobody asks for this line yet, so w does, in its own goroutine. The fetch still belongs to the line: see
-	// fetch.lead.
-	f.leader = w
-	// Counted under Client.mu, so that Close waits for the request.
-	c.background.Add(1)
-	c.unlock()
-	return f.lead(ctx, w)
-}
-
-// overtaken gives w a hold on the grant that its owner has, if another goroutine of that owner was quicker. Without
-// this the owner would wait for itself. The caller holds Client.mu.
-func (c *Client) overtaken(w *waiter) bool {
-	g := c.liveGrant(w.lease.owner, w.lease.m.key())
-	if g == nil {
-		return false
-	}
-	g.admit(w.lease, w.start, c.now(), true)
-	return true
-}
-
-// askAlone asks the engine on behalf of w alone, past the queue of this client. It serves tries, which must not wait in
-// a line, and named owners, which only the engine can tell apart across processes. For a read/write lock it returns
-// errAgain if the owner has got a hold since w was made: then the caller asks beside that hold.
-func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
-	c.lock()
-	if c.closed {
-		c.unlock()
-		return nil, wrap("lock", w.lease.m.key(), ErrClosed)
-	}
-	// Another goroutine of the same owner was quicker. The engine does not know that the two are one owner, so w would
-	// wait behind it.
-	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key()) != nil {
-		c.unlock()
-		return nil, errAgain
-	}
-	return c.ask(ctx, w, try)
-}
-
-// joinAlone is askAlone for a call that waits: a named owner, or a candidate of an election. The caller holds
-// Client.mu, which joinAlone gives up.
-func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
-	switch {
-	case c.closed:
-		c.unlock()
-		return nil, wrap("lock", w.lease.m.key(), ErrClosed)
-	case c.overtaken(w):
-		c.unlock()
-		return w.lease, nil
-	}
-	return c.ask(ctx, w, false)
-}
-
-// ask makes the request of askAlone and joinAlone and waits for its answer. The caller holds Client.mu, which ask gives
-// up, and has seen that the client is open.
-func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
-	// An owner that was made for this call is known to no other goroutine. Its waits need no count, because nobody else
-	// can wait as this owner. And with a count each grant would search all waiters for others of it.
-	shared := !w.fresh
-	f := c.newFetch(w, try)
-	f.only, w.own = w, f
-	w.announce = w.announcement(ctx)
-	// From here on Close, a deadlock search and a grant to the same owner find w, although it stands in no line.
-	c.alone[w] = struct{}{}
-	c.background.Add(1)
-	w.ready = make(chan struct{})
-	if shared {
-		w.lease.owner.waits.Add(1)
-		defer w.lease.owner.waits.Add(-1)
-	}
-	if !try {
-		c.suspectDeadlock(w.lease.owner)
-	}
-	c.unlock()
-	return f.lead(ctx, w)
-}
-
-// inTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
-// whoever the engine has named to the line; if neither is known, only the client. The caller holds Client.mu.
-func (c *Client) inTheWay(m *Mutex) *HeldError {
-	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
-		return g.holder().heldError()
-	}
-	if q := c.queues[m.queueKey()]; q != nil && q.inTheWay() != nil {
-		held := *q.inTheWay()
-		return &held
-	}
-	return &HeldError{Kind: m.key().Kind, Name: m.key().Name, Client: c.opts.ClientName}
-}
-
-// tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker. Otherwise a
-// try could be refused because of its own owner. It returns err unchanged if o has no live grant.
-func (m *Mutex) tryBeside(o *owner, at call, err error) (*Lease, error) {
-	if o == nil {
+// acquire is Lock and TryLock. The label comes first, because it belongs to this call alone. The Observer hears of
+// every end, but of nothing that is wrong before there is a client to name.
+func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
+	if err := m.mayAcquire(ctx); err != nil {
 		return nil, err
 	}
-	c := m.c
+	m = m.labelled(ctx)
+	at := m.c.newCall()
+	o := ownerFrom(ctx)
+	lease, err := m.attempt(ctx, o, try, at)
+	if err != nil {
+		m.tellFailed(ctx, o, at, err)
+		return nil, err
+	}
+	m.tellAcquired(ctx, lease, at)
+	return lease, nil
+}
+
+// mayAcquire returns the errors of which no Observer can be told: a mutex that nobody made, a nil context. A bad name
+// or bad options are left to attempt, so that the Observer is told of them.
+func (m *Mutex) mayAcquire(ctx context.Context) error {
+	if err := m.checkMade(); err != nil && (m == nil || m.p == nil || m.c.checkMade() != nil) {
+		return err
+	}
+	return checkContext(ctx)
+}
+
+// tellAcquired tells the Observer and the log that an attempt has brought lease.
+func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
+	var how Event
+	at.end(&how)
+	lease.tellAcquired(ctx, how)
+	log := m.c.opts.Logger
+	if log.Enabled(ctx, slog.LevelDebug) {
+		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
+			slog.String("owner", lease.owner.id))
+	}
+}
+
+// tellFailed tells the Observer that a call of o has failed with err. o is nil if the call had no owner yet.
+func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
+	e := m.event(o)
+	at.end(&e)
+	e.Waited, e.Err = m.c.reading().since(at.start), err
+	m.c.tellFailed(ctx, e)
+}
+
+// attempt is acquire without what the Observer is told.
+func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	if m.p.err != nil {
+		return nil, m.p.err
+	}
+	if m.p.share.direct {
+		return m.attemptDirect(ctx, o, try, at)
+	}
+	lease, err := m.reenter(ctx, o)
+	if lease == nil && err == nil {
+		return m.take(ctx, o, try, at)
+	}
+	return lease, err
+}
+
+// event describes to an Observer an attempt that has no lease.
+func (m *Mutex) event(o *owner) Event {
+	key := m.key()
+	e := Event{
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine, c: m.c,
+	}
+	if o != nil {
+		e.Owner = o.id
+	}
+	return e
+}
+
+// reenter returns another hold if o already has one. It returns nil and no error if o has none, and then the caller
+// takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss. To take the lock anew without
+// a word would hide that another owner was inside meanwhile.
+func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	held := m.c.heldBy(o, m.key())
+	if held == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	if err := held.Err(); errors.Is(err, ErrLost) {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key(), err)
+	}
+	if o.named {
+		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
+	}
+	return m.c.reenterGrant(ctx, held.g, o, m)
+}
+
+// reenterGrant adds a hold of o to g. On an engine with leases it renews first, in the caller's time: that costs one
+// round trip, and asks the engine whether g still exists. Without an answer within half a renewal interval the window
+// that was confirmed before still counts. It returns nil and no error if g has ended meanwhile.
+func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
+	if c.hasLeases() {
+		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
+		defer cancel()
+		err := c.renewNow(patient, g, m.p.lease)
+		if errors.Is(err, ErrLost) {
+			return nil, err
+		}
+		// The caller has given up; what was confirmed before is of no use to it.
+		if err != nil && ctx.Err() != nil {
+			return nil, unavailable("lock", m.key(), ctx.Err())
+		}
+		// Without an answer the window that was confirmed before still counts, and the scheduler goes on asking.
+	}
 	c.lock()
 	defer c.unlock()
-	g := c.liveGrant(o, m.key())
-	if g == nil {
-		return nil, err
+	now := c.now()
+	c.expire(g, now)
+	// unlocked by another goroutine of o meanwhile
+	if g.phase == gone || g.holds.first == nil || g.holder().owner != o {
+		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
 	l := m.newLease(o)
-	g.admit(l, at.start, c.now(), true)
+	g.admit(l, now, now, true)
 	return l, nil
+}
+
+// take acquires the mutex for an owner that does not hold it. Client.mu is held from the look at the queue and the
+// grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
+func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	c := m.c
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key(), err)
+	}
+	if err := c.checkOwner(o); err != nil {
+		return nil, err
+	}
+	c.lock()
+	busy := c.busy(m)
+	switch {
+	// Named owners and candidates go to the engine, past the queue of this client. Only the engine can re-enter a named
+	// owner, and each candidate brings a value of its own.
+	case o != nil && o.named || m.p.single:
+		if !try {
+			return c.waitAlone(ctx, m.newWaiter(o, at))
+		}
+		lease, err := m.tryOnce(ctx, o, false, at)
+		if wouldRecall(err) {
+			return m.recall(ctx, o, at, err)
+		}
+		return lease, err
+	// A try does not stand in line, but may take what this process retains.
+	case busy && try:
+		return m.tryBusy(ctx, o, at)
+	// Over a network the wait is asked for at once: a try before it would cost a round trip more.
+	case busy || !try && !c.traits.Local:
+		return c.join(ctx, m.newWaiter(o, at))
+	}
+	return m.takeFree(ctx, o, try, at)
+}
+
+// busy reports whether this client has a grant of m that passes on inside the process, or somebody in line for one.
+// The caller holds Client.mu.
+func (c *Client) busy(m *Mutex) bool { return c.queues[m.queueKey()] != nil || c.passing(m) != nil }
+
+// tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Client.mu, which
+// tryBusy gives up.
+func (m *Mutex) tryBusy(ctx context.Context, o *owner, at call) (*Lease, error) {
+	c := m.c
+	if l := m.newLease(o); c.takeOver(l, at.start) {
+		c.unlock()
+		return l, nil
+	}
+	if !c.busy(m) { // what was retained has ended, or was too near its end: nobody here is in the way
+		return m.takeFree(ctx, o, true, at)
+	}
+	err := c.inTheWay(m)
+	c.unlock()
+	return m.tryBeside(o, at, err)
+}
+
+// takeFree asks the engine first, because no goroutine of this client has the lock or waits for it. After a refusal it
+// waits, or says who holds the lock. The caller holds Client.mu, which takeFree gives up.
+func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	lease, err := m.tryOnce(ctx, o, !try, at)
+	switch {
+	case !errors.Is(err, ErrHeld):
+		return lease, err
+	case try && wouldRecall(err):
+		return m.recall(ctx, o, at, err)
+	case try:
+		return m.tryBeside(o, at, err)
+	}
+	m.c.lock()
+	return m.c.join(ctx, m.newWaiter(o, at))
+}
+
+// tryOnce asks the engine for m once. waits says that the caller waits after a refusal; a local engine then need not
+// find out who holds the lock. The caller holds Client.mu, which tryOnce gives up.
+func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
+	if m.c.traits.Local {
+		return m.tryLocal(ctx, o, waits, at)
+	}
+	m.c.unlock()
+	return m.c.askAlone(ctx, m.newWaiter(o, at), true)
+}
+
+// checkOwner refuses an owner name on an engine without named owners, and one that is empty, too long or not UTF-8.
+func (c *Client) checkOwner(o *owner) error {
+	if o == nil || !o.named {
+		return nil
+	}
+	if reason, lacks := c.traits.Lacking(driver.NamedOwners); lacks {
+		return wrap("lock as owner", driver.Key{Name: o.id}, unsupported(c.traits, reason))
+	}
+	return validateName("owner", o.id)
 }

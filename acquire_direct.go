@@ -10,7 +10,7 @@ import (
 
 // Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
 // goes to the engine by itself, and nothing passes on inside the process. Only the engine knows whose turn it is among
-// readers and writers, and whether enough permits are left. It follows acquire_owner.go in place of the line of
+// readers and writers, and whether enough permits are left. It follows acquire.go in place of the line of
 // acquire_queue.go.
 
 // errAgain ends the wait of an owner that got in by another request meanwhile. attemptDirect then asks once more,
@@ -105,7 +105,7 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 	// The same mode shares the grant. Where the engine cannot grant beside a hold, a read shares the grant of its
 	// owner's write. share returns nothing if the hold was unlocked meanwhile.
 	case has.m.p.share.mode == m.p.share.mode || m.c.convert == nil:
-		lease, err := m.c.share(ctx, has, o, m)
+		lease, err := m.c.reenterGrant(ctx, has, o, m)
 		return lease, nil, err
 	}
 	return nil, has, nil

@@ -42,7 +42,7 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
-	f.g.tells(&f.r)
+	f.g.askForRecalls(&f.r)
 	// On such an engine a wait that is left loses its place in the queue. So the request gets a context that the end of
 	// no caller's context touches, and lead asks in a goroutine of its own.
 	if !c.traits.Resumes {
@@ -83,7 +83,7 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	// The request ended because w did, so the engine has refused nothing. goOn runs after wait, when w has left the
 	// line and the rest of it is known.
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
-		defer f.goOn(err) // once w has left the line
+		defer f.goOn(err)
 		return w.wait(ctx)
 	}
 	f.done(answer, err)
@@ -127,7 +127,7 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	defer f.cancel()
 	refused := errors.Is(err, ErrLost)
 	f.c.lock()
-	wanted := f.stillWanted()
+	wanted := f.detach()
 	switch {
 	// The engine did not answer, or said no.
 	case err != nil && !refused:
@@ -161,9 +161,9 @@ func (f *fetch) ask() (driver.Grant, error) {
 	return answer, err
 }
 
-// stillWanted detaches the fetch from its queue and reports whether somebody waits for its answer. The caller holds
+// detach detaches the fetch from its queue and reports whether somebody waits for its answer. The caller holds
 // Client.mu.
-func (f *fetch) stillWanted() bool {
+func (f *fetch) detach() bool {
 	if f.only != nil {
 		return !f.abandoned && !f.only.answered
 	}

@@ -11,7 +11,7 @@ import (
 
 // A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine.
 // Nothing of what a wait needs is made for it: no waiter, fetch, channel or context. Most locks of such an engine are
-// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire.go.
+// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire_join.go.
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.
@@ -96,7 +96,7 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)
 	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
-	g.tells(r)
+	g.askForRecalls(r)
 	answer, err := g.m.c.d.Acquire(g.m.c.base, r)
 	*r = driver.Request{}
 	requests.Put(r)
@@ -106,7 +106,7 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 // releaseLocal gives g back to a local engine, which keeps the lock closed for keep.
 func (g *grant) releaseLocal(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
-	*r = *g.release()
+	*r = *g.releaseRequest()
 	r.Keep = keep
 	err := g.m.c.d.Release(g.m.c.hard, r)
 	*r = driver.Release{}

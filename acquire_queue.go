@@ -7,8 +7,8 @@ import (
 )
 
 // The line of goroutines that want one lock, and what serves it: a grant that passes on inside the process, or the
-// answer to the line's one request. acquire.go puts waiters in, acquire_fetch.go asks for them, and release.go passes
-// grants to them.
+// answer to the line's one request. acquire_join.go puts waiters in, acquire_fetch.go asks for them, and release.go
+// passes grants to them.
 
 // queue is the line of goroutines of this process that wait for one lock, first come, first served. The engine knows
 // only one waiter for the whole line: the queue's fetch asks on behalf of whoever is first. A grant then passes from

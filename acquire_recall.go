@@ -9,7 +9,7 @@ import (
 )
 
 // A try that another client's retention refuses waits for a moment instead: the engine has asked that client to give
-// the lock back. acquire_owner.go calls it; hold_retain.go is the other side.
+// the lock back. acquire.go calls it; hold_retain.go is the other side.
 
 // recallWait is how long such a try waits at least. The engine has told the holder's client, whose release takes one
 // message there and one back.
@@ -33,7 +33,7 @@ func (m *Mutex) recall(ctx context.Context, o *owner, at call, refused error) (*
 	c.lock()
 	join := c.join
 	if o != nil && o.named || m.p.single {
-		join = c.joinAlone
+		join = c.waitAlone
 	}
 	lease, err := join(bounded, w)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {

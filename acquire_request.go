@@ -31,10 +31,10 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	return r
 }
 
-// tells asks the engine to report when another client wants g, if the engine can. It does so for every exclusive hold
-// of an anonymous owner, because Lease.Wanted shows it. Retains marks those that the client may keep after their
-// Unlock.
-func (g *grant) tells(r *driver.Request) {
+// askForRecalls asks the engine to report when another client wants g, if the engine can. It does so for every
+// exclusive hold of an anonymous owner, because Lease.Wanted shows it. Retains marks those that the client may keep
+// after their Unlock.
+func (g *grant) askForRecalls(r *driver.Request) {
 	c := g.m.c
 	if c.recalls && r.Mode == driver.Exclusive && !r.Named {
 		r.Wanted, r.Retains = g.wantedByOther, g.m.p.retain > 0

@@ -55,7 +55,7 @@ func (f *fetch) askAgain(after time.Duration) {
 func (f *fetch) again() *fetch {
 	f.c.lock()
 	defer f.c.unlock()
-	if !f.stillWanted() {
+	if !f.detach() {
 		return nil
 	}
 	next := f.c.newFetch(f.only, f.r.Try)
@@ -105,7 +105,7 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 			w.doubt = w.doubt || leavesDoubt(err)
 			return
 		}
-		w.answer(opened(explain(f.r.Key, err), w.doubt))
+		w.answer(markOpen(explain(f.r.Key, err), w.doubt))
 		if f.q != nil {
 			f.q.remove(w)
 		}
@@ -118,9 +118,9 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	return again
 }
 
-// opened returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A
+// markOpen returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A
 // refusal then does not prove that nothing was changed.
-func opened(err error, doubt bool) error {
+func markOpen(err error, doubt bool) error {
 	if refused := driver.Refusal(err); refused != nil {
 		open := *refused
 		open.Open = open.Open || doubt
@@ -172,7 +172,7 @@ func (f *fetch) orphaned(err error, wanted bool) {
 		if told := (*LostError)(nil); errors.As(err, &told) {
 			reason = told.Reason
 		}
-		c.end(g, reason)
+		c.loseAndRelease(g, reason)
 	}
 	if w := f.only; wanted && !w.answered {
 		if err := g.goneError(); errors.Is(err, ErrLost) {

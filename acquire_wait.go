@@ -69,8 +69,8 @@ func (w *waiter) grant(g *grant, local bool) {
 	w.answer(nil)
 }
 
-// said returns what the caller of Lock or TryLock gets. It must not be called before w has been answered.
-func (w *waiter) said() (*Lease, error) {
+// result returns what the caller of Lock or TryLock gets. It must not be called before w has been answered.
+func (w *waiter) result() (*Lease, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -83,7 +83,7 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	select {
 	// Answered by a grant, an error, Close, or a deadlock search.
 	case <-w.ready:
-		return w.said()
+		return w.result()
 	// The caller gives up. Whether it was answered meanwhile is only known under Client.mu.
 	case <-ctx.Done():
 	}

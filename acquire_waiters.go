@@ -19,7 +19,8 @@ func (n *waiterList) push(w *waiter) {
 	n.last = w
 }
 
-// drop takes w out. It does nothing if w is not in the list, so a waiter may be removed twice.
+// drop takes w out. It does nothing if w is not in the list. The owner's count of waits is kept by queue.remove, which
+// must come once for each waiter.
 func (n *waiterList) drop(w *waiter) {
 	if !w.standing {
 		return

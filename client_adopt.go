@@ -27,7 +27,7 @@ import (
 // If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is then released in the background,
 // which ends it. If another Adopt of the handle says that it is lost, it was adopted. It costs one round trip.
 func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return nil, err
 	}
 	adopter, err := c.adopter()
@@ -66,7 +66,7 @@ func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err erro
 	case driver.KindMutex:
 		m = c.Mutex(h.Name, o)
 	case driver.KindRWMutex:
-		m = c.RWMutex(h.Name, o).in(h.Mode)
+		m = c.RWMutex(h.Name, o).modeMutex(h.Mode)
 	case driver.KindSemaphore:
 		m = c.Semaphore(h.Name, h.Limit, o).permits(h.Weight)
 	case driver.KindElection:
@@ -92,7 +92,7 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 	g, l := m.newHold(nil)
 	r := m.request(g.id, l.owner)
 	r.Tokens, r.Try, r.Lost = 1, true, g.lostByEngine
-	g.tells(&r)
+	g.askForRecalls(&r)
 	// A hold that has come from elsewhere neither passes on nor is retained.
 	r.Retains, g.recallable = false, false
 	var answer driver.Grant
@@ -128,8 +128,8 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 
 // notHere adds to err, which says that a hold is gone, that it may never have been on this store.
 func (c *Client) notHere(h driver.Handle, err error) error {
-	here := storeMark(c.opts.Store)
-	if h.Store == "" || here == "" || h.Store == here {
+	ours := storeMark(c.opts.Store)
+	if h.Store == "" || ours == "" || h.Store == ours {
 		return err
 	}
 	lost := &LostError{Kind: h.Kind, Name: h.Name, Token: h.Token, Reason: LostExpired}

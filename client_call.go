@@ -140,8 +140,8 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		case driver.Refusal(err) != nil:
 			return doubtful(op, key, err, doubt)
 		// So it would here.
-		case stays(err) && !errors.Is(err, context.Canceled):
-			return stayed(op, key, err, doubt)
+		case isPermanent(err) && !errors.Is(err, context.Canceled):
+			return finalError(op, key, err, doubt)
 		// Later the engine may have forgotten the id, and a repetition would count twice.
 		case !time.Now().Before(end):
 			return doubtful(op, key, err, doubt)
@@ -153,10 +153,10 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 	}
 }
 
-// stayed returns the error of a call that the engine has refused for good. The refusal of a repetition says nothing of
-// an earlier attempt, which may have been carried out or may still arrive. Then the outcome is unknown. A loss is final
-// for every attempt.
-func stayed(op string, key driver.Key, err error, doubt bool) error {
+// finalError returns the error of a call that the engine has refused for good. The refusal of a repetition says nothing
+// of an earlier attempt, which may have been carried out or may still arrive. Then the outcome is unknown. A loss is
+// final for every attempt.
+func finalError(op string, key driver.Key, err error, doubt bool) error {
 	if doubt && driver.IsDefinite(err) && !errors.Is(err, ErrClosed) {
 		return doubtful(op, key, err, doubt)
 	}

@@ -128,7 +128,7 @@ func TestUnlock_WhoseReplyWasLost_SucceedsOnTheRetry(t *testing.T) {
 func TestUnlock_OfAHoldThatTheEngineLost_SaysLost(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
-		if err := h.Driver.Release(t.Context(), l.g.release()); err != nil {
+		if err := h.Driver.Release(t.Context(), l.g.releaseRequest()); err != nil {
 			t.Fatal(err)
 		}
 		wantLost(t, l.Unlock(t.Context()), LostExpired)

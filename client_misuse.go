@@ -34,92 +34,92 @@ var (
 	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
 )
 
-// given returns an error for a nil context.
-func given(ctx context.Context) error {
+// checkContext returns an error for a nil context.
+func checkContext(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
 	}
 	return nil
 }
 
-// mustBe panics with err, for methods that have no error to return.
-func mustBe(err error) {
+// panicOn panics with err, for methods that have no error to return.
+func panicOn(err error) {
 	if err != nil {
 		panic(err.Error())
 	}
 }
 
-// made says why c cannot be used, or returns nil. The other types have a method of the same name.
-func (c *Client) made() error {
+// checkMade says why c cannot be used, or returns nil. The other types have a method of the same name.
+func (c *Client) checkMade() error {
 	if c == nil || c.d == nil {
 		return errNoClient
 	}
 	return nil
 }
 
-// made also returns what was wrong with the name or the options.
-func (m *Mutex) made() error {
+// checkMade also returns what was wrong with the name or the options.
+func (m *Mutex) checkMade() error {
 	if m == nil || m.p == nil {
 		return errNoMutex
 	}
 	if m.p.err != nil {
 		return m.p.err
 	}
-	return m.c.made()
+	return m.c.checkMade()
 }
 
-// in returns the lock in that mode, or one whose first call fails if m was not made by a client.
-func (m *RWMutex) in(mode driver.Mode) *Mutex {
+// modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
+func (m *RWMutex) modeMutex(mode driver.Mode) *Mutex {
 	if m == nil || m.modes[mode].p == nil {
 		return &Mutex{p: &params{err: errNoRWMutex}}
 	}
 	return &m.modes[mode]
 }
 
-func (s *Semaphore) made() error {
+func (s *Semaphore) checkMade() error {
 	if s == nil || s.one.Load() == nil {
 		return errNoSemaphore
 	}
 	return nil
 }
 
-func (l *Latch) made() error {
+func (l *Latch) checkMade() error {
 	if l == nil || l.c == nil && l.err == nil {
 		return errNoLatch
 	}
 	return l.err
 }
 
-func (c *Cond) made() error {
+func (c *Cond) checkMade() error {
 	if c == nil || c.m == nil && c.err == nil {
 		return errNoCond
 	}
 	return c.err
 }
 
-func (e *Election) made() error {
+func (e *Election) checkMade() error {
 	if e == nil || e.p == nil {
 		return errNoElection
 	}
 	return e.p.err
 }
 
-func (m *Multi) made() error {
+func (m *Multi) checkMade() error {
 	if m == nil || len(m.order) == 0 && m.err == nil {
 		return errNoMulti
 	}
 	return m.err
 }
 
-func (l *MultiLease) made() error {
+func (l *MultiLease) checkMade() error {
 	if l == nil || len(l.leases) == 0 {
 		return errNoMultiLease
 	}
 	return nil
 }
 
-// made also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
-func (l *Lease) made() error {
+// checkMade also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
+func (l *Lease) checkMade() error {
 	switch {
 	case l == nil || l.m == nil:
 		return errNoLease
@@ -130,12 +130,12 @@ func (l *Lease) made() error {
 	return nil
 }
 
-// ready is made, together with the context of a call.
-func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
+// checkCall is made, together with the context of a call.
+func checkCall(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
 	if made != nil {
 		return made
 	}
-	return given(ctx)
+	return checkContext(ctx)
 }
 
 // checkOpen returns ErrClosed once Close has begun.

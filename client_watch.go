@@ -24,15 +24,15 @@ const (
 
 // changes are the hints about one key.
 type changes struct {
-	hints  chan struct{} // has one place: a hint that has not been taken counts for all that follow
-	failed chan struct{} // closed by the watching goroutine when no more hints will come
-	// ends the goroutine and waits for it
-	end context.CancelFunc
+	hints  chan struct{}      // has one place: a hint that has not been taken counts for all that follow
+	failed chan struct{}      // closed by the watching goroutine when no more hints will come
+	stop   context.CancelFunc // ends the watch and waits for its goroutine
 }
 
-// watchFor begins to watch key, if the engine can. The goroutine ends with ctx or with stop, which the caller calls.
+// watchFor begins to watch key, if the engine can. The goroutine ends with ctx or with stop, which the caller calls;
+// the caller's call waits for it, and Close does not.
 func (c *Client) watchFor(ctx context.Context, key driver.Key) *changes {
-	w := &changes{hints: make(chan struct{}, 1), failed: make(chan struct{}), end: func() {}}
+	w := &changes{hints: make(chan struct{}, 1), failed: make(chan struct{}), stop: func() {}}
 	watcher, can := c.d.(driver.Watcher)
 	if !can {
 		close(w.failed)
@@ -40,7 +40,7 @@ func (c *Client) watchFor(ctx context.Context, key driver.Key) *changes {
 	}
 	watching, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	w.end = func() { cancel(); <-done }
+	w.stop = func() { cancel(); <-done }
 	go func() { // ends with ctx or stop
 		defer close(done)
 		defer close(w.failed)
@@ -57,8 +57,9 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one. That is at the instant at, but no earlier than
-// lookSeldom and no later than lookRarely from now. It returns false when ctx has ended.
+// next waits for a hint, or until it is time to look without one. That is at the instant at, but no later than
+// lookRarely from now and no earlier than lookSeldom, and up to a quarter of the time before. It returns false when ctx
+// has ended.
 func (w *changes) next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
 	wait -= rand.N(wait / 4) // spread: clients that were told of the same change would all look at once
@@ -87,6 +88,3 @@ func rarely(err error) time.Time {
 	}
 	return time.Now().Add(lookRarely)
 }
-
-// stop ends the watch and waits for its goroutine.
-func (w *changes) stop() { w.end() }

@@ -36,7 +36,7 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	if m == nil {
 		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
 	}
-	cond := &Cond{m: m, err: cmp.Or(c.made(), m.made())}
+	cond := &Cond{m: m, err: cmp.Or(c.checkMade(), m.checkMade())}
 	if cond.err != nil {
 		return cond
 	}
@@ -76,16 +76,16 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // Wait survives broken connections. If the engine has lost its place, it goes on as if a signal had come. It costs two
 // round trips and a message, and one round trip a second while it lasts.
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return nil, err
 	}
 	if l == nil {
 		return nil, wrap("wait for the condition of", c.m.key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := l.beyond(ctx)
+	ctx, cancel := l.waitContext(ctx)
 	defer cancel()
 	w, err := c.begin(ctx, l)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, "broa
 // signal is Signal, or Broadcast with all. All repetitions carry one ID, so that none of them wakes another wait. The
 // engine remembers the ID for two leases (Horizon).
 func (c *Cond) signal(ctx context.Context, op string, all bool) error {
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
 	cl := c.m.c

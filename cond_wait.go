@@ -81,7 +81,7 @@ func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error
 	if cooldown := l.g.cooldown(); cooldown > 0 {
 		return nil, cooldown, nil
 	}
-	w = &condWait{c: cl, old: l, new: l.m.newLease(l.owner), give: l.g.release(), at: now}
+	w = &condWait{c: cl, old: l, new: l.m.newLease(l.owner), give: l.g.releaseRequest(), at: now}
 	w.r = l.m.request(cl.newID(), l.owner)
 	w.r.Tokens = 1
 	w.g = &grant{m: l.m, id: w.r.ID, asked: l.m.p.lease, index: -1}

@@ -12,7 +12,7 @@ import (
 )
 
 // Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
-// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). acquire_owner.go does the rest;
+// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). acquire.go does the rest;
 // election_observe.go is for those who only look.
 
 // ErrNoLeader says that nobody leads at the moment.
@@ -47,7 +47,7 @@ type Election struct {
 // place of LockOptions.Label and LabelFrom, so these are refused, and so is Retain.
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		e.p = &params{kind: driver.KindElection, err: err}
 		return e
 	}
@@ -113,10 +113,10 @@ func (e *Election) candidate(value string) *Mutex {
 
 // mayBeAsked returns the errors of which no Observer can be told.
 func (e *Election) mayBeAsked(ctx context.Context) error {
-	if err := e.made(); err != nil && (e == nil || e.p == nil || e.c.made() != nil) {
+	if err := e.checkMade(); err != nil && (e == nil || e.p == nil || e.c.checkMade() != nil) {
 		return err
 	}
-	return given(ctx)
+	return checkContext(ctx)
 }
 
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another
@@ -137,7 +137,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // would not tell; after an error it is in the past. It is computed from the engine's clock, which may differ from ours,
 // so it is good for a pause and nothing else.
 func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
-	if err := ready(e.made(), ctx); err != nil {
+	if err := checkCall(e.checkMade(), ctx); err != nil {
 		return Leader{}, time.Time{}, err
 	}
 	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)

@@ -180,9 +180,9 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// called has an error of an engine that did not answer name op, for an operation that consists of others. To the engine
-// an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
-func called(op string, key driver.Key, err error) error {
+// withOperation has an error of an engine that did not answer name op, for an operation that consists of others. To the
+// engine an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
+func withOperation(op string, key driver.Key, err error) error {
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // the Cause of a loss may be an unavailable engine
 		return unavailable(op, key, err)
 	}
@@ -267,11 +267,11 @@ func (e *unsupportedError) Error() string {
 func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
 
 // final reports whether asking again would bring the same answer.
-func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
+func final(err error) bool { return isPermanent(err) || driver.Refusal(err) != nil }
 
-// stays reports whether an error will be the same the next time. A refusal does not count, because it matches
+// isPermanent reports whether an error will be the same the next time. A refusal does not count, because it matches
 // ErrUnavailable; see final.
-func stays(err error) bool {
+func isPermanent(err error) bool {
 	return errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -32,7 +32,7 @@ import (
 // It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is
 // downgraded or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	c, at := l.m.c, l.m.c.newCall()
@@ -65,7 +65,7 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 	if w.err == nil && w.answered {
 		return nil
 	}
-	return l.named("upgrade", called("upgrade", l.m.key(), err))
+	return l.named("upgrade", withOperation("upgrade", l.m.key(), err))
 }
 
 // Downgrade turns the write into a read, and no writer gets in between. The token stays. A hold that was upgraded has
@@ -81,7 +81,7 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -100,11 +100,11 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	} else {
 		w, err := l.askConversion(ctx, driver.Shared, call{start: c.reading()}) // gives up Client.mu
 		if w.err != nil || !w.answered {
-			return l.named("downgrade", called("downgrade", l.m.key(), err))
+			return l.named("downgrade", withOperation("downgrade", l.m.key(), err))
 		}
 		left = w.left
 	}
-	return l.named("downgrade", called("downgrade", l.m.key(), l.giveLeft(ctx, left)))
+	return l.named("downgrade", withOperation("downgrade", l.m.key(), l.giveLeft(ctx, left)))
 }
 
 // mayConvert says why l cannot be turned into that mode, or nil. The order matters: the end of the hold is told before
@@ -208,7 +208,7 @@ func (l *Lease) moveTo(g *grant) {
 	g.last = nil
 	g.holds.add(ofGrant, l)
 	if p := l.m.p; p.minHold > 0 {
-		g.close(l.since.plus(p.minHold), l)
+		g.keepClosed(l.since.plus(p.minHold), l)
 	}
 	c.reschedule(g)
 }
@@ -220,11 +220,11 @@ func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	c := l.m.c
 	r, now := c.cooldowns[had], c.now()
 	w := &pendingRelease{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
-	if !c.vacated(had) {
+	if !c.dropIfUnheld(had) {
 		return nil
 	}
 	if r != nil && r.until > now {
-		l.g.close(r.until, r.by)
+		l.g.keepClosed(r.until, r.by)
 		w.keep = max(0, r.delay.since(now))
 	}
 	return w
@@ -248,7 +248,7 @@ func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 		return nil // it has run out meanwhile, because it was renewed no more
 	}
 	if l.check(c.now()); l.ended() == nil {
-		c.end(l.g, lost.Reason)
+		c.loseAndRelease(l.g, lost.Reason)
 	}
 	return l.ended()
 }

@@ -26,9 +26,9 @@ type cooldown struct {
 	kept  bool    // nobody holds the grant any more, and this process keeps it
 }
 
-// close keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means several,
-// or a loss. dropMinHold can take back only what is one hold's. The caller holds Client.mu.
-func (g *grant) close(until instant, by *Lease) {
+// keepClosed keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means
+// several, or a loss. dropMinHold can take back only what is one hold's. The caller holds Client.mu.
+func (g *grant) keepClosed(until instant, by *Lease) {
 	c := g.m.c
 	r := c.cooldowns[g]
 	switch {
@@ -49,7 +49,7 @@ func (g *grant) close(until instant, by *Lease) {
 func (g *grant) delay(l *Lease, now instant) {
 	if l.m.p.lockDelay > 0 {
 		until := now.plus(l.m.p.lockDelay)
-		g.close(until, nil)
+		g.keepClosed(until, nil)
 		r := g.m.c.cooldowns[g]
 		r.delay = max(r.delay, until)
 	}
@@ -132,7 +132,7 @@ func (g *grant) endCooldown(now instant) bool {
 		return true
 	}
 	g.drop()
-	c.settle(g.m, g.release())
+	c.settle(g.m, g.releaseRequest())
 	c.askFor(g.m)
 	return true
 }
@@ -160,7 +160,7 @@ func (c *Client) takeLater() []lateRelease {
 		if c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
 			continue
 		}
-		all = append(all, lateRelease{g.m, g.release(), r.until})
+		all = append(all, lateRelease{g.m, g.releaseRequest(), r.until})
 		c.dropGrant(g)
 	}
 	slices.SortFunc(all, func(a, b lateRelease) int { return cmp.Compare(a.at, b.at) })

@@ -15,7 +15,7 @@ func (c *Client) expire(g *grant, now instant) {
 		return
 	}
 	if end := g.deadline(); now >= end {
-		c.end(g, g.reason(now, end))
+		c.loseAndRelease(g, g.reason(now, end))
 		return
 	}
 	// The delay comes first: see grant.delay.
@@ -28,7 +28,7 @@ func (c *Client) expire(g *grant, now instant) {
 	}
 	// Its last hold has ended by its own time. Nobody has unlocked it, so it goes back here.
 	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.keepForCooldown()) {
-		c.end(g, driver.LostExpired)
+		c.loseAndRelease(g, driver.LostExpired)
 	}
 }
 
@@ -49,17 +49,18 @@ func (g *grant) reason(now, end instant) LostReason {
 	}
 }
 
-// end loses g on this process's own judgement. The engine may still count it as held, so it is released as soon as the
-// engine can be reached. It must not block others for longer than it protects anybody. The caller holds Client.mu.
+// loseAndRelease loses g on this process's own judgement. The engine may still count it as held, so it is released as
+// soon as the engine can be reached. It must not block others for longer than it protects anybody. The caller holds
+// Client.mu.
 //
 // The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
 // holder is told.
-func (c *Client) end(g *grant, reason LostReason) {
+func (c *Client) loseAndRelease(g *grant, reason LostReason) {
 	for l := range g.holds.all(ofGrant) {
 		g.delay(l, c.reading())
 	}
 	// Everything about the release is read before lose, which drops g and its cooldown.
-	give, left := g.release(), g.phase == abandoned || g.isPending()
+	give, left := g.releaseRequest(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
 	after := g.runOutAfter()
 	c.lose(g, reason, g.cause(reason))

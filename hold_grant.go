@@ -133,9 +133,9 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)
 	}
-	l.end = min(l.end, l.last())
+	l.end = min(l.end, l.maxHoldEnd())
 	if p.minHold > 0 {
-		g.close(l.since.plus(p.minHold), l)
+		g.keepClosed(l.since.plus(p.minHold), l)
 	}
 	g.last = nil
 	g.holds.add(ofGrant, l)
@@ -184,16 +184,16 @@ func (g *grant) renewing() bool {
 		return g.shown
 	}
 	for l := range g.holds.all(ofGrant) {
-		if !l.m.p.noRenew || g.short(l) {
+		if !l.m.p.noRenew || g.isShorterThan(l) {
 			return true
 		}
 	}
 	return false
 }
 
-// wanted returns the lease to renew g for and the interval between two renewals. They are the longest lease and the
-// shortest interval that any of its holds asks for. Both are 0 if none needs renewal. The caller holds Client.mu.
-func (g *grant) wanted() (lease, renewal time.Duration) {
+// renewalTerms returns the lease to renew g for and the interval between two renewals. They are the longest lease and
+// the shortest interval that any of its holds asks for. Both are 0 if none needs renewal. The caller holds Client.mu.
+func (g *grant) renewalTerms() (lease, renewal time.Duration) {
 	switch {
 	case g.m.c.hasSessions():
 		return g.lease, g.lease / 3
@@ -202,7 +202,7 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	}
 	for l := range g.holds.all(ofGrant) {
 		p := l.m.p
-		if p.noRenew && !g.short(l) {
+		if p.noRenew && !g.isShorterThan(l) {
 			continue
 		}
 		lease = max(lease, p.lease)
@@ -252,9 +252,9 @@ func (g *grant) worthRenewing(now instant) bool {
 	return g.m.c.hasLeases() && g.remaining(now) < g.m.p.lease*2/3
 }
 
-// release returns the request that gives g back. Its Horizon is the longest lease that was asked for: so long a copy of
-// the acquisition may still take effect.
-func (g *grant) release() *driver.Release {
+// releaseRequest returns the request that gives g back. Its Horizon is the longest lease that was asked for: so long a
+// copy of the acquisition may still take effect.
+func (g *grant) releaseRequest() *driver.Release {
 	return &driver.Release{Key: g.m.key(), ID: g.id, Horizon: g.asked}
 }
 
@@ -280,9 +280,9 @@ func (g *grant) drop() {
 	g.next = nil
 }
 
-// short reports whether the engine has given less than the fixed lease of l: a push, which must be claimed although l
-// is not renewed.
-func (g *grant) short(l *Lease) bool {
+// isShorterThan reports whether the engine has given less than the fixed lease of l: a push, which must be claimed
+// although l is not renewed.
+func (g *grant) isShorterThan(l *Lease) bool {
 	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
 }
 

@@ -80,7 +80,7 @@ func (g *grant) retain(now instant) bool {
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {
-			c.giveBack(c.retention.last.next.g)
+			c.endRetention(c.retention.last.next.g)
 		}
 	}
 	return true
@@ -114,7 +114,7 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 		return false
 	}
 	if g.remaining(now) < g.retainLease()/4 {
-		c.giveBack(g)
+		c.endRetention(g)
 		return false
 	}
 	c.retention.remove(g)
@@ -125,11 +125,11 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 	return true
 }
 
-// giveBack ends the retention of g and releases it in the background. A grant that is being released is never taken
+// endRetention ends the retention of g and releases it in the background. A grant that is being released is never taken
 // over, because drop has removed it from Client.grants. The caller holds Client.mu.
-func (c *Client) giveBack(g *grant) {
+func (c *Client) endRetention(g *grant) {
 	g.drop()
-	c.settle(g.m, g.release())
+	c.settle(g.m, g.releaseRequest())
 }
 
 // wantedByOther is Request.Wanted: another client wants the lock. A retained grant is released at once. A grant that is
@@ -148,7 +148,7 @@ func (g *grant) wantedByOther() {
 	g.recalled, g.wantedNow = true, true
 	if r := g.retained(); r != nil {
 		c.retention.recall(g.m)
-		c.giveBack(g)
+		c.endRetention(g)
 		c.askFor(g.m)
 	}
 }
@@ -160,7 +160,7 @@ func (g *grant) endRetention(now instant) bool {
 	if r == nil || r.until > now {
 		return false
 	}
-	g.m.c.giveBack(g)
+	g.m.c.endRetention(g)
 	return true
 }
 

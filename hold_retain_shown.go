@@ -1,10 +1,6 @@
 package interlock
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
-)
+import "time"
 
 // Retention on an engine with sessions (see hold_retain.go). A retained grant lasts as long as the session there, so a
 // renewal shortens nothing. It shows operators that nobody holds the lock, and later that somebody does again. Its
@@ -13,12 +9,6 @@ import (
 // showDelay is how long a grant is retained before an engine with sessions shows that. It is longer than retainGrace:
 // nobody waits for a lease to end, and each showing is a write.
 const showDelay = time.Second
-
-// hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
-func (c *Client) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
-
-// hasSessions reports whether holds last as long as a session.
-func (c *Client) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
 
 // showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
 // of the session's timeout to learn whether others wait. The caller holds Client.mu.

@@ -88,21 +88,23 @@ func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 }
 
 // A renewal of a retained lock that travels in one batch with that of a long hold may take as long as that one. Little
-// trust is left by then.
+// trust is left by then, so a Lock asks the engine, and so does a TryLock: nobody holds the lock.
 func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
-	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
-		long := mustLock(t, t.Context(), c, "long")
-		defer mustUnlock(t, long)
-		time.Sleep(9500 * time.Millisecond)
-		on(h, &h.renew, noRenewals)
-		pair(t, c, "a")
-		time.Sleep(retainGrace + retainLease*4/5)
-		l := mustLock(t, t.Context(), c, "a")
-		if left := time.Until(l.Deadline()); left < 29*second {
-			t.Errorf("%v of trust, want a hold of its own", left)
-		}
-		mustUnlock(t, l)
-	})
+	for _, take := range []func(*Mutex, context.Context) (*Lease, error){(*Mutex).Lock, (*Mutex).TryLock} {
+		bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+			long := mustLock(t, t.Context(), c, "long")
+			defer mustUnlock(t, long)
+			time.Sleep(9500 * time.Millisecond)
+			on(h, &h.renew, noRenewals)
+			pair(t, c, "a")
+			time.Sleep(retainGrace + retainLease*4/5)
+			l := must(t)(take(c.Mutex("a", nil), t.Context()))
+			if left := time.Until(l.Deadline()); left < 29*second {
+				t.Errorf("%v of trust, want a hold of its own", left)
+			}
+			mustUnlock(t, l)
+		})
+	}
 }
 
 func TestRetain_WithoutTokens_AsksTheEngine(t *testing.T) {

@@ -27,18 +27,18 @@ func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 // holders' contexts have been cancelled. The caller holds Client.mu.
 func (c *Client) vacate(g *grant, lost *Lease) {
 	g.delay(lost, c.now())
-	// Read before vacated, which drops g and its cooldown.
+	// Read before dropIfUnheld, which drops g and its cooldown.
 	keep := g.keep()
-	if c.vacated(g) {
-		give := g.release()
+	if c.dropIfUnheld(g) {
+		give := g.releaseRequest()
 		give.Keep = keep
 		c.settleAfterUnlock(g.m, give)
 	}
 }
 
-// vacated ends g in this process if nobody holds it any more. It reports whether the caller is to release g, which
+// dropIfUnheld ends g in this process if nobody holds it any more. It reports whether the caller is to release g, which
 // counts as background from then on. The caller holds Client.mu.
-func (c *Client) vacated(g *grant) bool {
+func (c *Client) dropIfUnheld(g *grant) bool {
 	switch {
 	case g.phase == gone:
 		return false

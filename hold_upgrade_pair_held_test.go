@@ -226,7 +226,7 @@ func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.lock()
-				c.end(whose(up), LostUnconfirmed) // as at the end of its trust
+				c.loseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
 				c.unlock()
 				start := time.Now()
 				mustUnlock(t, must(t)(other.RLock(ctx)))

@@ -44,7 +44,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 
 // mayInspect says why Locks cannot ask the engine, or returns nil.
 func (c *Client) mayInspect(ctx context.Context, prefix string) error {
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
 	if len(prefix) > maxNameBytes || !utf8.ValidString(prefix) {
@@ -70,7 +70,7 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 // The holder may still be working. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
 	key := driver.Key{Kind: kind, Name: name}
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
 	if err := validateName("name of the lock", name); err != nil {

@@ -16,7 +16,7 @@ import (
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {
 	key := driver.Key{Kind: kind, Name: name}
 	none := LockInfo{Kind: kind, Name: name}
-	if err := ready(c.made(), ctx); err != nil {
+	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return none, err
 	}
 	if err := validateName("name of the lock", name); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire_owner.go; the client's clock,
+// Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire.go; the client's clock,
 // mutex, contexts and options are in the client_* files.
 
 // Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
@@ -194,7 +194,7 @@ func (c *Client) spawn(f func()) bool {
 // engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its
 // end, for half of CloseTimeout. After that the lock is not released either but runs out.
 func (c *Client) Close() error {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return err
 	}
 	c.lock()
@@ -249,7 +249,7 @@ func (c *Client) dropAll() (releases []lateRelease) {
 	for len(c.grants) > 0 { // dropGrant takes them out
 		for _, g := range c.grants {
 			if g.phase != abandoned { // an abandoned one is ended by the engine's lease
-				r := g.release()
+				r := g.releaseRequest()
 				r.Keep = g.keep()
 				releases = append(releases, lateRelease{m: g.m, r: r})
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
-// campaign does. So requests, renewals and holds find the label where they find every other option. acquire_owner.go
+// campaign does. So requests, renewals and holds find the label where they find every other option. acquire.go
 // begins with labelled.
 
 const (

@@ -31,7 +31,7 @@ type Latch struct {
 // reported by its first call.
 func (c *Client) Latch(name string) *Latch {
 	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
-	if l.err = c.made(); l.err != nil {
+	if l.err = c.checkMade(); l.err != nil {
 		return l
 	}
 	if l.err = validateName("name of the latch", name); l.err != nil {
@@ -53,7 +53,7 @@ func (c *Client) Latch(name string) *Latch {
 // there is no answer by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome is
 // unknown. They cost one round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return false, err
 	}
 	if n < 1 || n > maxCount {
@@ -87,7 +87,7 @@ func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 
 // Count returns the count of a moment ago. It costs one round trip.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return 0, err
 	}
 	if err := l.c.checkOpen(); err != nil {
@@ -145,7 +145,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 func (l *Latch) change(
 	ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error,
 ) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	// The engine remembers the ID for longer than the call is repeated.

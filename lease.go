@@ -103,7 +103,7 @@ func (l *Lease) Owner() string {
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on. Token can be called after
 // the hold has ended, and asks no engine.
 func (l *Lease) Token() uint64 {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	if l.m.p.share.direct { // of a mutex the token never changes, so it needs no lock
 		l.m.c.lock()
 		defer l.m.c.unlock()
@@ -118,7 +118,7 @@ func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
 // hold has ended: a holder that may be overtaken must not begin a write. It also reports false for a semaphore with a
 // limit above 1, whose holders are inside together, in no order that a fence could check. It asks no engine.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -133,7 +133,7 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 // [ErrAdopted] after another client has adopted it. It looks at the clock itself, so it never returns nil after
 // Deadline, even if the scheduler is late. It asks no engine.
 func (l *Lease) Err() error {
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return err
 	}
 	c := l.m.c
@@ -165,7 +165,7 @@ func (l *Lease) isAdopted() bool { return l.loss != nil && l.loss.Reason == Lost
 // After the hold has ended it is the instant at which it ended, which may be before that was noticed. It asks no
 // engine.
 func (l *Lease) Deadline() time.Time {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -176,8 +176,8 @@ func (l *Lease) Deadline() time.Time {
 	return c.time(min(l.end, l.trusted()))
 }
 
-// last returns the end of MaxHold, which Extend cannot move, or never.
-func (l *Lease) last() instant {
+// maxHoldEnd returns the end of MaxHold, which Extend cannot move, or never.
+func (l *Lease) maxHoldEnd() instant {
 	if l.m.p.maxHold == 0 {
 		return never
 	}
@@ -206,7 +206,7 @@ func (l *Lease) endListeners() *endListeners {
 // Lost returns a channel that is closed when the hold is lost, or when another client has adopted it ([Lease.Handle]).
 // A release does not close it. All calls return the same channel. It costs no goroutine.
 func (l *Lease) Lost() <-chan struct{} {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -229,7 +229,7 @@ func (l *Lease) Lost() <-chan struct{} {
 // Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics. Each call makes a
 // new context, which the lease remembers until either of the two ends.
 func (l *Lease) Context(parent context.Context) context.Context {
-	mustBe(ready(l.made(), parent))
+	panicOn(checkCall(l.checkMade(), parent))
 	w := &leaseContext{lease: l}
 	ctx := w.begin(parent, l.owner)
 	c := l.m.c

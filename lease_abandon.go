@@ -26,7 +26,7 @@ import (
 // keeps it for that. It then gives it back in the background, also if the client is closed meanwhile. The end of the
 // process, or of the session, frees the lock at once.
 func (l *Lease) Abandon() error {
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return err
 	}
 	c := l.m.c
@@ -71,7 +71,7 @@ func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g
 // releaseLater. The caller holds Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
-	own := &lateRelease{g.m, g.release(), c.now().plus(after)}
+	own := &lateRelease{g.m, g.releaseRequest(), c.now().plus(after)}
 	if c.runningOut == nil {
 		c.runningOut = make(map[*lateRelease]struct{})
 	}
@@ -108,7 +108,7 @@ func (c *Client) takeAllRunOuts() (all []lateRelease) {
 		for g != nil {
 			next := g.next
 			if g.phase == abandoned {
-				all = append(all, lateRelease{g.m, g.release(), c.now().plus(g.runOutAfter())})
+				all = append(all, lateRelease{g.m, g.releaseRequest(), c.now().plus(g.runOutAfter())})
 				c.dropGrant(g)
 			}
 			g = next

@@ -8,8 +8,8 @@ import (
 )
 
 // Contexts of a hold (Lease.Context, MultiLease.Context): they carry the owner and end with the hold. Cond.Wait needs
-// more of them than that, because it gives the hold up while it waits with a context that ends then. So beyond finds
-// what else bounds the wait.
+// more of them than that, because it gives the hold up while it waits with a context that ends then. So waitContext
+// finds what else bounds the wait.
 
 // leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
 // multi is set, except for the listeners of a MultiLease, which have only cancel.
@@ -62,18 +62,18 @@ func (w *leaseContext) ends(l *Lease) bool {
 	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
 }
 
-// beyond returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
+// waitContext returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
 // unless ctx was made by l, or by another hold from a context of l's. Then it is the context that ctx was made from,
 // still with the ends of the other holds. The caller calls cancel when the wait is over.
 //
 // If anything with an end of its own was put around ctx, such as a timeout, ctx is returned unchanged. Its own end
 // cannot be told from l's. See errEndsWithIt.
-func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
+func (l *Lease) waitContext(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
 	w := leaseContextOf(ctx)
 	if !w.endsWith(l) || ctx.Done() != w.done { // more than values may have been added
 		return ctx, func() {}
 	}
-	outer, forget := l.beyond(w.parent)
+	outer, forget := l.waitContext(w.parent)
 	bounded, stop := context.WithCancel(outer)
 	switch { // the wait is still under the other hold, so it ends with that one
 	case w.ends(l):
@@ -89,8 +89,7 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 // cut off from it. It ends with the Lease, and nobody can tell whether it would also have ended by itself. So the wait
 // cannot go on.
 var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, " +
-	"so nothing is held " +
-	"any more: pass the Lease's own, or make yours from what that was made from")
+	"so nothing is held any more: pass the Lease's own, or make yours from what that was made from")
 
 // endedWith says why a wait with ctx that has given l up is over.
 func (l *Lease) endedWith(ctx context.Context) error {

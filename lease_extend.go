@@ -18,7 +18,7 @@ import (
 // before. If an upgrade or a downgrade comes in between, what the hold has after it is extended, at the cost of further
 // round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if d <= 0 || d > longest {
@@ -35,7 +35,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		}
 		err = c.renewAll(ctx, grants, leaseFor(d))
 		if last, ended := l.extended(grants, end, err); last {
-			return l.named("extend", called("extend", l.m.key(), ended))
+			return l.named("extend", withOperation("extend", l.m.key(), ended))
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	if err := l.ended(); err != nil {
 		return nil, err
 	}
-	if last := l.last(); end > last {
+	if last := l.maxHoldEnd(); end > last {
 		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d,
 			last.since(now).Round(time.Millisecond))
 	}

@@ -29,7 +29,7 @@ import (
 // hold get ErrUnsupported. Holds that last as long as a session or process cannot travel. On ZooKeeper, etcd, SQL and
 // files, and on Redlock, Handle returns ErrUnsupported with the reason.
 func (l *Lease) Handle() (string, error) {
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return "", err
 	}
 	c := l.m.c

@@ -16,7 +16,7 @@ import "time"
 // closed: then begin nothing. Call over in the end, once the holder has unlocked or abandoned the hold; further calls
 // of it do nothing.
 func (l *Lease) Pending() (over func(), err error) {
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
 	c := l.m.c

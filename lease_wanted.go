@@ -12,7 +12,7 @@ package interlock
 // Goroutines of this process do not count. The channel never closes for read/write locks, permits and named owners, nor
 // on files, SQL and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()

@@ -60,7 +60,7 @@ func MultiOf(locks ...*Mutex) *Multi {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
 			return m
 		}
-		if m.err = l.made(); m.err != nil {
+		if m.err = l.checkMade(); m.err != nil {
 			return m
 		}
 		if _, twice := seen[lockID{l.c, l.key()}]; !twice {
@@ -109,7 +109,7 @@ func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acq
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	if err := ready(m.made(), ctx); err != nil {
+	if err := checkCall(m.checkMade(), ctx); err != nil {
 		return err
 	}
 	if fn == nil {
@@ -126,7 +126,7 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 // acquire is Lock and TryLock. The attempt in one step is made once. Waiting in order means holding the locks before
 // the one that is waited for, and trying all again would mean giving those back.
 func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
-	if err := ready(m.made(), ctx); err != nil {
+	if err := checkCall(m.checkMade(), ctx); err != nil {
 		return nil, err
 	}
 	o := ownerFrom(ctx)

@@ -91,14 +91,14 @@ func (l *MultiLease) cutShort(key driver.Key, err error) error {
 // Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token
 // and a stamp of its own.
 func (l *MultiLease) Leases() []*Lease {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	return slices.Clone(l.leases)
 }
 
 // Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may
 // not. It looks at the clock itself and asks no engine.
 func (l *MultiLease) Err() error {
-	if err := l.made(); err != nil {
+	if err := l.checkMade(); err != nil {
 		return err
 	}
 	for _, lease := range l.leases {
@@ -111,14 +111,14 @@ func (l *MultiLease) Err() error {
 
 // Lost returns a channel that is closed when one of the holds is lost. It is not closed by a release.
 func (l *MultiLease) Lost() <-chan struct{} {
-	mustBe(l.made())
+	panicOn(l.checkMade())
 	return l.lost
 }
 
 // Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds
 // ends, with its cause; see [Lease.Context]. It carries the owner of all of them.
 func (l *MultiLease) Context(parent context.Context) context.Context {
-	mustBe(ready(l.made(), parent))
+	panicOn(checkCall(l.checkMade(), parent))
 	ctx, cancel := l.context(parent)
 	if err := l.Err(); err != nil {
 		cancel(err)
@@ -155,25 +155,25 @@ func (l *MultiLease) taken() []*Lease {
 // errors of those that could not be released, joined; see [Lease.Unlock]. The error of a second Unlock matches
 // ErrReleased. It costs one request for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	if !l.release() {
-		return l.again()
+	if !l.firstUnlock() {
+		return l.secondUnlockError()
 	}
 	return together(l.leases, func(lease *Lease) error { return lease.Unlock(ctx) })
 }
 
 // unlockInTime is Unlock for Multi.Do; see Lease.unlockInTime.
 func (l *MultiLease) unlockInTime(ctx context.Context) error {
-	if !l.release() {
-		return l.again()
+	if !l.firstUnlock() {
+		return l.secondUnlockError()
 	}
 	return together(l.leases, func(lease *Lease) error { return lease.unlockInTime(ctx) })
 }
 
-// again is the error of a second Unlock.
-func (l *MultiLease) again() error {
+// secondUnlockError is the error of a second Unlock.
+func (l *MultiLease) secondUnlockError() error {
 	names := make([]string, len(l.leases))
 	for i, lease := range l.leases {
 		names[i] = strconv.Quote(lease.Name())
@@ -181,8 +181,8 @@ func (l *MultiLease) again() error {
 	return fmt.Errorf("interlock: unlock %s: %w", strings.Join(names, ", "), ErrReleased)
 }
 
-// release reports whether this is the first Unlock.
-func (l *MultiLease) release() bool {
+// firstUnlock reports whether this is the first Unlock.
+func (l *MultiLease) firstUnlock() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := !l.released

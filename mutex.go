@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The first step of the walk: Lock, TryLock and Do of a mutex. acquire_owner.go goes on.
+// The first step of the walk: Lock, TryLock and Do of a mutex. acquire.go goes on.
 
 // Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the
 // owner who holds it succeeds at once; see [Lease.Context] and [WithOwner]. Keep a Mutex, or make a new one for each
@@ -29,7 +29,7 @@ func (m *Mutex) key() driver.Key { return driver.Key{Kind: m.p.kind, Name: m.nam
 // 512 bytes, not UTF-8) or invalid options are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	m := &Mutex{c: c, name: name}
-	err := c.made()
+	err := c.checkMade()
 	if err == nil {
 		err = validateName("name of the lock", name)
 	}
@@ -126,7 +126,7 @@ func (l *Lease) unlockInTime(ctx context.Context) error {
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
-	mustBe(given(ctx))
+	panicOn(checkContext(ctx))
 	return &locker{m: m, ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
 }
 

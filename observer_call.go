@@ -6,7 +6,7 @@ import (
 )
 
 // One call as the Observer sees it: Waiting at most once, and never after the end of the call. acquire_wait.go
-// announces; acquire_owner.go ends the call.
+// announces; acquire.go ends the call.
 
 // call is what all attempts of one Lock, TryLock, Upgrade or the like have in common.
 type call struct {

@@ -212,7 +212,7 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	c := mustNew(t, memlock.New(nil), nil)
 	defer c.Close()
 	l := mustLock(t, t.Context(), c, "a")
-	m, give := c.Mutex("a", nil), l.g.release()
+	m, give := c.Mutex("a", nil), l.g.releaseRequest()
 	if n := testing.AllocsPerRun(1000, func() {
 		at := c.newCall()
 		w := waiter{lease: l, call: at}

@@ -84,7 +84,7 @@ type params struct {
 	ownLabel                bool                                 // label belongs to one call
 	err                     error                                // an invalid name or option; the first call returns it
 	// for readers, writers and permits
-	share share
+	share shareMode
 }
 
 // params resolves o against the client's options and the engine's traits. All locks without options share one, so that
@@ -101,7 +101,7 @@ func (c *Client) params(o *LockOptions) *params {
 // paramsDirect returns the options of a read/write lock or a semaphore, or what is wrong with its name, its options or
 // the engine.
 func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return params{kind: key.Kind, err: err}
 	}
 	if err := validateName("name of the lock", key.Name); err != nil {
@@ -205,8 +205,8 @@ func (p *params) noRetain(o *LockOptions, what string) error {
 	return nil
 }
 
-// share is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
-type share struct {
+// shareMode is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
+type shareMode struct {
 	direct        bool // each request goes to the engine by itself; see acquire_direct.go
 	mode          driver.Mode
 	limit, weight int

@@ -43,7 +43,7 @@ type ownerKey struct{}
 // A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock. So is an engine without named
 // owners (ErrUnsupported). A nil ctx panics.
 func WithOwner(ctx context.Context, name string) context.Context {
-	mustBe(given(ctx))
+	panicOn(checkContext(ctx))
 	return context.WithValue(ctx, ownerKey{}, names.owner(name))
 }
 
@@ -73,7 +73,7 @@ func AssertHeld(ctx context.Context, name string) {
 
 // ownerFrom returns the owner that ctx carries, or nil.
 func ownerFrom(ctx context.Context) *owner {
-	mustBe(given(ctx))
+	panicOn(checkContext(ctx))
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	return o
 }

@@ -31,7 +31,7 @@ const unlockGrace = 40 * time.Millisecond
 // first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
 // the engine's confirmation.
 func (l *Lease) Unlock(ctx context.Context) error {
-	if err := ready(l.made(), ctx); err != nil {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	c := l.m.c
@@ -80,7 +80,7 @@ type pendingRelease struct {
 func (w pendingRelease) none() bool { return w.l == nil }
 
 func (w pendingRelease) release() *driver.Release {
-	r := w.l.g.release()
+	r := w.l.g.releaseRequest()
 	r.Keep = w.keep
 	return r
 }
@@ -163,7 +163,7 @@ func (g *grant) requeue() bool {
 		return false
 	}
 	g.drop()
-	q.startFetch(g.release())
+	q.startFetch(g.releaseRequest())
 	return true
 }
 
@@ -185,7 +185,7 @@ func (g *grant) renewAndPass() {
 	case g.requeue():
 	default:
 		g.drop()
-		c.settle(g.m, g.release())
+		c.settle(g.m, g.releaseRequest())
 		c.askFor(g.m)
 	}
 }

@@ -21,7 +21,7 @@ type pendingRenewal struct {
 // renewal prepares a renewal of g that is due, and keeps the scheduler from sending another before this one has had
 // time to be answered. The caller holds Client.mu.
 func (g *grant) renewal(now instant) pendingRenewal {
-	lease, _ := g.wanted()
+	lease, _ := g.renewalTerms()
 	g.notBefore = now.plus(g.patience())
 	switch {
 	// A live hold: nothing but the request.
@@ -55,14 +55,14 @@ func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 // patience is how long a renewal may go unanswered before the next one is sent: half of the interval. There is no
 // number of retries; renewals go on until the trust window ends.
 func (g *grant) patience() time.Duration {
-	_, pause := g.wanted()
+	_, pause := g.renewalTerms()
 	return pause / 2
 }
 
 // retryIn returns the pause after a renewal that failed outright: a tenth of what is left of the window. The tries come
 // closer together as the end does, but never closer than minRetry.
 func (g *grant) retryIn(now instant) time.Duration {
-	_, pause := g.wanted()
+	_, pause := g.renewalTerms()
 	return min(max(g.remaining(now)/10, minRetry), pause/2)
 }
 
@@ -124,7 +124,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		return g.goneError()
 	// Nobody holds it, so a grant in doubt is released at once.
 	case g.retained() != nil:
-		c.giveBack(g)
+		c.endRetention(g)
 		return err
 	// No answer, or an error: the window that was confirmed before still counts, and the next try comes soon.
 	default:
@@ -179,7 +179,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		defer c.unlock()
 		return g.goneError()
 	}
-	wanted, _ := g.wanted()
+	wanted, _ := g.renewalTerms()
 	b, left := g.renewalFor(max(lease, wanted), now), g.remaining(now)
 	c.unlock()
 	bounded, cancel := context.WithTimeout(c.base, min(b.r.Lease/2, left))

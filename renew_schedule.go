@@ -156,7 +156,7 @@ func (g *grant) renewalDue() instant {
 	if g.shown {
 		return max(g.holder().since.plus(claimDelay), g.notBefore)
 	}
-	lease, pause := g.wanted()
+	lease, pause := g.renewalTerms()
 	due := g.renewed.plus(pause)
 	if g.sent.plus(g.lease) < g.renewed.plus(lease) {
 		due = g.holder().since.plus(min(claimDelay, g.lease/4))
@@ -260,6 +260,6 @@ func (g *grant) renewable(now instant) bool {
 	if !g.renewing() || now < g.notBefore {
 		return false
 	}
-	_, pause := g.wanted()
+	_, pause := g.renewalTerms()
 	return g.renewalDue() <= now.plus(pause/10)
 }

@@ -37,7 +37,7 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
-		m.params[i].share = share{direct: true, mode: driver.Mode(i), weight: 1, of: m}
+		m.params[i].share = shareMode{direct: true, mode: driver.Mode(i), weight: 1, of: m}
 		m.modes[i] = Mutex{c: c, name: name, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
@@ -52,23 +52,23 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 // An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads
 // gets ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Exclusive).acquire(ctx, false)
+	return m.modeMutex(driver.Exclusive).acquire(ctx, false)
 }
 
 // TryLock is Lock without waiting: if another owner holds the lock, or waits for it, the error is a *HeldError.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Exclusive).acquire(ctx, true)
+	return m.modeMutex(driver.Exclusive).acquire(ctx, true)
 }
 
 // RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared.
 // See [RWMutex.Lock] for the rest.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Shared).acquire(ctx, false)
+	return m.modeMutex(driver.Shared).acquire(ctx, false)
 }
 
 // TryRLock is RLock without waiting: if another owner writes, or anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Shared).acquire(ctx, true)
+	return m.modeMutex(driver.Shared).acquire(ctx, true)
 }
 
 // UpgradeableRLock waits for the upgradeable read, and returns the hold. It is a read beside other readers, but only
@@ -79,11 +79,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Upgradeable).acquire(ctx, false)
+	return m.modeMutex(driver.Upgradeable).acquire(ctx, false)
 }
 
 // TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or
 // anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.in(driver.Upgradeable).acquire(ctx, true)
+	return m.modeMutex(driver.Upgradeable).acquire(ctx, true)
 }

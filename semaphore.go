@@ -48,7 +48,7 @@ func newPermit(c *Client, name string, p params) *permit {
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
 	p := c.paramsDirect(key, opts)
-	p.share = share{direct: true, mode: driver.Shared, limit: limit, weight: 1}
+	p.share = shareMode{direct: true, mode: driver.Shared, limit: limit, weight: 1}
 	if p.err == nil {
 		p.err = validateLimit(name, limit)
 	}
@@ -83,7 +83,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 
 // permits returns how n permits are asked for. One permit, the usual number, costs no allocation.
 func (s *Semaphore) permits(n int) *Mutex {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return &Mutex{p: &params{err: err}}
 	}
 	one := s.one.Load()

@@ -23,7 +23,7 @@ import (
 // either may come last, in the engine and in s: then the next request gets ErrConflict. Engines that keep no limit of
 // their own refuse with ErrUnsupported and the reason. It costs one round trip.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
-	if err := ready(s.made(), ctx); err != nil {
+	if err := checkCall(s.checkMade(), ctx); err != nil {
 		return err
 	}
 	now := s.one.Load()

@@ -17,8 +17,8 @@ func ofTheHarness() []Mutant {
 			Known: "a watchdog without a deadline",
 			Edits: []Edit{
 				{
-					File: "hold_expire.go", Old: "now >= end {\n\t\tc.end(g,",
-					New: "now >= end && !isMutant(\"M25\") {\n\t\tc.end(g,",
+					File: "hold_expire.go", Old: "now >= end {\n\t\tc.loseAndRelease(g,",
+					New: "now >= end && !isMutant(\"M25\") {\n\t\tc.loseAndRelease(g,",
 				},
 			},
 			Checks: []Check{long(tortured("K5", "redis", "server-stop", "12s"))},
