@@ -84,7 +84,7 @@ func (g *gate) letIn(r *http.Request) (name string, wait time.Duration) {
 	if len(g.tokens) == 0 {
 		return local, 0
 	}
-	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if secret, ok := bearer(r); ok {
 		return g.try(r, secret)
 	}
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
@@ -96,22 +96,25 @@ func (g *gate) letIn(r *http.Request) (name string, wait time.Duration) {
 // stays reports whether a visitor who was let in may stay. A session can be over by now; a token that came with the
 // request is good as long as the Console.
 func (g *gate) stays(r *http.Request) bool {
-	if len(g.tokens) == 0 || r.Header.Get("Authorization") != "" {
+	if _, ok := bearer(r); ok || len(g.tokens) == 0 {
 		return true
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	return err == nil && g.session(cookie.Value) != ""
 }
 
+// bearer returns the token that came with the request. Authorization of another kind is not for us: a proxy may add it.
+func bearer(r *http.Request) (secret string, ok bool) {
+	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
 // try checks a token, unless it comes too soon after wrong ones.
 func (g *gate) try(r *http.Request, secret string) (name string, wait time.Duration) {
-	from := source(r)
-	if wait := g.tries.wait(from); wait > 0 {
-		return "", wait
-	}
-	name, ok := g.nameBy(secret)
-	g.tries.tell(from, ok)
-	return name, 0
+	wait = g.tries.judge(source(r), func() (right bool) {
+		name, right = g.nameBy(secret)
+		return right
+	})
+	return name, wait
 }
 
 // open begins a session and returns its secret.

@@ -47,9 +47,9 @@ func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.send([]byte("retry: 2000\n\n")) {
 		return
 	}
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	sessions := time.NewTicker(sessionLook) // not the beat, which changes put off
+	alive := time.NewTicker(heartbeat)
+	defer alive.Stop()
+	sessions := time.NewTicker(sessionLook) // not the heartbeat, which changes put off
 	defer sessions.Stop()
 	for {
 		select {
@@ -59,7 +59,7 @@ func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if !con.entry.stays(r) {
 				return
 			}
-		case <-beat.C:
+		case <-alive.C:
 			frame := []byte("event: alive\ndata: {}\n\n") // no comment: scripts do not see those
 			if u, ok := reader.Again(); ok {
 				frame = con.frames.of(con.run, u)
@@ -74,7 +74,7 @@ func (con *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if u, ok := reader.Next(); ok && !s.send(con.frames.of(con.run, u)) {
 				return
 			}
-			beat.Reset(heartbeat)
+			alive.Reset(heartbeat)
 		}
 	}
 }

@@ -29,21 +29,25 @@ type failure struct {
 	until time.Time
 }
 
-// wait returns how long an address has to wait still.
-func (t *tries) wait(from string) time.Duration {
+// judge takes a try in, of which isRight tells whether it is right. It returns how long the address has to wait before
+// a try of its counts; if that is not zero it has asked for nothing. Look and count are one step: of tries that come at
+// the same time one is judged.
+func (t *tries) judge(from string, isRight func() bool) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Until(t.last[from].until)
+	if wait := time.Until(t.last[from].until); wait > 0 {
+		return wait
+	}
+	if isRight() {
+		delete(t.last, from)
+	} else {
+		t.wrong(from)
+	}
+	return 0
 }
 
-// tell takes a try in.
-func (t *tries) tell(from string, right bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if right {
-		delete(t.last, from)
-		return
-	}
+// wrong counts a wrong try. The caller holds t.mu.
+func (t *tries) wrong(from string) {
 	now := time.Now()
 	if len(t.last) >= maxSources {
 		for key, f := range t.last {

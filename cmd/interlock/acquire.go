@@ -152,10 +152,9 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 }
 
-// acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing, the lock is given
-// back: nobody would have the handle. known is who was in the way before, or nil.
+// acquireHandle takes the lock and prints the handle. If anything goes wrong, even the printing (a full disk, a closed
+// pipe), the lock is given back: nobody would have the handle. known is who was in the way before, or nil.
 //
-// An error of the printing counts too: after a full disk or a closed pipe the lock is held, and nobody has its handle.
 // Horizon is how long the engine refuses a late copy of the request.
 func (a *app) acquireHandle(
 	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,

@@ -49,6 +49,7 @@ type job struct {
 	// whole state can be read at one place, and nextLook finds what is due first.
 	asked    int                // how many INT and TERM have come
 	killAt   time.Time          // when the group is killed; zero if it need not be
+	killed   bool               // the group was killed, which is never taken back
 	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
 	lost     bool               // the command was ended because of the lock
 	status   syscall.WaitStatus // how the command ended, once exited
@@ -172,6 +173,8 @@ func (j *job) changed(status syscall.WaitStatus) {
 	j.status, j.exited, j.resumeAt = status, true, time.Time{}
 	j.tty.takeBack(j.child.pid)
 	switch {
+	case j.killed: // whoever is left is killed already; kill also bounds the wait for them
+		j.kill()
 	case !j.killAt.IsZero(): // the group is ending, and its members have the same grace as the command had
 	case j.asked == 1 && j.budget.patient:
 		j.killBy(time.Now().Add(j.budget.grace))

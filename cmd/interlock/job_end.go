@@ -51,7 +51,7 @@ func (j *job) lockLost() {
 // killBy sets the latest instant at which the group is killed. An earlier one stays, and so does a kill that was sent.
 // So a second cause never gives the group more time than the first.
 func (j *job) killBy(at time.Time) {
-	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
+	if !j.killed && (j.killAt.IsZero() || at.Before(j.killAt)) {
 		j.killAt = at
 	}
 }
@@ -59,7 +59,7 @@ func (j *job) killBy(at time.Time) {
 // kill kills the group. Killed processes can still be seen: as zombies, of which a container's first process takes no
 // notice, or stuck in the kernel. So once the command itself has ended, the wait for the others is bounded to a second.
 func (j *job) kill() {
-	j.killAt = time.Time{}
+	j.killed, j.killAt = true, time.Time{}
 	j.child.signal(syscall.SIGKILL)
 	if j.exited {
 		j.giveUpAt = time.Now().Add(time.Second)

@@ -115,3 +115,11 @@ func TestJob_WithoutADeadline_EndsByItself(t *testing.T) {
 		t.Errorf("lost %v, code %d", end.lost, end.code())
 	}
 }
+
+// A second cause, such as ^C after the lock was lost, gives a group that is killed already no grace.
+func TestJob_ThatIsKilled_IsGivenNoGraceAgain(t *testing.T) {
+	j := &job{killed: true}
+	if j.killBy(time.Now().Add(time.Minute)); !j.killAt.IsZero() {
+		t.Errorf("a job that was killed is to be killed at %v", j.killAt)
+	}
+}

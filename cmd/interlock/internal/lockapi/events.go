@@ -39,9 +39,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, h *held) error {
 
 // follow sends events until the lease ends, the client goes or the server closes.
 func (s *Server) follow(r *http.Request, out *stream, h *held) {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	there, here := h.lease.Wanted(), h.wantedC // by a client of another server, or of this one
+	alive := time.NewTicker(heartbeat)
+	defer alive.Stop()
+	byOther, byOurs := h.lease.Wanted(), h.wantedC // wanted by a client of another server, or of this one
 	if live := out.tell(h, ""); !live {
 		return
 	}
@@ -58,13 +58,13 @@ func (s *Server) follow(r *http.Request, out *stream, h *held) {
 		case <-h.releasedC:
 			out.tell(h, "")
 			return
-		case <-there:
-			there, here = nil, nil // they stay closed: once is enough
+		case <-byOther:
+			byOther, byOurs = nil, nil // they stay closed: once is enough
 			live = out.tell(h, "wanted")
-		case <-here:
-			there, here = nil, nil
+		case <-byOurs:
+			byOther, byOurs = nil, nil
 			live = out.tell(h, "wanted")
-		case <-beat.C:
+		case <-alive.C:
 			live = out.send(": alive\n\n")
 		}
 		if !live {

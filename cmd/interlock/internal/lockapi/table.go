@@ -65,7 +65,7 @@ func newTable(most int) *table {
 // library is told of dropped leases after the mutex is free, because that may call its code.
 func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (taken *held, err error) {
 	t.mu.Lock()
-	taken, ended, err := t.place(id, name, by)
+	taken, ended, err := t.judge(id, name, by)
 	if err == nil && taken == nil {
 		t.pending[id] = true
 		active.Add(1)
@@ -77,8 +77,8 @@ func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (tak
 	return taken, err
 }
 
-// place judges a request. It also returns the leases that it has dropped. mu is held.
-func (t *table) place(id, name string, by *Token) (taken *held, ended []*held, err error) {
+// judge says whether a request may take its lease. It also returns the leases that it has dropped. mu is held.
+func (t *table) judge(id, name string, by *Token) (taken *held, ended []*held, err error) {
 	if t.closed {
 		return nil, nil, errEnding()
 	}
