@@ -57,17 +57,26 @@ func (s *Stage) Play(f func(t testing.TB)) error {
 	return a.err
 }
 
-// Close kills the servers, last first, and removes their data.
+// Close kills the servers, last first, and removes their data. A clean-up may leave another one to do, as in a test.
 func (s *Stage) Close() error {
 	a := &s.actor
-	a.mu.Lock()
-	ends := a.ends
-	a.ends = nil
-	a.mu.Unlock()
-	for i := len(ends) - 1; i >= 0; i-- {
-		ends[i]()
+	for end := a.lastEnd(); end != nil; end = a.lastEnd() {
+		end()
 	}
 	return os.RemoveAll(a.base)
+}
+
+// lastEnd takes the clean-up that was registered last, or returns nil if none is left.
+func (a *actor) lastEnd() func() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ends) == 0 {
+		return nil
+	}
+	last := len(a.ends) - 1
+	end := a.ends[last]
+	a.ends = a.ends[:last]
+	return end
 }
 
 func (a *actor) fail(err error) {

@@ -3,6 +3,7 @@ package servers_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,5 +58,26 @@ func TestStage_AServerThatIsNotInstalled_IsErrMissingWithWhatToInstall(t *testin
 	}
 	if err := stage.Play(func(testing.TB) {}); err != nil {
 		t.Errorf("a play that goes well returns the failure of the one before: %v", err)
+	}
+}
+
+func TestStageClose_RunsWhatItsCleanupsLeave_LastFirst(t *testing.T) {
+	stage := newStage(t)
+	var order []string
+	err := stage.Play(func(t testing.TB) {
+		t.Cleanup(func() { order = append(order, "first") })
+		t.Cleanup(func() {
+			order = append(order, "second")
+			t.Cleanup(func() { order = append(order, "left by second") })
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stage.Close(); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"second", "left by second", "first"}; !slices.Equal(order, want) {
+		t.Errorf("the clean-ups ran as %q; want %q", order, want)
 	}
 }

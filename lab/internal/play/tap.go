@@ -26,48 +26,48 @@ func (t *tap) turn(a *story.Act) {
 	t.act = a
 }
 
-// ear hears one client and one server, in the act in which it began.
-type ear struct {
+// listener hears one client and one server, in the act in which it began.
+type listener struct {
 	p       *Play
 	act     *story.Act
 	who, to string
 }
 
 // heard writes down what a client has sent, or a server has said by itself. It returns nil if that is not kept.
-func (e *ear) heard(push bool, text string) *story.Wire {
-	t := &e.p.tap
+func (l *listener) heard(push bool, text string) *story.Wire {
+	t := &l.p.tap
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.act != e.act || !e.act.Sound {
+	if t.act != l.act || !l.act.Sound {
 		return nil
 	}
-	if len(e.act.Wire) == mostWire {
-		e.act.Unsaid++
+	if len(l.act.Wire) == mostWire {
+		l.act.Unsaid++
 		return nil
 	}
-	w := &story.Wire{At: time.Since(e.p.began), Who: e.who, To: e.to, Push: push, Text: text}
-	e.act.Wire = append(e.act.Wire, w)
+	w := &story.Wire{At: time.Since(l.p.began), Who: l.who, To: l.to, Push: push, Text: text}
+	l.act.Wire = append(l.act.Wire, w)
 	return w
 }
 
 // renamed changes a word of what was written down, such as a name that was not known then.
-func (e *ear) renamed(from, to string) {
-	t := &e.p.tap
+func (l *listener) renamed(from, to string) {
+	t := &l.p.tap
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.act == e.act {
-		for _, w := range e.act.Wire {
+	if t.act == l.act {
+		for _, w := range l.act.Wire {
 			w.Text = strings.Replace(w.Text, from, to, 1)
 		}
 	}
 }
 
 // answered adds the answer to what heard returned.
-func (e *ear) answered(w *story.Wire, text string) {
-	t := &e.p.tap
+func (l *listener) answered(w *story.Wire, text string) {
+	t := &l.p.tap
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w != nil && t.act == e.act {
+	if w != nil && t.act == l.act {
 		w.Answer = text
 	}
 }
@@ -132,7 +132,7 @@ func (p *Play) tapDSN(who, dsn string) string {
 // between puts a proxy before a server, and returns its address.
 func (p *Play) between(who, to, addr string) string {
 	p.Helper()
-	e := &ear{p: p, act: p.now(), who: who, to: to}
+	l := &listener{p: p, act: p.now(), who: who, to: to}
 	var mu sync.Mutex // guards talks
 	talks := map[int64]talk{}
 	proxy := servers.NewProxy(p, addr)
@@ -140,7 +140,7 @@ func (p *Play) between(who, to, addr string) string {
 		mu.Lock()
 		defer mu.Unlock()
 		if talks[connection] == nil {
-			talks[connection] = e.listen()
+			talks[connection] = l.listen()
 		}
 		if d == servers.ToServer {
 			talks[connection].asks(b)
@@ -152,14 +152,14 @@ func (p *Play) between(who, to, addr string) string {
 }
 
 // listen begins to listen to a connection.
-func (e *ear) listen() talk {
-	switch e.to {
+func (l *listener) listen() talk {
+	switch l.to {
 	case "ZooKeeper":
-		return &zooTalk{ear: e, asked: map[int32]asked{}}
+		return &zooTalk{listener: l, asked: map[int32]asked{}}
 	case "MariaDB":
-		return &sqlTalk{ear: e, prepared: map[uint32]string{}}
+		return &sqlTalk{listener: l, prepared: map[uint32]string{}}
 	default:
-		return &redisTalk{ear: e}
+		return &redisTalk{listener: l}
 	}
 }
 

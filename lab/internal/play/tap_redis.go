@@ -17,7 +17,7 @@ import (
 
 // redisTalk understands a connection to Redis.
 type redisTalk struct {
-	*ear
+	*listener
 
 	requests, replies []byte
 	deaf              bool // what came is not the protocol

@@ -16,7 +16,7 @@ import (
 
 // sqlTalk understands a connection to MariaDB: the statements, and whether they were carried out.
 type sqlTalk struct {
-	*ear
+	*listener
 
 	requests, replies []byte
 	deaf              bool

@@ -18,8 +18,8 @@ func overhear(t *testing.T, to string, words ...string) []string {
 	t.Helper()
 	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
 	p.Sound("x", "x")
-	e := &ear{p: p, act: p.now(), who: "A", to: to}
-	talk := e.listen()
+	l := &listener{p: p, act: p.now(), who: "A", to: to}
+	talk := l.listen()
 	for _, word := range words {
 		for i := 1; i < len(word); i++ {
 			if word[0] == '>' {
@@ -31,7 +31,7 @@ func overhear(t *testing.T, to string, words ...string) []string {
 	}
 	var all []string
 	for _, w := range p.Story().Acts[0].Wire {
-		all = append(all, w.String())
+		all = append(all, w.Line().EN)
 	}
 	return all
 }
@@ -145,7 +145,7 @@ func TestTap_HearsTheProcessesOfAnAct_AndNoExhibit(t *testing.T) {
 	}
 	var all strings.Builder
 	for _, w := range acts[1].Wire {
-		all.WriteString(w.String() + "\n")
+		all.WriteString(w.Line().EN + "\n")
 	}
 	for _, part := range []string{
 		"B → Redis: HELLO 3", "<acquire> 3 interlock:mutex:k ", "B → Redis: EVAL", "<release> 3 interlock:mutex:k ",

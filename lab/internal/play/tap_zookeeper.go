@@ -10,7 +10,7 @@ import (
 
 // zooTalk understands a connection to ZooKeeper.
 type zooTalk struct {
-	*ear
+	*listener
 
 	requests, replies []byte
 	greeted           [2]bool // the session is asked for, and answered

@@ -125,7 +125,7 @@ func TestWrite_HasTheWireInTheTextOnly(t *testing.T) {
 	s.Acts[1].Unsaid = 3
 	s.Acts[1].Wire = []*story.Wire{
 		{At: 9 * time.Second, Who: "A", To: "Redis", Text: "EVALSHA <acquire>", Answer: "G"},
-		{At: 16 * time.Second, Who: "B", To: "Redis", Push: true, Text: "message"},
+		{At: 16 * time.Second, Who: "B", To: "node 1", Push: true, Text: "message"},
 	}
 	var b strings.Builder
 	if err := Write(&b, []*story.Story{s}, story.EN); err != nil {
@@ -133,8 +133,8 @@ func TestWrite_HasTheWireInTheTextOnly(t *testing.T) {
 	}
 	for part, n := range map[string]int{
 		` · 2 + 3</summary>`: 1, `<details class="help wire">`: 1,
-		`<span class="line">A → Redis: EVALSHA &lt;acquire&gt;  →  G <time>0</time></span>`: 1,
-		`<span class="line">B ← Redis: message <time>6 s</time></span>`:                     1,
+		`<span class="line">A → Redis: EVALSHA &lt;acquire&gt;  →  G <time>0</time></span>`:                      1,
+		`<span lang="en">B ← node 1: message</span><span lang="zh-CN">B ← 节点 1: message</span> <time>6 s</time>`: 1,
 		`"wire"`: 0, `"unsaid"`: 0,
 	} {
 		if got := strings.Count(b.String(), part); got != n {

@@ -70,7 +70,7 @@ func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 		head := fmt.Sprintf("%3d %s %-2s %s", n+1, at, marks[step.Kind], who(step.Who))
 		b.WriteString(fold(style.say(step.Text), head, strings.Repeat(" ", columns(head)), style.width()))
 		for ; len(wire) > 0 && (wire[0].At <= step.At || n == len(a.Steps)-1); wire = wire[1:] {
-			b.WriteString(fold(wire[0].String(), wireHead, wireHead+"  ", style.width()))
+			b.WriteString(fold(wire[0].Line().In(style.Lang), wireHead, wireHead+"  ", style.width()))
 		}
 	}
 	if style.Wire && a.Unsaid > 0 {
@@ -81,8 +81,8 @@ func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
 // wireHead stands before what went over the wire, below the step that was told when it had.
 var wireHead = strings.Repeat(" ", len("  1   0.000 s ")) + "|  "
 
-// String is what went over the wire, in a line that is the same in both languages.
-func (w *Wire) String() string {
+// Line is what went over the wire in one line. Only the name of the server has two languages.
+func (w *Wire) Line() Text {
 	arrow, answer := "→", ""
 	if w.Push {
 		arrow = "←"
@@ -90,7 +90,10 @@ func (w *Wire) String() string {
 	if w.Answer != "" {
 		answer = "  →  " + w.Answer
 	}
-	return w.Who + " " + arrow + " " + w.To + ": " + w.Text + answer
+	line := func(lang Lang) string {
+		return w.Who + " " + arrow + " " + Server(w.To).In(lang) + ": " + w.Text + answer
+	}
+	return Text{EN: line(EN), ZH: line(ZH)}
 }
 
 func who(name string) string {
