@@ -120,18 +120,18 @@ func (d *doc) addLine(n int, line string) {
 	}
 }
 
-// slug is the anchor of a heading: lower case, without punctuation, spaces as hyphens.
-func slug(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(text) {
+// slug is the anchor of a heading, as internal/docsite makes it: lower case, without punctuation, spaces as hyphens.
+// Letters of all scripts stay.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
-			b.WriteRune('-')
-		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
-			b.WriteRune(r)
+			return '-'
+		case r == '-', unicode.In(r, unicode.Letter, unicode.Mark, unicode.Nd, unicode.Pc):
+			return r
 		}
-	}
-	return b.String()
+		return -1
+	}, strings.ToLower(heading))
 }
 
 // numberSlugs makes the anchors of equal headings distinct, as code hosts do: name, name-1, name-2.

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	questionsPage = "CONTRIBUTING.md"
-	questionsSlug = "a-fresh-readers-test"
+	questionsPage = "docs/fresh-reader.md"
+	questionsSlug = "a-fresh-readers-questions"
 	// questions is how many there are at least: with fewer, whole groups of the index have none.
 	questions = 10
 )
 
-// checkQuestions reports questions of the fresh reader's test whose answer is not found in two clicks. The first link
-// of a row is one of the index. The second, if there is one, is a heading or a link of the page to which the first
-// leads.
+// checkQuestions reports questions of a fresh reader whose answer is not found in two clicks. The first link of a row is
+// one of the index. The second, if there is one, is a heading or a link of the page to which the first leads.
 func checkQuestions(docs map[string]*doc) []problem {
 	d, top := docs[questionsPage], docs[index]
 	if d == nil || top == nil {
@@ -22,7 +21,7 @@ func checkQuestions(docs map[string]*doc) []problem {
 	}
 	i := slices.IndexFunc(d.headings, func(h heading) bool { return h.slug == questionsSlug })
 	if i < 0 {
-		return []problem{{questionsPage, 1, "there is no heading for the fresh reader's test"}}
+		return []problem{{questionsPage, 1, "there is no heading for a fresh reader's questions"}}
 	}
 	rows := d.clicks(i)
 	var found []problem

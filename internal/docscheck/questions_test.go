@@ -6,34 +6,34 @@ import (
 	"testing"
 )
 
-// contributing has the fresh reader's test with one more row than nine that are in order.
-func contributing(row string) string {
-	text := "# C\n\n## A fresh reader's test\n\n| question | first | second |\n|---|---|---|\n"
+// asked is the page of a fresh reader's questions, with one more row than nine that are in order.
+func asked(row string) string {
+	text := "# C\n\n## A fresh reader's questions\n\n| question | first | second |\n|---|---|---|\n"
 	for i := range questions - 1 {
-		text += fmt.Sprintf("| %d? | [a](docs/a.md) | [end](docs/a.md#the-end) |\n", i)
+		text += fmt.Sprintf("| %d? | [a](a.md) | [end](a.md#the-end) |\n", i)
 	}
-	return text + row + "\n## Next\n\n| x | [y](docs/b.md) |\n"
+	return text + row + "\n## Next\n\n| x | [y](b.md) |\n"
 }
 
 func TestRun_WantsAnswersInTwoClicks(t *testing.T) {
 	for name, tt := range map[string]struct{ page, want string }{
-		"a heading":      {contributing("| ? | [a](docs/a.md) | [end](docs/a.md#the-end) |\n"), ""},
-		"one click":      {contributing("| ? | [a](docs/a.md) | |\n"), ""},
-		"a link":         {contributing("| ? | [a](docs/a.md) | [up](README.md) |\n"), ""},
-		"not in index":   {contributing("| ? | [b](docs/b.md) | |\n"), "first click docs/b.md: docs/README.md has no"},
-		"another anchor": {contributing("| ? | [a](docs/a.md#the-end) | |\n"), "first click docs/a.md#the-end"},
+		"a heading":      {asked("| ? | [a](a.md) | [end](a.md#the-end) |\n"), ""},
+		"one click":      {asked("| ? | [a](a.md) | |\n"), ""},
+		"a link":         {asked("| ? | [a](a.md) | [up](../README.md) |\n"), ""},
+		"not in index":   {asked("| ? | [b](b.md) | |\n"), "first click b.md: docs/README.md has no"},
+		"another anchor": {asked("| ? | [a](a.md#the-end) | |\n"), "first click a.md#the-end"},
 		"not in the page": {
-			contributing("| ? | [a](docs/a.md) | [b](docs/b.md) |\n"), "second click docs/b.md: docs/a.md has neither",
+			asked("| ? | [a](a.md) | [b](b.md) |\n"), "second click b.md: docs/a.md has neither",
 		},
 		"three clicks": {
-			contributing("| ? | [a](docs/a.md) | [end](docs/a.md#the-end) [up](README.md) |\n"), "more than two clicks",
+			asked("| ? | [a](a.md) | [end](a.md#the-end) [up](../README.md) |\n"), "more than two clicks",
 		},
-		"too few":    {contributing(""), "CONTRIBUTING.md:3: 9 questions with links, want at least 10"},
-		"no heading": {"# C\n", "there is no heading for the fresh reader's test"},
+		"too few":    {asked(""), "docs/fresh-reader.md:3: 9 questions with links, want at least 10"},
+		"no heading": {"# C\n", "there is no heading for a fresh reader's questions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := good(map[string]string{
-				index: "[a](a.md) [c](c.md)\n", "docs/b.md": "# B\n", "docs/c.md": "[b](b.md)\n",
+				index: "[a](a.md) [c](c.md) [q](fresh-reader.md)\n", "docs/b.md": "# B\n", "docs/c.md": "[b](b.md)\n",
 				questionsPage: tt.page,
 			})
 			rc, out := check(files)
