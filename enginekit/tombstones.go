@@ -5,8 +5,6 @@ package enginekit
 
 import "time"
 
-// endedKept is how many ended requests are remembered. Late copies that an engine itself may have left under way are
-// refused by its server, or cannot exist; these are for copies that a caller sends.
 const (
 	// endedKept is how many ended requests are remembered. Copies that an engine itself may have left under way are
 	// refused by its server, or cannot exist; these are for callers that send one.

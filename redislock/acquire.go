@@ -29,12 +29,12 @@ const (
 // attempt is one Acquire, Requeue, Convert, Adopt or CondWait under way. Only the goroutine that made the call uses it,
 // so it needs no lock; what other goroutines tell it goes through entry e.
 type attempt struct {
-	d *Driver
+	slotListener // with the driver, and the slot of the lock's key
+
 	r *driver.Request
 	e *entry
-	// The slot of the lock's key, and the keys and arguments of the script. They are arrays in the attempt, and call is
-	// reused for each heartbeat, so that a wait allocates nothing for them.
-	slot uint16
+	// The keys and arguments of the script. They are arrays in the attempt, and call is reused for each heartbeat, so
+	// that a wait allocates nothing for them.
 	keys [3]string
 	args [5]string
 	call Call
@@ -45,7 +45,6 @@ type attempt struct {
 
 	// claim is how long a pushed grant lasts unless it is claimed. Heartbeats come at less than half of it.
 	claim   time.Duration
-	listens bool    // it counts as a listener to the slot's pushes, in a Cluster; see listen
 	told    holder  // who was in the way when r.Waiting was called last
 	waited  bool    // the server has queued the request at least once
 	counted bool    // it is counted in Driver.presence
@@ -166,7 +165,8 @@ func (a *attempt) pause() time.Duration {
 	heartbeat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
 		heartbeat = a.d.presence.pause(heartbeat, a.answer.length)
-		if a.answer.queuePlace > firsts && a.answer.next > unfinished && !a.d.presence.scouts(a.answer.length, a.luck) {
+		if a.answer.queuePlace > firsts && a.answer.next > unfinished &&
+			!a.d.presence.mustScout(a.answer.length, a.luck) {
 			return heartbeat
 		}
 	}

@@ -29,7 +29,7 @@ const retry = 100 * time.Millisecond
 func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	way := byte('p')
 	switch {
-	// The way goes with the request and is stored by the server: see setWay.
+	// The way goes with the request and is stored by the server: see setTail.
 	case a.spokenFor():
 		way = 'P'
 	case a.r.Try:
@@ -42,7 +42,7 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 			return err
 		}
 	}
-	a.setWay(way)
+	a.setTail(way)
 	// With way l, an answer that the request would wait means that it is not queued yet.
 	if err := a.ask(ctx, give); err != nil || a.answer.verdict != wouldWait {
 		return err
@@ -50,7 +50,7 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
-	a.setWay('s')
+	a.setTail('s')
 	return a.ask(ctx, nil)
 }
 
@@ -136,7 +136,7 @@ func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) erro
 	// The answer to the common grant is short; what it leaves out is what was asked for.
 	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
-		a.d.over(give.ID) // the server has done that part too, so nothing is left to confirm
+		a.d.buryRequest(give.ID) // the server has done that part too, so nothing is left to confirm
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true // a failover may forget this grant, so it is none
@@ -153,7 +153,7 @@ func (a *attempt) failed(err error) error {
 	}
 	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
 		a.unknown = true
-		a.d.opened(a.e)
+		a.d.markOutcomeUnknown(a.e)
 	}
 	return err
 }
@@ -170,11 +170,12 @@ func (a *attempt) explain(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
 		return err
-	case driver.IsDefinite(err) && !a.unknown && !a.d.hasOpened(a.e) && !(a.waited && errors.Is(err, driver.ErrClosed)):
+	case driver.IsDefinite(err) && !a.unknown && !a.d.outcomeUnknown(a.e) &&
+		!(a.waited && errors.Is(err, driver.ErrClosed)):
 		return err
 	case driver.IsDefinite(err):
 		// Another copy of the request may still be granted, or its place in the queue is left.
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
 	}
-	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.hasOpened(a.e))
+	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.outcomeUnknown(a.e))
 }

@@ -30,7 +30,7 @@ func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (dri
 	}
 	a := d.newAttempt(r, e, "")
 	a.adopts = from
-	a.setWay('t')
+	a.setTail('t')
 	return a.end(a.run(ctx, a.ask(ctx, nil)))
 }
 

@@ -194,7 +194,7 @@ func clockOf(answer any) (time.Time, bool) {
 	if len(list) != 2 {
 		return time.Time{}, false
 	}
-	seconds, microseconds := micros(fmt.Sprint(list[0])), micros(fmt.Sprint(list[1]))
+	seconds, microseconds := wholeNumber(fmt.Sprint(list[0])), wholeNumber(fmt.Sprint(list[1]))
 	return time.Unix(seconds, microseconds*1000), seconds > 0
 }
 
@@ -217,7 +217,7 @@ func number(fields map[string]string, name string) (int, bool) {
 	if !has {
 		return 0, false
 	}
-	return int(micros(value)), true
+	return int(wholeNumber(value)), true
 }
 
 // online is how many replicas follow the server now: INFO has a line slave0, slave1 and so on for each.

@@ -78,7 +78,7 @@ func checkBuffers(n *nodeFacts) *opinion {
 	if i < 0 || i+3 >= len(setting) {
 		return nil
 	}
-	hard, soft, seconds := micros(setting[i+1]), micros(setting[i+2]), setting[i+3]
+	hard, soft, seconds := wholeNumber(setting[i+1]), wholeNumber(setting[i+2]), setting[i+3]
 	if (hard > 0 && hard < leastBuffer) || (soft > 0 && soft < leastBuffer) {
 		return warn("set client-output-buffer-limit pubsub to 32mb 8mb 60, the server's default",
 			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection",

@@ -57,8 +57,9 @@ func checkClocks(nodes []*nodeFacts) []driver.Finding {
 	// The clock that is most behind comes first.
 	slices.SortFunc(clocked, func(a, b *nodeFacts) int { return int(a.ahead - b.ahead) })
 	last, first := clocked[0], clocked[len(clocked)-1]
-	f := driver.Finding{Check: "clock", Level: driver.LevelOK, Detail: "the server's clock is " + against(first.ahead) +
-		" this machine's, on which no lock depends; the servers of a failover must agree"}
+	f := driver.Finding{Check: "clock", Level: driver.LevelOK}
+	f.Detail = "the server's clock is " + aheadOrBehind(first.ahead) +
+		" this machine's, on which no lock depends; the servers of a failover must agree"
 	// Each difference is known only to half of its shortest round trip. What that leaves open counts in the servers'
 	// favour.
 	if gap := first.ahead - last.ahead; gap-(first.trips[0]+last.trips[0])/2 > mostClockGap {
@@ -71,8 +72,8 @@ func checkClocks(nodes []*nodeFacts) []driver.Finding {
 	return []driver.Finding{f}
 }
 
-// against says how a clock that is ahead by d stands to ours.
-func against(d time.Duration) string {
+// aheadOrBehind says how a clock that is ahead by d stands to ours.
+func aheadOrBehind(d time.Duration) string {
 	if d < 0 {
 		return short(-d).String() + " behind"
 	}

@@ -79,7 +79,7 @@ func (c *condWait) answered(a *attempt, text string) error {
 	case "C", "Q", "W", "G":
 		if !c.told {
 			c.told = true
-			a.d.over(c.give.ID)
+			a.d.buryRequest(c.give.ID)
 			c.parked()
 		}
 	}

@@ -172,8 +172,8 @@ func (d *Driver) wasNotSent(id string) bool {
 	return is
 }
 
-// over forgets the entry of a request whose release is confirmed, and refuses later copies of the request.
-func (d *Driver) over(id string) {
+// buryRequest forgets the entry of a request whose release is confirmed, and refuses later copies of the request.
+func (d *Driver) buryRequest(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(id)
@@ -212,15 +212,15 @@ func (d *Driver) leaving(id string) (open bool) {
 	return e.open
 }
 
-// opened records that the outcome of a call is unknown. It is never reset: the release needs it.
-func (d *Driver) opened(e *entry) {
+// markOutcomeUnknown records that the outcome of a call is unknown. It is never reset: the release needs it.
+func (d *Driver) markOutcomeUnknown(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.open = true
 }
 
-// hasOpened reports whether an earlier attempt, or this one, has left a call whose outcome is unknown.
-func (d *Driver) hasOpened(e *entry) bool {
+// outcomeUnknown reports whether an earlier attempt, or this one, has left a call whose outcome is unknown.
+func (d *Driver) outcomeUnknown(e *entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return e.open

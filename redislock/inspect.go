@@ -105,8 +105,7 @@ type sight struct {
 // listed is the sight as a list shows it: one key that cannot be read must not end the list. An error that says nothing
 // of other keys' locks becomes a line; any other error stays.
 func (s sight) listed(key driver.Key) sight {
-	switch {
-	case s.err == nil, !errors.Is(s.err, errForeign) && !errors.Is(s.err, driver.ErrConflict) && !isOfOneKey(s.err):
+	if s.err == nil || !errors.Is(s.err, errForeign) && !errors.Is(s.err, driver.ErrConflict) && !isOfOneKey(s.err) {
 		return s
 	}
 	why := s.err.Error()

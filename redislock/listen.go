@@ -24,43 +24,49 @@ func (d *Driver) listens(slot uint16) bool {
 	return listens
 }
 
-// listen subscribes to the pushes of the attempt's slot if that is necessary and not yet done. It blocks until the
-// server has confirmed the subscription: a grant that was pushed before would reach nobody.
+// slotListener is somebody who hears the pushes of one slot: an attempt, or a watch. Only one goroutine uses it.
+type slotListener struct {
+	d       *Driver
+	slot    uint16
+	listens bool // it counts in slotsInUse
+}
+
+// listen subscribes to the pushes of the slot if that is necessary and not yet done. It blocks until the server has
+// confirmed the subscription: a grant that was pushed before would reach nobody.
 //
-// The count goes up before the subscription, so that stopListening of another attempt cannot give the slot up in
-// between.
-func (a *attempt) listen(ctx context.Context) error {
-	d := a.d
+// The count goes up before the subscription, so that stopListening of another one cannot give the slot up in between.
+func (l *slotListener) listen(ctx context.Context) error {
+	d := l.d
 	if !d.conn.Sharded() {
 		return nil
 	}
-	if !a.listens {
-		a.listens = true
+	if !l.listens {
+		l.listens = true
 		d.mu.Lock()
 		if d.slots.waits == nil {
 			d.slots.waits = make(map[uint16]int)
 		}
-		d.slots.waits[a.slot]++
+		d.slots.waits[l.slot]++
 		d.mu.Unlock()
 	}
 	// Listen returns at once if the subscription is there already.
-	return d.conn.Listen(ctx, a.slot, d.names.shard(d.process, a.slot))
+	return d.conn.Listen(ctx, l.slot, d.names.shard(d.process, l.slot))
 }
 
-// stopListening ends the attempt's part in that. The subscription of the slot ends only when mostIdle others have
-// become idle since.
-func (a *attempt) stopListening() {
-	if !a.listens {
+// stopListening ends the part in that. The subscription of the slot ends only when mostIdle others have become idle
+// since.
+func (l *slotListener) stopListening() {
+	if !l.listens {
 		return
 	}
-	a.listens = false
-	d := a.d
+	l.listens = false
+	d := l.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.slots.waits[a.slot]--; d.slots.waits[a.slot] > 0 {
+	if d.slots.waits[l.slot]--; d.slots.waits[l.slot] > 0 {
 		return
 	}
-	d.slots.idle = append(d.slots.idle, a.slot)
+	d.slots.idle = append(d.slots.idle, l.slot)
 	if len(d.slots.idle) <= mostIdle {
 		return
 	}

@@ -34,7 +34,7 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t := together{d: d, requests: requests}
+	t := multiAttempt{d: d, requests: requests}
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (d *Driver) checkAll(requests []*driver.Request) error {
 	return nil
 }
 
-// together is one AcquireAll under way. Only the calling goroutine uses it.
-type together struct {
+// multiAttempt is one AcquireAll under way. Only the calling goroutine uses it.
+type multiAttempt struct {
 	d        *Driver
 	requests []*driver.Request
 	entries  []*entry // by the index of the request; shorter while enter fails
@@ -95,7 +95,7 @@ type together struct {
 
 // enter registers the requests, or says why they must not be asked. If one is refused, nothing was sent, so those
 // before it are taken out for good.
-func (t *together) enter() error {
+func (t *multiAttempt) enter() error {
 	for _, r := range t.requests {
 		e, err := t.d.enter(r)
 		if err != nil {
@@ -108,7 +108,7 @@ func (t *together) enter() error {
 }
 
 // leave ends the attempt without a hold, for each request.
-func (t *together) leave(forGood bool) {
+func (t *multiAttempt) leave(forGood bool) {
 	for i, e := range t.entries {
 		t.d.leave(t.requests[i].ID, e, t.ran, forGood)
 	}
@@ -116,7 +116,7 @@ func (t *together) leave(forGood bool) {
 
 // hold registers all holds. If one was released meanwhile, the error makes AcquireAll fail, and the caller undoes all
 // of them.
-func (t *together) hold() error {
+func (t *multiAttempt) hold() error {
 	for i, e := range t.entries {
 		if err := t.d.hold(t.requests[i].ID, e); err != nil {
 			return err
@@ -126,12 +126,12 @@ func (t *together) hold() error {
 }
 
 // ask runs the script once. The requests ask as tries, which is how a hold of this kind is stored.
-func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
+func (t *multiAttempt) ask(ctx context.Context) ([]driver.Grant, error) {
 	d := t.d
 	call := Call{Script: multiScript, Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout}
 	for _, r := range t.requests {
 		a := d.newAttempt(r, nil, "")
-		a.setWay('t')
+		a.setTail('t')
 		call.Slot = a.slot
 		call.Keys = append(call.Keys, a.keys[:]...)
 		call.Args = append(call.Args, a.args[:4]...)
@@ -158,13 +158,13 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	case "U":
 		return nil, fmt.Errorf("redis: one of the locks has to be asked for by itself: %w", driver.ErrUnsupported)
 	}
-	a := parseReply(answer) // gone, broken, newer
+	a := parseReply(answer) // gone, broken, adopted, newer
 	return nil, a.refusal(t.requests[0])
 }
 
 // failed handles a call without an answer, as attempt.failed does. All requests share its fate, because the script is
 // atomic.
-func (t *together) failed(ctx context.Context, err error) error {
+func (t *multiAttempt) failed(ctx context.Context, err error) error {
 	if t.d.isClosed() {
 		return driver.ErrClosed
 	}
@@ -172,7 +172,7 @@ func (t *together) failed(ctx context.Context, err error) error {
 	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
 		t.unknown = true
 		for _, e := range t.entries {
-			t.d.opened(e)
+			t.d.markOutcomeUnknown(e)
 		}
 	}
 	if ctx.Err() != nil {
@@ -182,7 +182,7 @@ func (t *together) failed(ctx context.Context, err error) error {
 }
 
 // granted reads TOKEN and TOKENS of each request, behind NOW. All leases count from before the call was sent.
-func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) {
+func (t *multiAttempt) granted(rest string, sent time.Time) ([]driver.Grant, error) {
 	words := strings.Fields(rest)
 	grants := make([]driver.Grant, len(t.requests))
 	for i, r := range t.requests {
@@ -201,7 +201,7 @@ func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) 
 
 // again asks for each request by itself, when the script has said that all IDs are holds already: an earlier copy of
 // the call has run. Nothing is taken anew then, and acquire knows every form that a lock may have by now.
-func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
+func (t *multiAttempt) again(ctx context.Context) ([]driver.Grant, error) {
 	grants := make([]driver.Grant, len(t.requests))
 	for i, r := range t.requests {
 		same := *r
@@ -220,7 +220,7 @@ func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 }
 
 // heldBy reads INDEX, and then who is in the way as in an answer of acquire.
-func (t *together) heldBy(rest string) error {
+func (t *multiAttempt) heldBy(rest string) error {
 	index, rest, _ := strings.Cut(rest, " ")
 	a := reply{verdict: held}
 	a.parseHolder(rest)
@@ -232,9 +232,9 @@ func (t *together) heldBy(rest string) error {
 }
 
 // explain turns an error into one of the seam's classes; see attempt.explain, whose rules it follows.
-func (t *together) explain(err error) error {
+func (t *multiAttempt) explain(err error) error {
 	first := t.requests[0].Key
-	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.hasOpened)
+	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.outcomeUnknown)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
 		return err

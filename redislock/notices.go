@@ -38,7 +38,7 @@ func (d *listener) Pushed(l Link, _, message string) {
 		d.wake(id, parseReply(Reply{Text: "G " + rest, Link: l}))
 	case "X":
 		now, why, _ := strings.Cut(rest, " ")
-		refused := reply{verdict: stuck, now: micros(now), link: l}
+		refused := reply{verdict: stuck, now: wholeNumber(now), link: l}
 		if why == "lost" {
 			refused.verdict = orphaned
 		}
@@ -74,7 +74,7 @@ func (d *listener) again(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.entries[id]; e != nil && !e.held {
-		e.waiting().ask()
+		e.waiting().askAgain()
 	}
 }
 
@@ -153,27 +153,27 @@ func (d *listener) Dropped(Link) {
 			w.stir(true)
 		}
 	}
-	d.ask()
+	d.allAskAgainLocked()
 }
 
-// askAll makes every waiter ask.
-func (d *listener) askAll() {
+// allAskAgain makes every waiter ask.
+func (d *listener) allAskAgain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ask()
+	d.allAskAgainLocked()
 }
 
-// ask is askAll for a caller that holds Driver.mu.
-func (d *listener) ask() {
+// allAskAgainLocked is allAskAgain for a caller that holds Driver.mu.
+func (d *listener) allAskAgainLocked() {
 	for _, e := range d.entries {
 		if !e.held {
-			e.waiting().ask()
+			e.waiting().askAgain()
 		}
 	}
 }
 
-// ask makes the waiting goroutine ask the server. The caller holds Driver.mu.
-func (w *wait) ask() {
+// askAgain makes the waiting goroutine ask the server. The caller holds Driver.mu.
+func (w *wait) askAgain() {
 	w.again = true
 	w.rouse()
 }

@@ -93,10 +93,10 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	return usual
 }
 
-// scouts reports whether a waiter in a queue of that length must ask when something may have changed by itself. Where
-// few wait, all must. Otherwise its luck, from 0 to 1, decides for the whole wait: if it were drawn anew each time, the
-// waiters whose pause is long would soon all be non-scouts.
-func (p *presence) scouts(length int, luck float64) bool {
+// mustScout reports whether a waiter in a queue of that length must ask when something may have changed by itself.
+// Where few wait, all must. Otherwise its luck, from 0 to 1, decides for the whole wait: if it were drawn anew each
+// time, the waiters whose pause is long would soon all be non-scouts.
+func (p *presence) mustScout(length int, luck float64) bool {
 	p.mu.Lock()
 	all := max(p.others*p.waits, length)
 	p.mu.Unlock()
@@ -128,10 +128,10 @@ func (p *presence) tick(d *Driver) {
 	cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n, known, err := among(answer)
+	n, known, err := parseAliveAnswer(answer)
 	// The server has taken this process for dead meanwhile: waiters in it may have been passed over.
 	if err == nil && p.spoken && !known {
-		defer (*listener)(d).askAll()
+		defer (*listener)(d).allAskAgain()
 	}
 	next := p.answered(n, every, err)
 	if !p.closed {
@@ -162,8 +162,9 @@ func (p *presence) hurry() {
 	}
 }
 
-// among reads the answer of alive or watch: how many there are, and whether this one was among them until now.
-func among(answer Reply) (n int, known bool, err error) {
+// parseAliveAnswer reads the answer of alive or watch: how many there are, and whether this one was among them until
+// now.
+func parseAliveAnswer(answer Reply) (n int, known bool, err error) {
 	if answer.Err != nil {
 		return 0, false, answer.Err
 	}

@@ -58,7 +58,7 @@ func TestPresence_OfMany_HasSomeThatLookForDeadHolders(t *testing.T) {
 	} {
 		p, n := presence{waits: tc.waits, others: tc.others}, 0
 		for range draws {
-			if p.scouts(tc.length, rand.Float64()) {
+			if p.mustScout(tc.length, rand.Float64()) {
 				n++
 			}
 		}

@@ -31,11 +31,11 @@ const (
 	denied                    // the server refused it, and would refuse it again
 )
 
-// opinionOn is the judgement of an error.
-type opinionOn struct {
-	class meaning // what to do about it, for people; may be empty
-	hint  string
-	part  bool // the script may have done some of its writes before it was refused
+// errorVerdict is the judgement of an error.
+type errorVerdict struct {
+	class meaning
+	hint  string // what to do about it, for people; may be empty
+	part  bool   // the script may have done some of its writes before it was refused
 }
 
 // refusals are the answers by which servers refuse, and what to do about them. A script does not roll back: the
@@ -77,41 +77,41 @@ var passing = []string{
 //
 // failsOver says that another server takes the place of a failed one: then a replica's READONLY passes, and a MOVED is
 // no mistake.
-func judgeError(err error, failsOver bool) opinionOn {
+func judgeError(err error, failsOver bool) errorVerdict {
 	var refused *RefusedError
 	var broken *net.OpError
 	text := err.Error()
 	script := conn.InScript(text) || strings.Contains(text, "user_script")
 	switch {
 	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
-		return opinionOn{class: denied, hint: foreignHint}
+		return errorVerdict{class: denied, hint: foreignHint}
 	// A Lua error on a lock that has not the form it must have. The function split, with its local 'at', reads the lock
 	// before anything is written; elsewhere writes may have happened.
 	case script && strings.Contains(text, "attempt to "):
 		inSplit := strings.Contains(text, "on local 'at'") // which reads the lock, before anything is written
-		return opinionOn{class: denied, hint: foreignHint, part: !inSplit}
+		return errorVerdict{class: denied, hint: foreignHint, part: !inSplit}
 	case failsOver && (says(text, "READONLY") || errors.Is(err, conn.ErrReplica)):
-		return opinionOn{class: notSent}
+		return errorVerdict{class: notSent}
 	}
 	for _, r := range refusals {
 		if says(text, r.code) {
-			return opinionOn{class: denied, hint: r.hint, part: r.part && script}
+			return errorVerdict{class: denied, hint: r.hint, part: r.part && script}
 		}
 	}
 	for _, code := range passing {
 		if says(text, code) {
-			return opinionOn{class: notSent}
+			return errorVerdict{class: notSent}
 		}
 	}
 	switch {
 	case errors.Is(err, conn.ErrClusterNode), !failsOver && (says(text, "MOVED") || says(text, "ASK")):
-		return opinionOn{class: denied, hint: clusterHint}
+		return errorVerdict{class: denied, hint: clusterHint}
 	case errors.Is(err, conn.ErrReplica):
-		return opinionOn{class: denied, hint: replicaHint}
+		return errorVerdict{class: denied, hint: replicaHint}
 	case errors.As(err, &refused), errors.As(err, &broken) && broken.Op == "dial":
-		return opinionOn{class: notSent}
+		return errorVerdict{class: notSent}
 	}
-	return opinionOn{class: mayHaveRun}
+	return errorVerdict{class: mayHaveRun}
 }
 
 // says reports whether an error's text is a server's answer that begins with code. Redis 6 packs the answer to a

@@ -212,7 +212,7 @@ func TestAForeignKey_IsListedWithoutItsValue_AndNotTouched(t *testing.T) {
 }
 
 func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
-	for text, want := range map[string]opinionOn{
+	for text, want := range map[string]errorVerdict{
 		"OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:12.": {
 			class: denied, hint: "the server is full",
 		},

@@ -26,13 +26,13 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return driver.ErrClosed
 	}
 	if r.Undo && d.wasNotSent(r.ID) {
-		d.over(r.ID)
+		d.buryRequest(r.ID)
 		return nil
 	}
 	err := d.release(ctx, r)
 	// A hold that was over is as confirmed as one that was ended.
 	if err == nil || errors.Is(err, driver.ErrLost) {
-		d.over(r.ID)
+		d.buryRequest(r.ID)
 	} else {
 		d.unconfirmed(r.ID)
 	}

@@ -117,14 +117,14 @@ func (a *reply) asAsked(tokens int, id string, lease time.Duration) {
 // rest.
 func (a *reply) parseGrant(s string) {
 	now, s, more := strings.Cut(s, " ")
-	if n := micros(now); !more && n > 0 {
+	if n := wholeNumber(now); !more && n > 0 {
 		a.now, a.token = n, uint64(n)
 		return
 	}
 	token, s, _ := strings.Cut(s, " ")
 	tokens, s, _ := strings.Cut(s, " ")
 	nonce, lease, _ := strings.Cut(s, " ")
-	a.now = micros(now)
+	a.now = wholeNumber(now)
 	a.token, _ = strconv.ParseUint(token, 10, 64)
 	a.tokens, _ = strconv.Atoi(tokens)
 	a.nonce = nonce
@@ -142,14 +142,14 @@ func (a *reply) parseHolder(s string) {
 		a.verdict, a.detail = unreadable, s
 		return
 	}
-	a.now = micros(f[0])
+	a.now = wholeNumber(f[0])
 	place, length, _ := strings.Cut(f[1], ":")
 	a.queuePlace, _ = strconv.Atoi(place)
 	a.length, _ = strconv.Atoi(length)
 	a.next = millis(f[2])
 	a.holder.until, _ = strconv.ParseInt(f[3], 10, 64)
 	a.holder.token, _ = strconv.ParseUint(f[4], 10, 64)
-	a.holder.since = micros(f[5])
+	a.holder.since = wholeNumber(f[5])
 	a.holder.meta = f[6]
 }
 
@@ -162,15 +162,15 @@ func (a *reply) parseHold(s string) {
 		a.verdict, a.detail = unreadable, s
 		return
 	}
-	a.now = micros(f[0])
-	a.queuePlace = int(micros(f[2])-micros(f[1])) + 1
+	a.now = wholeNumber(f[0])
+	a.queuePlace = int(wholeNumber(f[2])-wholeNumber(f[1])) + 1
 	a.length = a.queuePlace
-	a.holder.until = micros(f[4])
+	a.holder.until = wholeNumber(f[4])
 	a.next = time.Duration(a.holder.until-a.now/1000) * time.Millisecond
 	pass, _ := strconv.ParseUint(f[12], 10, 64) // passes inside the holder's process count on the token
 	a.holder.token, _ = strconv.ParseUint(f[10], 10, 64)
 	a.holder.token += pass
-	a.holder.since = micros(f[9])
+	a.holder.since = wholeNumber(f[9])
 	a.holder.meta = f[19]
 }
 
@@ -187,9 +187,8 @@ func cutWords(s string, words []string) bool {
 	return true
 }
 
-// micros reads a whole number; it returns 0 if s is none. Named for the microseconds of the server's clock, it also
-// reads others.
-func micros(s string) int64 {
+// wholeNumber reads one, such as the microseconds of the server's clock. It returns 0 if s is none.
+func wholeNumber(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }

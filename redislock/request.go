@@ -59,12 +59,12 @@ func check(r *driver.Request) error {
 	return nil
 }
 
-// newAttempt returns an attempt for r whose arguments are complete but for the tail, which setWay adds when it is known
-// how to wait.
+// newAttempt returns an attempt for r whose arguments are complete but for the tail, which setTail adds when it is
+// known how to wait.
 func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
-	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
+	a := &attempt{slotListener: slotListener{d: d}, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
 	a.keys, a.slot = d.names.request(r.Key, r.ID)
-	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(a.tokens()), "", a.how()}
+	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(a.tokens()), "", a.modeArgument()}
 	return a
 }
 
@@ -78,9 +78,9 @@ const plainRequest = "X"
 // modes are the letters of driver.Mode in a script, in the order of its values.
 const modes = "xsu"
 
-// how tells the script what kind of request it is; the tail says how it waits. For what the words mean see
+// modeArgument tells the script what kind of request it is; the tail says how it waits. For what the words mean see
 // acquire_fast.lua.
-func (a *attempt) how() string {
+func (a *attempt) modeArgument() string {
 	r := a.r
 	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LockDelay <= 0 {
 		return plainRequest
@@ -101,9 +101,9 @@ func (a *attempt) how() string {
 		" " + owner
 }
 
-// setWay sets the tail of the arguments, which is stored as it is: how the request waits, how long a sign of life
+// setTail sets the tail of the arguments, which is stored as it is: how the request waits, how long a sign of life
 // counts, and META. See acquire_fast.lua.
-func (a *attempt) setWay(way byte) {
+func (a *attempt) setTail(way byte) {
 	claim := a.claim.Milliseconds()
 	b := append(make([]byte, 0, 192), way, ' ')
 	b = append(strconv.AppendInt(b, claim, 10), ' ')

@@ -285,9 +285,9 @@ func readRequest(id string) *driver.Request {
 // watchAndBeAlive runs what is asked now and then for those who watch or wait.
 func watchAndBeAlive(ctx context.Context, a, _ *Driver) error {
 	key := driver.Key{Kind: driver.KindElection, Name: "watched"}
-	place := &attempt{d: a}
-	_, place.slot = a.names.lock(key)
-	if _, _, err := a.register(ctx, place, key); err != nil {
+	listening := &slotListener{d: a}
+	_, listening.slot = a.names.lock(key)
+	if _, _, err := a.register(ctx, listening, key); err != nil {
 		return err
 	}
 	r := lockRequest("w1", key.Name)

@@ -45,9 +45,9 @@ var levers = []switches.Lever{
 		`b = append(b, unless("kind", string(key.Kind)+":", "")...)`,
 	},
 	{
-		"acquire_ask.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
+		"acquire_ask.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setTail('s')",
 		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
-			"\t\treturn err\n\t}\n\ta.setWay('s')",
+			"\t\treturn err\n\t}\n\ta.setTail('s')",
 	},
 	{
 		"keys.go", "\"floor:{\"...)\n\tb = append(b, conn.Tag(slot)...)",

@@ -49,7 +49,7 @@ func seen(key driver.Key, text string) sight {
 	if l.Version != plainFormat && (l.Version != format || l.Thin != "") {
 		return sight{err: fmt.Errorf("redis: %s %q: %w", key.Kind, key.Name, errNewer(l.Version))}
 	}
-	now := micros(l.Now)
+	now := wholeNumber(l.Now)
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	info.Limit, _ = strconv.Atoi(l.Limit)
 	if key.Kind == driver.KindMutex || key.Kind == driver.KindElection {
@@ -92,7 +92,7 @@ func thinHolder(thin string, now, lasts int64) driver.Holder {
 	token, _ := strconv.ParseUint(f[2], 10, 64)
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
-		Since: time.UnixMicro(micros(f[3])), Until: time.UnixMicro(now + lasts*1000), Retained: m.Retention == retained,
+		Since: time.UnixMicro(wholeNumber(f[3])), Until: time.UnixMicro(now + lasts*1000), Retained: m.Retention == retained,
 	}
 }
 

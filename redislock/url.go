@@ -58,7 +58,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	}
 	d, err := start(ctx, over, opts)
 	if err != nil {
-		return nil, at(u, over, err)
+		return nil, withHosts(u, over, err)
 	}
 	return d, nil
 }

@@ -3,6 +3,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,8 +36,8 @@ func (d *Driver) failed(err error) error {
 	return o.failed()
 }
 
-// at puts the hosts of a URL into an error of the start over c, which knows only addresses.
-func at(u *driver.URL, c Conn, err error) error {
+// withHosts puts the hosts of a URL into an error of the start over c, which knows only addresses.
+func withHosts(u *driver.URL, c Conn, err error) error {
 	var opened *enginekit.OpenError
 	if errors.As(err, &opened) {
 		return opening{url: u, err: opened.Err, again: conn.FailsOver(c)}.failed()
@@ -46,7 +47,7 @@ func at(u *driver.URL, c Conn, err error) error {
 
 // failed is the error that says all of it. Refused is whether a later attempt would end in the same way.
 func (e opening) failed() error {
-	refused := judgeError(e.err, e.again).class == denied || strings.Contains(e.err.Error(), "DB index is out of range")
+	refused := judgeError(e.err, e.again).class == denied || e.says("DB index is out of range")
 	return &enginekit.OpenError{Engine: "redis", Servers: e.servers(), Err: e.err, Hint: e.advice(), Refused: refused}
 }
 
@@ -60,42 +61,67 @@ func (e opening) servers() string {
 	return "the client's servers"
 }
 
-// advice explains what servers and clients say in their own words. The order matters: a text may match several, and the
-// more specific comes first.
+// advice explains what servers and clients say in their own words. The order matters: several may fit, and the more
+// specific comes first.
 func (e opening) advice() string {
-	text := e.err.Error()
-	says := func(part string) bool { return strings.Contains(text, part) }
-	switch {
-	case e.url == nil:
+	if e.url == nil {
 		return e.adviceOnClient()
+	}
+	return cmp.Or(e.adviceOnTopology(), e.adviceOnRights(), e.adviceOnWords(), e.adviceOnSilence())
+}
+
+// adviceOnTopology is for a URL that leads to servers of another kind.
+func (e opening) adviceOnTopology() string {
+	switch {
 	case errors.Is(e.err, conn.ErrReplica):
 		return "name the primary, or let Sentinels find it: redis+sentinel://host1,host2,host3/NAME"
 	case errors.Is(e.err, conn.ErrClusterNode):
 		return "write redis+cluster://" + strings.Join(e.url.Hosts, ",")
-	case says("unknown command 'SENTINEL'"):
+	case e.says("unknown command 'SENTINEL'"):
 		return "these are servers, not Sentinels: write redis://host, or name the Sentinels"
-	case says("NOAUTH") && e.url.Scheme == "redis+sentinel":
+	case e.says("No such master"):
+		return "the path is the name under which the Sentinels know the primary"
+	}
+	return ""
+}
+
+// adviceOnRights is for users and passwords.
+func (e opening) adviceOnRights() string {
+	switch {
+	case e.says("NOAUTH") && e.url.Scheme == "redis+sentinel":
 		return "user and password in front of the hosts are for the servers; for Sentinels set sentinel-user and " +
 			"sentinel-password"
-	case says("NOAUTH"):
+	case e.says("NOAUTH"):
 		return "the server wants a password: write " + e.url.Scheme +
 			"://user:password@host, or :password@ without a user"
-	case says("WRONGPASS"):
+	case e.says("WRONGPASS"):
 		return "user or password is wrong; in a URL, special characters are written as %-escapes"
-	case says("NOPERM"):
+	case e.says("NOPERM"):
 		return "see the package documentation of redislock for the rights that locking needs"
-	case says("DB index is out of range"):
+	}
+	return ""
+}
+
+// adviceOnWords is for what else a server or the TLS library says.
+func (e opening) adviceOnWords() string {
+	switch {
+	case e.says("DB index is out of range"):
 		return "the server has fewer databases"
-	case says("No such master"):
-		return "the path is the name under which the Sentinels know the primary"
-	case says("tls: first record does not look like a TLS"):
+	case e.says("tls: first record does not look like a TLS"):
 		return "the server does not speak TLS there: name its TLS port, or write " +
 			strings.Replace(e.url.Scheme, "rediss", "redis", 1) + ":// without tls=true"
-	case says("x509: certificate signed by unknown authority"):
+	case e.says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
-	case says("certificate required"):
+	case e.says("certificate required"):
 		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
-	// Neither side says "this is TLS" and "this is not": the connection just ends.
+	}
+	return ""
+}
+
+// adviceOnSilence is for a connection that ends, or brings nothing. Neither side says "this is TLS" and "this is not":
+// the connection just ends.
+func (e opening) adviceOnSilence() string {
+	switch {
 	case e.isBroken() && e.encrypts():
 		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
 	case e.isBroken():
@@ -108,6 +134,9 @@ func (e opening) advice() string {
 	return ""
 }
 
+// says reports whether the error's text has these words.
+func (e opening) says(words string) bool { return strings.Contains(e.err.Error(), words) }
+
 // adviceOnClient is advice to a program that has made the client itself, so it names no URL.
 func (e opening) adviceOnClient() string {
 	switch {
@@ -115,7 +144,7 @@ func (e opening) adviceOnClient() string {
 		return "give a client of the primary, or one that asks Sentinels for it"
 	case errors.Is(e.err, conn.ErrClusterNode):
 		return "give a client for a Cluster: rueidis.NewClient without ForceSingleClient, or redis.NewClusterClient"
-	case strings.Contains(e.err.Error(), "NOAUTH"):
+	case e.says("NOAUTH"):
 		return "the server wants a password: set it in the client's options"
 	case errors.Is(e.err, syscall.ECONNREFUSED):
 		return refusedHint

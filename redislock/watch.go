@@ -61,12 +61,12 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 	d.addWatch(what, w)
 	defer d.dropWatch(what, w)
 	_, slot := d.names.lock(key)
-	place := &attempt{d: d, slot: slot} // only to listen to the slot's pushes, in a Cluster
-	defer place.stopListening()
+	listening := &slotListener{d: d, slot: slot}
+	defer listening.stopListening()
 	// The first registration counts as a miss: the caller may have looked before it.
 	missed := true
 	for {
-		known, pause, err := d.register(ctx, place, key)
+		known, pause, err := d.register(ctx, listening, key)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -114,21 +114,21 @@ func (d *Driver) await(
 // register asks the server to tell this driver of changes. It reports whether the server already did so until now, and
 // when to register again. A random tenth is taken off, so that watchers do not all come together.
 func (d *Driver) register(
-	ctx context.Context, place *attempt, key driver.Key,
+	ctx context.Context, listening *slotListener, key driver.Key,
 ) (known bool, pause time.Duration, err error) {
 	// In a Cluster the news come by a channel of the slot, so this process must listen to that first.
 	way := "p"
 	if d.conn.Sharded() {
 		way = "s"
-		if err := place.listen(ctx); err != nil {
+		if err := listening.listen(ctx); err != nil {
 			return false, 0, err
 		}
 	}
 	answer := d.conn.Call(ctx, &Call{
-		Script: watchScript, Slot: place.slot, Keys: []string{d.names.watchers(place.slot, key)},
+		Script: watchScript, Slot: listening.slot, Keys: []string{d.names.watchers(listening.slot, key)},
 		Args: []string{way, d.channel, strconv.FormatInt(watchLasts.Milliseconds(), 10)},
 	})
-	n, known, err := among(answer)
+	n, known, err := parseAliveAnswer(answer)
 	pause = min(max(watchBeat, time.Duration(n)*perWatcher), mostWatchBeat)
 	return known, pause - rand.N(pause/10+1), err
 }

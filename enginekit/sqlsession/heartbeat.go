@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// heartbeatLeast and heartbeatMost bound the pause between two looks at the connections.
 const (
 	// heartbeatLeast and heartbeatMost bound the pause between two looks at the connections.
 	heartbeatLeast = 50 * time.Millisecond

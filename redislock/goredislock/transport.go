@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
-// startTime bounds one attempt to subscribe to the driver's own channel.
 const (
 	// startTime bounds one try to subscribe to the driver's own channel.
 	startTime = 5 * time.Second
@@ -115,17 +115,10 @@ func (c *transport) Close() error {
 	if c.stop != nil {
 		c.stop()
 	}
-	ended := make(chan struct{})
-	go func() { // ends with the tasks
-		c.tasks.Wait()
-		close(ended)
-	}()
-	limit := time.NewTimer(closeTime)
-	defer limit.Stop()
-	select {
-	case <-ended:
-	case <-limit.C: // a connection is being made to a server that hangs
-	}
+	// A connection may be under way to a server that hangs.
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	enginekit.CloseWithin(ctx, func() error { c.tasks.Wait(); return nil })
 	return nil
 }
 

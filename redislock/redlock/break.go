@@ -34,7 +34,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	holds, unheard := d.holdsOf(key, views)
 	for i, view := range views {
 		for at, h := range view[key].Holders {
-			id, _ := hidden(h.Owner)
+			id, _ := splitRoundOwner(h.Owner)
 			for _, o := range holds {
 				if o.id == id {
 					o.blocks[i] = blockOf(h.Token, counts[i][at])
@@ -149,7 +149,7 @@ func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id strin
 func blockAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string) (b block, err error) {
 	info, counts, _, err := nd.LookTokens(ctx, key)
 	for at, h := range info.Holders {
-		if known, _ := hidden(h.Owner); known == id {
+		if known, _ := splitRoundOwner(h.Owner); known == id {
 			b = blockOf(h.Token, counts[at])
 		}
 	}

@@ -192,7 +192,7 @@ func TestInspection_OfWaits(t *testing.T) {
 			return n
 		}
 		r := s.ask()
-		r.Owner = shown(r.ID, "other")
+		r.Owner = joinRoundOwner(r.ID, "other")
 		for i := range s.nodes {
 			n := s.on(i)
 			s.defers = append(s.defers, s.inBackground(n, r))

@@ -146,7 +146,7 @@ func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 // request returns what a node is asked: the claim's request under the round's ID. The caller holds claim.mu.
 func (rd *round) request(i int, try bool) *driver.Request {
 	r := rd.c.r
-	r.ID, r.Owner, r.Try = rd.id, shown(rd.id, r.Owner), try
+	r.ID, r.Owner, r.Try = rd.id, joinRoundOwner(rd.id, r.Owner), try
 	r.Waiting = func(held *driver.HeldError) { rd.queued(i, held) }
 	r.Lost = func(reason driver.LostReason, cause error) { rd.lost(i, reason, cause) }
 	return &r

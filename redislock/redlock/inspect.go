@@ -130,7 +130,7 @@ func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string 
 	_ = d.survey(ctx, "find", key.Name, func(ctx context.Context, _ int, n *redislock.Driver) (func(), error) {
 		info, _, _, err := n.LookTokens(ctx, key)
 		for _, h := range info.Holders {
-			if known, _ := hidden(h.Owner); strings.HasPrefix(known, id+"/") {
+			if known, _ := splitRoundOwner(h.Owner); strings.HasPrefix(known, id+"/") {
 				mu.Lock()
 				found = known
 				mu.Unlock()
@@ -178,7 +178,7 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 		info.Limit = max(info.Limit, known.Limit)
 		info.Unreadable = cmp.Or(info.Unreadable, known.Unreadable)
 		for _, w := range known.Waiters {
-			id, owner := hidden(w.Owner)
+			id, owner := splitRoundOwner(w.Owner)
 			if waiting[id] == nil {
 				w.Owner = owner
 				waiting[id] = &wait{waiter: w}
@@ -235,7 +235,7 @@ func (d *Driver) holdsOf(key driver.Key, views []map[driver.Key]driver.LockInfo)
 			continue
 		}
 		for _, h := range view[key].Holders {
-			id, owner := hidden(h.Owner)
+			id, owner := splitRoundOwner(h.Owner)
 			at := slices.IndexFunc(holds, func(o *hold) bool { return o.id == id })
 			if at < 0 {
 				at = len(holds)

@@ -92,7 +92,7 @@ func (r *renewing) plan(ctx context.Context) []plan {
 		}
 		owner := b.Owner
 		for _, n := range h.voters(len(plans), &b) {
-			b.Owner = shown(b.ID, owner)
+			b.Owner = joinRoundOwner(b.ID, owner)
 			plans[n].holds, plans[n].which = append(plans[n].holds, b), append(plans[n].which, i)
 			h.asked++
 		}

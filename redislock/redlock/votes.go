@@ -105,12 +105,12 @@ func largest(blocks []block) block {
 	})
 }
 
-// shown is the owner as the nodes keep it: behind the ID of the round, by which the parts of one hold are found on
-// several nodes. Renewals change the owner but not the ID.
-func shown(id, owner string) string { return id + " " + owner }
+// joinRoundOwner is the owner as the nodes keep it: behind the ID of the round, by which the parts of one hold are
+// found on several nodes. Renewals change the owner but not the ID.
+func joinRoundOwner(id, owner string) string { return id + " " + owner }
 
-// hidden splits what shown has made.
-func hidden(shown string) (id, owner string) {
+// splitRoundOwner splits what shown has made.
+func splitRoundOwner(shown string) (id, owner string) {
 	id, owner, ok := strings.Cut(shown, " ")
 	if !ok {
 		return "", shown // redislock's own, on the same server and with the same prefix
@@ -129,7 +129,7 @@ func (rd *round) inTheWay() (driver.HeldError, int) {
 			continue
 		}
 		// Each node names the holder by the ID of its vote, which is hidden in the owner's name.
-		id, _ := hidden(held.Owner)
+		id, _ := splitRoundOwner(held.Owner)
 		named[id] = append(named[id], held)
 		if n := len(named[id]); n > most || n == most && id < best {
 			best, most = id, n
@@ -140,7 +140,7 @@ func (rd *round) inTheWay() (driver.HeldError, int) {
 		return e, 0
 	}
 	e = *named[best][0]
-	_, e.Owner = hidden(e.Owner)
+	_, e.Owner = splitRoundOwner(e.Owner)
 	// The token is made of the votes that name this holder, like a grant's.
 	e.Token = tokenOf(named[best], len(rd.votes), rd.c.d.quorum)
 	return e, most

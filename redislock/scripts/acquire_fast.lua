@@ -16,7 +16,7 @@
 --          W NOW FIRST NUMBER HOLD                 queued as that number, the head is FIRST; the hold as text stores it
 --          H NOW 0 0 UNTIL TOKEN SINCE META        held by another, and not queued
 --          L as H, to WAY l
---          gone | broken                           this ID is over
+--          gone | broken | adopted                 this ID is over
 --          stuck | conflict LIMIT | newer VERSION  refused for good
 --          lost REASON                             the hold beside which it asks is over
 -- Atomic, because taking, minting the token and queueing are one step: nobody can be granted in between, and no waiter

@@ -7,10 +7,10 @@ func ofRedis() []Mutant {
 			ID: "M7", Bug: "a waiter listens for its wake-up only after it has looked", Known: "Redisson #1763",
 			Edits: []Edit{{
 				File: "redislock/acquire_ask.go",
-				Old:  "\tif err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
+				Old:  "\tif err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setTail('s')",
 				New: "\tif isMutant(\"M7\") {\n\t\tdefer func() { _ = a.listen(ctx) }()\n" +
 					"\t} else if err := a.listen(ctx); err != nil {\n" +
-					"\t\treturn err\n\t}\n\ta.setWay('s')",
+					"\t\treturn err\n\t}\n\ta.setTail('s')",
 			}},
 			Checks: []Check{
 				ruleOfTheDriver("10 in a Cluster nobody queues before the subscription is confirmed",

@@ -33,9 +33,9 @@ func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *Conn, b b
 			addr, b := servers.Redis(t), newBell()
 			option := soloOption(addr)
 			c := open(t, option)
-			c.itself = nil
+			c.respOpts = nil
 			if itself {
-				c.itself = respOptions(&option, nil)
+				c.respOpts = respOptions(&option, nil)
 			}
 			if err := c.Start(t.Context(), testChannel, b); err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAttend_HearsWhatIsPushedWhileNobodyWaits_AlsoAfterABreak(t *testing.T) 
 	addr, heard := servers.Redis(t), make(pushesHeard, 100)
 	option := soloOption(addr)
 	c := open(t, option)
-	c.itself = respOptions(&option, nil)
+	c.respOpts = respOptions(&option, nil)
 	if err := c.Start(t.Context(), testChannel, heard); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestConnect_ToAServerWithoutRESP3_IsLeftToRueidis(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"rename-command": `HELLO ""`}})
 	option := soloOption(s.Addr())
 	c := open(t, option)
-	c.itself = respOptions(&option, nil)
+	c.respOpts = respOptions(&option, nil)
 	if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 		t.Fatal(err)
 	}

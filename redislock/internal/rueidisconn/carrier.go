@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
@@ -61,17 +62,9 @@ const closing = 2 * time.Second
 
 // Close closes the connection. If rueidis does not return, the connection is left to it.
 func (d dedicated) Close() {
-	closed := make(chan struct{})
-	go func() { // ends when rueidis gives up
-		d.DedicatedClient.Close()
-		close(closed)
-	}()
-	timer := time.NewTimer(closing)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-timer.C:
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	enginekit.CloseWithin(ctx, func() error { d.DedicatedClient.Close(); return nil })
 }
 
 // Ping takes any answer of the server for a sign of life.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
@@ -25,11 +26,11 @@ const farewell = 500 * time.Millisecond
 // the calls go and the pushes come. rueidis's shared connections do not tell over which of them a reply came, so pushes
 // could not be trusted.
 type Conn struct {
-	client  rueidis.Client // finds the servers; used for WAIT and for operators
-	own     bool           // Close closes the client
-	sockets *sockets       // the client's, for Close; nil if they are not known
-	itself  *resp.Options  // how links connect without the client; nil if they are the client's connections
-	cluster bool           // constant: the client is one for a Cluster
+	client     rueidis.Client // finds the servers; used for WAIT and for operators
+	ownsClient bool           // Close closes the client
+	sockets    *sockets       // the client's, for Close; nil if they are not known
+	respOpts   *resp.Options  // how links connect without the client; nil if they are the client's connections
+	cluster    bool           // constant: the client is one for a Cluster
 
 	// What Start sets; constant afterwards.
 	channel string // the driver's own channel
@@ -55,7 +56,7 @@ var _ conn.Conn = (*Conn)(nil)
 // New returns a Conn over client, which Close closes if own is set. Its links are connections of the client.
 func New(client rueidis.Client, own bool) *Conn {
 	return &Conn{
-		client: client, own: own, cluster: client.Mode() == rueidis.ClientModeCluster,
+		client: client, ownsClient: own, cluster: client.Mode() == rueidis.ClientModeCluster,
 		nodes: make(map[string]*node),
 	}
 }
@@ -105,7 +106,7 @@ func (c *Conn) Close() error {
 		c.stop()
 	}
 	c.tasks.Wait()
-	if first && c.own {
+	if first && c.ownsClient {
 		c.closeClient()
 	}
 	return nil
@@ -114,17 +115,9 @@ func (c *Conn) Close() error {
 // closeClient closes the client, but does not wait longer than farewell for servers that hang. Then the sockets are
 // closed under it.
 func (c *Conn) closeClient() {
-	closed := make(chan struct{})
-	go func() { // ends when rueidis gives up on its connections
-		c.client.Close()
-		close(closed)
-	}()
-	timer := time.NewTimer(farewell)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-timer.C:
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	enginekit.CloseWithin(ctx, func() error { c.client.Close(); return nil })
 	if c.sockets != nil {
 		c.sockets.close()
 	}

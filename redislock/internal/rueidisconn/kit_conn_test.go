@@ -77,7 +77,7 @@ func open(t testing.TB, option rueidis.ClientOption) *Conn {
 	}
 	c := New(client, true)
 	if *overResp && !option.AlwaysRESP2 {
-		c.itself = respOptions(&option, nil)
+		c.respOpts = respOptions(&option, nil)
 	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {

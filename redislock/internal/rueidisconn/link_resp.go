@@ -49,13 +49,13 @@ func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 	return w
 }
 
-// own reports whether links of our own are possible, after one could not be made with err. If not, links are
+// mayBeOurs reports whether links of our own are possible, after one could not be made with err. If not, links are
 // connections of the client.
-func own(err error) bool {
+func mayBeOurs(err error) bool {
 	return !errors.Is(err, resp.ErrNoRESP3) && !errors.Is(err, resp.ErrNotPlain)
 }
 
-// openResp makes a link over a connection of package resp. See [own] for its errors.
+// openResp makes a link over a connection of package resp. See [mayBeOurs] for its errors.
 func (n *node) openResp(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetingTime)
 	defer cancel()
@@ -68,7 +68,7 @@ func (n *node) openResp(ctx context.Context) (*link, error) {
 		}
 		addr = l.peers[0] // the client of a URL reads from no replicas, so there is one
 	}
-	options := *c.itself
+	options := *c.respOpts
 	if c.cluster {
 		options.Bundle = nil // a run in a Cluster must not have keys of several slots
 	}

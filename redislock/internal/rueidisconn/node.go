@@ -228,8 +228,8 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 // open makes a link, for as long as rueidis takes. A link of our own comes first; if the server or a dialer does not
 // allow that, it is a connection of the client.
 func (n *node) open(ctx context.Context) (*link, error) {
-	if n.conn.itself != nil {
-		if l, err := n.openResp(ctx); own(err) {
+	if n.conn.respOpts != nil {
+		if l, err := n.openResp(ctx); mayBeOurs(err) {
 			return l, err
 		}
 	}

@@ -19,9 +19,9 @@ func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
 			p := servers.NewProxy(t, servers.Redis(t))
 			option := soloOption(p.Addr())
 			c := open(t, option)
-			c.itself = nil
+			c.respOpts = nil
 			if itself {
-				c.itself = respOptions(&option, nil)
+				c.respOpts = respOptions(&option, nil)
 			}
 			if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 				t.Fatal(err)

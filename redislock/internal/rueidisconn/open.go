@@ -22,7 +22,7 @@ func Open(ctx context.Context, o rueidis.ClientOption, b *conn.Bundle) (*Conn, e
 		return nil, err
 	}
 	c := New(client, true)
-	c.itself, c.sockets = respOptions(&o, b), made
+	c.respOpts, c.sockets = respOptions(&o, b), made
 	return c, nil
 }
 

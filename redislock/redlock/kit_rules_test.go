@@ -246,7 +246,7 @@ func (s *stage) split() (end func()) {
 	var ends []func()
 	for i, id := range []string{"x", "x", "y"} {
 		d, r := s.on(i), s.ask()
-		r.Owner = shown(id, "other")
+		r.Owner = joinRoundOwner(id, "other")
 		s.take(d, r)
 		ends = append(ends, func() { s.give(d, r) })
 	}
