@@ -48,7 +48,7 @@ func TestEvents_EndWithTheirSession(t *testing.T) {
 				began := time.Now()
 				ended := w.follow(func(r *http.Request) {
 					r.AddCookie(cookie)
-					r.SetBasicAuth("proxy", "secret") // a proxy before the console may add this, and it lets nobody in here
+					r.SetBasicAuth("proxy", "secret") // a proxy may add this, and it lets nobody in here
 				})
 				byToken := w.follow(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+annsToken) })
 				time.Sleep(c.stay - time.Second)

@@ -92,7 +92,8 @@ func thinHolder(thin string, now, lasts int64) driver.Holder {
 	token, _ := strconv.ParseUint(f[2], 10, 64)
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
-		Since: time.UnixMicro(wholeNumber(f[3])), Until: time.UnixMicro(now + lasts*1000), Retained: m.Retention == retained,
+		Since: time.UnixMicro(wholeNumber(f[3])), Until: time.UnixMicro(now + lasts*1000),
+		Retained: m.Retention == retained,
 	}
 }
 

@@ -12,8 +12,8 @@ const (
 	questions = 10
 )
 
-// checkQuestions reports questions of a fresh reader whose answer is not found in two clicks. The first link of a row is
-// one of the index. The second, if there is one, is a heading or a link of the page to which the first leads.
+// checkQuestions reports questions of a fresh reader whose answer is not found in two clicks. The first link of a row
+// is one of the index. The second, if there is one, is a heading or a link of the page to which the first leads.
 func checkQuestions(docs map[string]*doc) []problem {
 	d, top := docs[questionsPage], docs[index]
 	if d == nil || top == nil {

@@ -112,11 +112,12 @@ func (c *transport) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	if c.stop != nil {
-		c.stop()
+	if c.stop == nil {
+		return nil // it was never started, so nothing runs
 	}
+	c.stop()
 	// A connection may be under way to a server that hangs.
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.base), closeTime)
 	defer cancel()
 	enginekit.CloseWithin(ctx, func() error { c.tasks.Wait(); return nil })
 	return nil
