@@ -180,6 +180,9 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 			return lost(e.r.Key, p.token(), driver.LostSession, nil)
 		}
 		a.given() // in the same step as that copy
+		// That copy may have had to wait. Then a waiter behind it watches its key until it is rewritten, which hold
+		// must do even if nothing is in the way by now.
+		a.waits()
 		// The empty view makes run read the queue: what stood before that copy may have left since.
 		a.own(p.revision, queueView{})
 		return nil

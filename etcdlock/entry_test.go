@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/locktest"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // A copy of a request may wait for the turn while the request is refused and forgotten. It must not go on with what is
@@ -40,5 +41,35 @@ func TestCopyOfARefusedRequest_IsAHoldThatTheDriverKnows(t *testing.T) {
 	})
 	if err := s.release(d, r); err != nil {
 		t.Errorf("release: %v", err)
+	}
+}
+
+// permits is ask for so many of two permits.
+func (s *stage) permits(n int) *driver.Request {
+	r := s.ask("permits")
+	r.Kind, r.Mode, r.Limit, r.Weight = driver.KindSemaphore, driver.Shared, 2, n
+	return r
+}
+
+// The answer to the first copy of a request is lost while it has to wait. A waiter behind it watches its key until it
+// is rewritten. The next copy must rewrite it, although it finds that nothing is in the way by now.
+func TestCopyOfAWaiterForPermits_ThatIsGrantedAtOnce_WakesTheNextWaiter(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+		time.Minute)
+	held, asks := s.permits(2), s.permits(1)
+	s.take(held, a)
+	key := b.names.queueKey(asks.Key, b.current.id, 0)
+	s.forges(a, key, recordOf(asks).text(), clientv3.WithLease(b.current.id)) // as the first copy has
+	behind := s.waits(c, s.permits(1))
+	s.watches(c, key)
+	if err := s.release(a, held); err != nil {
+		t.Fatal(err)
+	}
+	s.take(asks, b)
+	s.ends(behind, rulesPatience) // without a wake-up it looks again after a minute
+	if behind.err != nil {
+		t.Fatal(behind.err)
 	}
 }
