@@ -49,7 +49,7 @@ type entry struct {
 	wanting  showing           // what its key must show; see Driver.Renew
 	shown    showing           // what its key shows, as far as is known
 	written  int64             // the revision at which that was written; 0 if not since its creation
-	noticed  driver.LostReason // why it is over, as it turned out while it was being released
+	noticed  driver.LostReason // that it was broken, as it turned out while it was being released
 	informed bool              // the caller's Lost was called
 }
 

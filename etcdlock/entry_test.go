@@ -73,3 +73,23 @@ func TestCopyOfAWaiterForPermits_ThatIsGrantedAtOnce_WakesTheNextWaiter(t *testi
 		t.Fatal(behind.err)
 	}
 }
+
+// A copy of a release may delete the key before its answer is lost, and an audit then finds no key. That is no proof
+// that somebody else has ended the hold, but the notice of a break is.
+func TestHold_ThatIsFoundGoneWhileItIsReleased_IsOnlyLostIfItWasBroken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ found, want driver.LostReason }{
+		{driver.LostTaken, driver.LostExpired},
+		{driver.LostBroken, driver.LostBroken},
+	} {
+		told := 0
+		e := &entry{
+			d: new(Driver), granted: true, released: true,
+			r: &driver.Request{Lost: func(driver.LostReason, error) { told++ }},
+		}
+		e.tellEnded(c.found)
+		if reason := e.d.brokenMeanwhile(e, false); reason != c.want || told > 0 != (c.want == driver.LostBroken) {
+			t.Errorf("found as %q: the release says %q, and the owner was told %d times", c.found, reason, told)
+		}
+	}
+}

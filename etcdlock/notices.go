@@ -137,8 +137,12 @@ func (e *entry) tellEnded(reason driver.LostReason) {
 	case e.ended != "":
 		d.mu.Unlock()
 		return
-	case e.released: // the release finds out whether it was first
-		e.noticed = reason
+	// The release finds out whether it was first. Only a notice proves that somebody else has ended the hold: a key
+	// that is merely gone may have been deleted by a copy of the release whose answer was lost.
+	case e.released:
+		if reason == driver.LostBroken {
+			e.noticed = reason
+		}
 		d.mu.Unlock()
 		return
 	}
