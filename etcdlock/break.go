@@ -58,14 +58,12 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 				clientv3.OpPut(d.names.notice(p.session, p.revision), "", clientv3.WithLease(p.session)),
 			},
 		})
-		switch {
-		case isGone(err): // its session has ended meanwhile
-			return true, nil
-		case err != nil:
+		if err != nil && !isGone(err) {
 			return false, err
 		}
-		// If a copy without an answer has done it, that is as good.
-		return !answer.Succeeded && !doubtful, nil
+		// The key is gone now; with isGone its session has ended meanwhile. If a copy without an answer has deleted it,
+		// that is as good.
+		return (err != nil || !answer.Succeeded) && !doubtful, nil
 	}
 	return false, holders[0].heldError(key)
 }

@@ -74,14 +74,24 @@ type transaction struct {
 	then, els []clientv3.Op
 }
 
-// commit sends t as ask does. answer is that of the last attempt.
+// commit sends t as ask does. answer is that of the last attempt. With a doubt err is an [uncertainError].
 func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.TxnResponse, doubtful bool, err error) {
 	doubtful, err = d.ask(ctx, func(ctx context.Context) (err error) {
 		answer, err = d.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.els...).Commit()
 		return err
 	})
+	if err != nil && doubtful {
+		err = uncertainError{err}
+	}
 	return answer, doubtful, err
 }
+
+// uncertainError is the error of the last attempt at a request, after an earlier attempt that had no answer. So the
+// request may have been carried out, also if the last attempt was refused or never sent; see classed.
+type uncertainError struct{ error }
+
+// Unwrap returns the error of the last attempt.
+func (u uncertainError) Unwrap() error { return u.error }
 
 // get reads as ask does. Its errors leave nothing in doubt, because it changes nothing. A read goes through the
 // leader's quorum (it is linearizable): a member that was cut off must not answer from its own memory, or a waiter

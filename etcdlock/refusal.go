@@ -12,10 +12,15 @@ import (
 )
 
 // classed returns an error of a request as one of the classes of package driver. copies says that another copy of the
-// request may have been carried out, or may be yet; then nothing counts as not sent. A definite answer to one copy says
-// nothing about another, which may arrive later. So with copies a refusal is Open, and the portable layer undoes the
-// request. A full server is Open in any case: it may have carried out the very request that it refused.
+// request may have been carried out, or may be yet; an [uncertainError] says so too. Then nothing counts as not sent. A
+// definite answer to one copy says nothing about another, which may arrive later. So with copies a refusal is Open, and
+// the portable layer undoes the request. A full server is Open in any case: it may have carried out the very request
+// that it refused.
 func classed(op, name string, err error, copies bool) error {
+	var doubt uncertainError
+	if errors.As(err, &doubt) {
+		copies, err = true, doubt.error
+	}
 	switch {
 	case isRefusal(err):
 		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hintFor(err), Open: copies || isFull(err)}

@@ -26,6 +26,9 @@ func TestErrors_OfServers_AreSortedByWhatTheyMeanForTheOutcome(t *testing.T) {
 		{err: rpctypes.ErrAuthFailed, refused: true, definite: true, hint: "password"},
 		{err: unsent, unset: true},
 		{err: unsent, copies: true},
+		{err: uncertainError{unsent}},
+		{err: uncertainError{rpctypes.ErrPermissionDenied}, refused: true, hint: "read and write the keys"},
+		{err: uncertainError{rpctypes.ErrGRPCRequestTooManyRequests}}, // as grpc's interceptor has it
 		{err: status.Error(codes.Unavailable, "transport is closing")},
 		{err: errors.New("something new")},
 	} {

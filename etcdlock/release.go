@@ -102,6 +102,8 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	switch {
 	case err != nil && isGone(err): // its session is over, and so is the hold
 		return lost(r.Key, 0, driver.LostSession, err)
+	case err != nil && doubtful: // the doubt may be about whole alone
+		return uncertainError{err}
 	case err != nil:
 		return err
 	case answer.Succeeded:
@@ -220,10 +222,10 @@ func (d *Driver) undoUnknown(ctx context.Context, r *driver.Release) error {
 	}
 	d.buried(tomb, r.Horizon)
 	err = d.freeUnknown(ctx, r)
-	if errors.Is(err, driver.ErrLost) || errors.Is(err, errUnsure) {
+	if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, errUnsure) {
 		return nil // nothing is left
 	}
-	return err
+	return uncertainError{err} // the tomb is there, so "not sent" would be untrue
 }
 
 // tomb is a key that refuses late copies of a request. It belongs to the request's session: without that no copy can be

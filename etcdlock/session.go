@@ -10,6 +10,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -136,6 +137,10 @@ func (d *Driver) makeSession() (*session, error) {
 	// later.
 	put := clientv3.OpPut(d.names.alive(s.id), "", clientv3.WithLease(s.id))
 	answer, _, err := d.commit(d.life, &transaction{then: []clientv3.Op{put}})
+	var doubt uncertainError
+	if errors.As(err, &doubt) { // about a lease that runs out; of the requests that wait for the session none was sent
+		err = doubt.error
+	}
 	if err != nil {
 		return nil, err
 	}
