@@ -22,7 +22,8 @@ import (
 const pageSize = 500
 
 // Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision for each kind. etcd
-// keeps no instants, so there is no Since and no Until.
+// keeps no instants, so there is no Since and no Until. A lock with a key that cannot be read is marked
+// (driver.LockInfo.Unreadable); a key that belongs to no lock is passed over.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		bounded, leave, err := d.enterCall(ctx)
@@ -32,7 +33,12 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		}
 		defer leave()
 		for _, kind := range kinds {
-			l := &listing{d: d, kind: kind, yield: yield}
+			l := &listing{d: d, kind: kind, yield: func(info driver.LockInfo, unread error) bool {
+				if unread != nil {
+					info.Unreadable = unreadable
+				}
+				return yield(info, nil)
+			}}
 			// The names are escaped in keys, so the prefix is.
 			more, err := l.run(bounded, d.names.kind(kind)+escape(prefix))
 			if err != nil {
@@ -46,14 +52,18 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
+// unreadable is all that a listing says of a lock that cannot be read. Why a value is no record would show parts of it.
+const unreadable = "a key in its queue was written by another program, or by a later version of interlock"
+
 // listing yields the locks of one kind.
 type listing struct {
 	d     *Driver
 	kind  driver.Kind
-	yield func(driver.LockInfo, error) bool
+	yield func(info driver.LockInfo, unread error) bool
 
-	name  string     // the lock whose keys are being gathered
-	queue []queueKey // its keys so far, in the order of their names
+	name   string     // the lock whose keys are being gathered
+	queue  []queueKey // its keys so far, in the order of their names
+	unread error      // why one of them cannot be read, so that nobody can tell who has the lock
 }
 
 // run handles all keys that begin with key, and reports whether to go on. The first page fixes the revision; the others
@@ -67,8 +77,8 @@ func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 			return false, err
 		}
 		for _, kv := range page.Kvs {
-			if more, err := l.take(kv); err != nil || !more {
-				return more, err
+			if !l.take(kv) {
+				return false, nil
 			}
 		}
 		if !page.More {
@@ -80,21 +90,19 @@ func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	}
 }
 
-// take handles one key. Those of one lock come one after the other, because they are read in order.
-func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
+// take handles one key, and reports whether to go on. The keys of one lock come one after the other, because they are
+// read in order.
+func (l *listing) take(kv *mvccpb.KeyValue) (more bool) {
 	name, err := l.d.names.parse(l.kind, string(kv.Key))
 	if err != nil {
-		return false, err
-	}
-	p, err := queueKeyOf(kv)
-	if err != nil {
-		return false, err
+		return true // it stands in no lock's queue
 	}
 	if name != l.name && !l.flush() {
-		return false, nil
+		return false
 	}
-	l.name, l.queue = name, append(l.queue, p)
-	return true, nil
+	p, err := queueKeyOf(kv)
+	l.name, l.queue, l.unread = name, append(l.queue, p), cmp.Or(l.unread, err)
+	return true
 }
 
 // flush yields the lock whose keys are complete, and reports whether to go on.
@@ -106,6 +114,10 @@ func (l *listing) flush() (more bool) {
 	slices.SortFunc(l.queue, func(a, b queueKey) int { return cmp.Compare(a.revision, b.revision) })
 	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
 	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
+	if unread := l.unread; unread != nil {
+		l.queue, l.unread = nil, nil
+		return l.yield(info, unread)
+	}
 	holders, waiters := split(l.kind, l.queue, l.d.names.queuePrefix(key))
 	switch l.kind {
 	case driver.KindMutex, driver.KindElection:

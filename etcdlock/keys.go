@@ -94,7 +94,7 @@ func revisionAfter(prefix, key string) (revision int64, is bool) {
 func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
 	rest, ours := strings.CutPrefix(queueKey, n.kind(k))
 	name, _, both := strings.Cut(rest, "/")
-	if !ours || !both {
+	if !ours || !both || name == "" {
 		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", queueKey)
 	}
 	if name, err = unescape(name); err != nil {

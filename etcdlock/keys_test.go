@@ -39,7 +39,9 @@ func TestNames_AreReadAsTheyAreWritten(t *testing.T) {
 	if name, err := n.parse(driver.KindMutex, place); err != nil || name != key.Name {
 		t.Errorf("%q is read as %q, %v", place, name, err)
 	}
-	for _, other := range []string{"app/rw/a/1f-3", "app/mutex/a", "app/mutex/a%zz/1f-3", "mutex/a/1f-3"} {
+	for _, other := range []string{
+		"app/rw/a/1f-3", "app/mutex/a", "app/mutex/a%zz/1f-3", "app/mutex//1f-3", "mutex/a/1f-3",
+	} {
 		if name, err := n.parse(driver.KindMutex, other); err == nil {
 			t.Errorf("%q is read as %q", other, name)
 		}

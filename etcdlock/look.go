@@ -6,6 +6,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,12 +27,15 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		return found, d.sorted(ctx, "look at", key.Name, err)
 	}
 	defer leave()
-	l := &listing{d: d, kind: key.Kind, yield: func(info driver.LockInfo, _ error) bool {
-		found = info
+	var unread error
+	l := &listing{d: d, kind: key.Kind, yield: func(info driver.LockInfo, err error) bool {
+		found, unread = info, err
 		return true
 	}}
 	// A lock's keys are listed as in Locks. There is only one lock here, so yield is called at most once.
-	if _, err := l.run(bounded, d.names.queuePrefix(key)); err != nil {
+	_, err = l.run(bounded, d.names.queuePrefix(key))
+	// Without an error a lock that cannot be read would look as if it were free.
+	if err := cmp.Or(err, unread); err != nil {
 		return found, d.sorted(ctx, "look at", key.Name, err)
 	}
 	return found, nil

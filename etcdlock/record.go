@@ -94,7 +94,7 @@ type queueKey struct {
 func queueKeyOf(kv *mvccpb.KeyValue) (queueKey, error) {
 	p := queueKey{key: string(kv.Key), revision: kv.CreateRevision, session: clientv3.LeaseID(kv.Lease)}
 	if err := json.Unmarshal(kv.Value, &p.record); err != nil {
-		return p, fmt.Errorf("etcd: the value of the key %q cannot be read: %w", p.key, err)
+		return p, fmt.Errorf("etcd: the value of the key %q is no record of interlock", p.key) // err quotes the value
 	}
 	if p.record.Version != format {
 		return p, fmt.Errorf("etcd: the key %q has format %d, and this version of interlock understands %d: update it",
