@@ -41,7 +41,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 	if err != nil {
 		return false, err
 	}
-	holders, _ := split(key.Kind, queue, d.names.queuePrefix(key))
+	holders, _ := split(key.Kind, queue)
 	if len(holders) == 0 {
 		return false, driver.ErrNotHeld
 	}
@@ -76,17 +76,4 @@ func (d *Driver) queue(ctx context.Context, key driver.Key) ([]queueKey, error) 
 		return nil, err
 	}
 	return queueKeysOf(found.Kvs)
-}
-
-// split tells holders from waiters, by the same judgement with which each request judges itself. A rule of its own here
-// would show operators, or break, another holder than the waiters see.
-func split(k driver.Kind, queue []queueKey, prefix string) (holders, waiters []queueKey) {
-	for i, p := range queue {
-		if judge(k, p.record, queue[:i], prefix).granted {
-			holders = append(holders, p)
-		} else {
-			waiters = append(waiters, p)
-		}
-	}
-	return holders, waiters
 }

@@ -248,7 +248,7 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 }
 
 // conflict removes the key, and says that the semaphore has another limit. The key was needed to see the queue in the
-// same step. Others do not count it, because its limit is not the first one's; see judgePermits.
+// same step. Others do not count it, because its limit is not the first one's; see crowd.add.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
 	t := &transaction{

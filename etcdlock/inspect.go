@@ -112,13 +112,12 @@ func (l *listing) flush() (more bool) {
 	}
 	// Keys come in the order of their names; the queue is in that of their creation.
 	slices.SortFunc(l.queue, func(a, b queueKey) int { return cmp.Compare(a.revision, b.revision) })
-	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
-	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
+	info := driver.LockInfo{Kind: l.kind, Name: strings.Clone(l.name)}
 	if unread := l.unread; unread != nil {
 		l.queue, l.unread = nil, nil
 		return l.yield(info, unread)
 	}
-	holders, waiters := split(l.kind, l.queue, l.d.names.queuePrefix(key))
+	holders, waiters := split(l.kind, l.queue)
 	switch l.kind {
 	case driver.KindMutex, driver.KindElection:
 		info.Limit = 1

@@ -1,5 +1,5 @@
-// What a queue means for one request: whether it is in, and otherwise which key it must watch. enqueue.go, wait.go and
-// break.go judge with it.
+// What a queue means: who is in, and which key the others must watch. enqueue.go and wait.go judge one request with it,
+// break.go and inspect.go a whole queue.
 //
 // This decides who has a lock; lookAtPredecessor only comes to the same answer by a shorter way. It is a function of
 // the queue alone, without a clock and without a memory, so all clients come to the same decision from the same
@@ -27,22 +27,83 @@ type queueView struct {
 	next bool // the holder alone is before the request
 }
 
+// crowd is what counts of the queue keys before a request, holders and waiters, when it is decided whether the request
+// is in. The zero value is the crowd before the first.
+type crowd struct {
+	size         int
+	limit, taken int  // of a semaphore: the limit of the first, and the permits of all that have the same
+	x, u         bool // there is a writer, an upgradeable reader
+}
+
+// add adds the next request of the queue.
+//
+// The first in the queue says what a semaphore's limit is. A request with another limit is about to remove its key
+// again, and does not count.
+func (c *crowd) add(r *record) {
+	if c.size == 0 {
+		c.limit = r.Limit
+	}
+	c.size++
+	if r.Limit == c.limit {
+		c.taken += r.Weight
+	}
+	c.x, c.u = c.x || r.Mode == "x", c.u || r.Mode == "u"
+}
+
+// admits reports whether a request behind the crowd is in.
+//
+// For a mutex and a read/write lock the position alone decides: nothing conflicting stands before the request. So a
+// waiting writer keeps out the readers behind it, and nothing has to be written when a request gets in. A request for
+// permits is in if it fits beside all before it.
+func (c *crowd) admits(k driver.Kind, r *record) bool {
+	switch {
+	case c.size == 0:
+		return true
+	case onlyOne(k):
+		return false
+	case k == driver.KindSemaphore:
+		return r.Limit == c.limit && c.taken+r.Weight <= c.limit
+	}
+	return !c.x && r.Mode != "x" && !(c.u && r.Mode == "u")
+}
+
+// split tells holders from waiters, by the rule with which each request judges itself. A rule of its own here would
+// show operators, or break, another holder than the waiters see.
+func split(k driver.Kind, queue []queueKey) (holders, waiters []queueKey) {
+	var before crowd
+	for i := range queue {
+		p := &queue[i]
+		if before.admits(k, &p.record) {
+			holders = append(holders, *p)
+		} else {
+			waiters = append(waiters, *p)
+		}
+		before.add(&p.record)
+	}
+	return holders, waiters
+}
+
 // judge says what the queue keys before a request mean for it. They are in the order of the queue; of a mutex, the
 // first of all and the nearest are enough. prefix is what they all begin with.
 //
-// For a mutex and a read/write lock the position alone decides: nothing conflicting stands before the request. So a
-// waiting writer keeps out the readers behind it, and nothing has to be written when a request gets in. Each watches
-// the nearest key in its way, which as a rule ends last of all, so that a release wakes one waiter.
+// A waiter of a mutex or a read/write lock watches the nearest key in its way, which as a rule ends last of all. So a
+// release wakes one waiter.
 func judge(k driver.Kind, mine record, ahead []queueKey, prefix string) queueView {
-	if k == driver.KindSemaphore {
-		return judgePermits(mine, ahead, prefix)
+	var before crowd
+	for i := range ahead {
+		before.add(&ahead[i].record)
 	}
-	for i := len(ahead) - 1; i >= 0; i-- {
-		if onlyOne(k) || conflicts(mine.Mode, ahead[i].record.Mode) {
-			return queueView{holder: ahead[0], watch: ahead[i].key, predecessor: ahead[i]}
-		}
+	switch {
+	case before.admits(k, &mine):
+		return queueView{granted: true}
+	case k == driver.KindSemaphore:
+		return before.watchPermits(&mine, ahead, prefix)
 	}
-	return queueView{granted: true}
+	nearest := len(ahead) - 1
+	for nearest > 0 && !onlyOne(k) && !conflicts(mine.Mode, ahead[nearest].record.Mode) {
+		nearest--
+	}
+	return queueView{holder: ahead[0], watch: ahead[nearest].key, predecessor: ahead[nearest]}
 }
 
 // conflicts reports whether requests of these modes cannot be inside together: a writer with nothing, upgradeable
@@ -54,31 +115,14 @@ func conflicts(a, b string) bool {
 	return a == "u" && b == "u"
 }
 
-// judgePermits is judge for a semaphore: a request that fits beside all before it is in. Only the first that does not
-// fit watches all of them. Everybody behind it watches its predecessor, which rewrites its key when it gets in.
-// Otherwise each release would wake all waiters.
-//
-// The first in the queue says what the limit is. A request with another limit is about to remove its key again, and
-// does not count.
-func judgePermits(mine record, ahead []queueKey, prefix string) queueView {
-	if len(ahead) == 0 {
-		return queueView{granted: true}
-	}
-	limit := ahead[0].record.Limit
-	if limit != mine.Limit {
-		return queueView{conflict: limit, holder: ahead[0]}
-	}
-	taken, first := 0, true // first: this is the first that does not fit
-	for i := range ahead {
-		if ahead[i].record.Limit == limit {
-			taken += ahead[i].record.Weight
-			first = first && taken <= limit
-		}
-	}
+// watchPermits says what a request watches that does not fit. Only the first that does not fit watches all before it.
+// Everybody behind it watches its predecessor, which rewrites its key when it gets in. Otherwise each release would
+// wake all waiters.
+func (c *crowd) watchPermits(mine *record, ahead []queueKey, prefix string) queueView {
 	switch {
-	case taken+mine.Weight <= limit:
-		return queueView{granted: true}
-	case first:
+	case c.limit != mine.Limit:
+		return queueView{conflict: c.limit, holder: ahead[0]}
+	case c.taken <= c.limit: // all before it fit, so it is the first that does not
 		return queueView{holder: ahead[0], watch: prefix, wide: true}
 	default:
 		return queueView{holder: ahead[0], watch: ahead[len(ahead)-1].key, puts: true}

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
@@ -58,6 +59,97 @@ func TestJudge_WhoIsIn_AndWhomToWatch(t *testing.T) {
 		if got != row.want || o.wide != (row.want == "watches all") {
 			t.Errorf("%s %v: %s, want %s", row.kind, row.queue, got, row.want)
 		}
+	}
+}
+
+// reference is judge without a crowd: it compares a request with each key before it, by a rule for each kind of lock.
+func reference(k driver.Kind, mine record, ahead []queueKey, prefix string) queueView {
+	if k != driver.KindSemaphore {
+		for i := len(ahead) - 1; i >= 0; i-- {
+			if onlyOne(k) || conflicts(mine.Mode, ahead[i].record.Mode) {
+				return queueView{holder: ahead[0], watch: ahead[i].key, predecessor: ahead[i]}
+			}
+		}
+		return queueView{granted: true}
+	}
+	if len(ahead) == 0 {
+		return queueView{granted: true}
+	}
+	limit := ahead[0].record.Limit
+	if limit != mine.Limit {
+		return queueView{conflict: limit, holder: ahead[0]}
+	}
+	taken, first := 0, true // first: this is the first that does not fit
+	for i := range ahead {
+		if ahead[i].record.Limit == limit {
+			taken += ahead[i].record.Weight
+			first = first && taken <= limit
+		}
+	}
+	switch {
+	case taken+mine.Weight <= limit:
+		return queueView{granted: true}
+	case first:
+		return queueView{holder: ahead[0], watch: prefix, wide: true}
+	default:
+		return queueView{holder: ahead[0], watch: ahead[len(ahead)-1].key, puts: true}
+	}
+}
+
+// randomQueue makes a queue of any length, with any modes, weights (also 0, and more than the limit) and limits.
+func randomQueue(random *rand.Rand) (all []queueKey) {
+	for i := range random.IntN(12) {
+		p := queueKey{key: fmt.Sprint("k", i), revision: int64(i + 1)}
+		p.record = record{Mode: modes[random.IntN(len(modes))], Weight: random.IntN(5), Limit: 4}
+		if random.IntN(6) == 0 {
+			p.record.Limit = 3 + 2*random.IntN(2)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// Operators see, and break, the holders that the requests themselves take for holders.
+func TestSplit_OfAnyQueue_IsWhatEachRequestJudges(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 5000 {
+		kind, queue := kinds[random.IntN(len(kinds))], randomQueue(random)
+		holders, waiters := split(kind, queue)
+		for i, p := range queue {
+			view := judge(kind, p.record, queue[:i], "all")
+			if want := reference(kind, p.record, queue[:i], "all"); view != want {
+				t.Fatalf("seed %d, %s %+v, request %d: %+v, want %+v", seed, kind, queue, i, view, want)
+			}
+			of := &waiters
+			if view.granted {
+				of = &holders
+			}
+			if len(*of) == 0 || (*of)[0] != p {
+				t.Fatalf("seed %d, %s %+v: split and judge differ about request %d", seed, kind, queue, i)
+			}
+			*of = (*of)[1:]
+		}
+		if len(holders)+len(waiters) > 0 {
+			t.Fatalf("seed %d, %s %+v: split tells of more requests than there are", seed, kind, queue)
+		}
+	}
+}
+
+// BenchmarkSplit is what a listing or a break does with a long queue: readers behind a writer, or permits.
+func BenchmarkSplit(b *testing.B) {
+	const waiters = 10_000
+	for _, kind := range []driver.Kind{driver.KindRWMutex, driver.KindSemaphore} {
+		queue := make([]queueKey, 1+waiters)
+		for i := range queue {
+			queue[i].record = record{Mode: "s", Weight: 1, Limit: 1}
+		}
+		queue[0].record.Mode = "x"
+		b.Run(string(kind), func(b *testing.B) {
+			for b.Loop() {
+				split(kind, queue)
+			}
+		})
 	}
 }
 
