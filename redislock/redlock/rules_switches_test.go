@@ -37,8 +37,8 @@ var levers = []switches.Lever{
 		"tokens := common(blocks, unless(\"median\", c.d.quorum, 1))\n",
 	},
 	{
-		"claim.go", "= rd.id, shown(rd.id, r.Owner), try\n",
-		"= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), shown(rd.id, r.Owner), try\n",
+		"claim.go", "= rd.id, joinRoundOwner(rd.id, r.Owner), try\n",
+		"= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), joinRoundOwner(rd.id, r.Owner), try\n",
 	},
 	{"guard.go", `if word == "ok" {`, `if word == "ok" || off("rest") {`},
 	{
