@@ -45,7 +45,8 @@
 //     it. Each third of the timeout a request goes to the leader to confirm it, and each ninth while one is not
 //     answered; a follower that has lost its leader confirms nothing.
 //   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
-//     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue.
+//     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue. A
+//     session is ended in the same way when a server makes its timeout shorter at a reconnection.
 //
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.

@@ -1,5 +1,5 @@
-// The session: its state, the library's events, and its end. keeper.go makes and keeps it, dial.go connects it, call.go
-// sends over its link.
+// The session: its state, and the library's events. keeper.go makes and keeps it, dial.go connects it, call.go sends
+// over its link, and session_end.go ends it.
 //
 // The library tells of a session's states in the order in which they happen, from goroutines of its own. So the methods
 // that it calls only set fields and wake the keeper. What needs an answer of the servers is done by the keeper or by
@@ -8,13 +8,11 @@
 package zklock
 
 import (
-	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/interlock-go/interlock/driver"
 )
 
 // session is one session with the servers, over as many connections as it needs. Each session has a client of the
@@ -29,6 +27,7 @@ type session struct {
 	line *line
 	conn *zk.Conn
 	over chan struct{} // closed by end
+	told chan struct{} // closed by end when the holds' owners know
 	news chan struct{} // buffer of one: wakes the keeper
 
 	shown bool // the user was authenticated; only the keeper uses it
@@ -73,14 +72,11 @@ type link struct {
 	viewings map[string]*viewing // by the path of the lock's node; guarded by Driver.mu
 }
 
-// errOver ends what belongs to a session that is over.
-var errOver = errors.New("zk: the session is over")
-
 // start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
 func (d *Driver) start() (*session, error) {
 	s := &session{
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
-		over: make(chan struct{}), news: make(chan struct{}, 1),
+		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
 	}
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
@@ -127,6 +123,11 @@ func (s *session) handleEvent(ev zk.Event) {
 func (s *session) connected() {
 	g := s.line.greeted()
 	s.d.mu.Lock()
+	if s.turn > 0 && g.timeout < s.timeout {
+		s.d.mu.Unlock()
+		s.end(errShorter)
+		return
+	}
 	if s.turn == 0 {
 		s.id, s.timeout = g.id, g.timeout
 	}
@@ -178,55 +179,6 @@ func (l *link) stale() {
 	l.s.d.mu.Unlock()
 	l.s.wakeKeeper()
 }
-
-// end ends the session, once. Its holds are lost, and its waiters begin again in the next session. Owners are told
-// after the holds are out of the driver, so an owner that asks at once finds no hold of the old session.
-func (s *session) end(cause error) {
-	s.d.mu.Lock()
-	if s.cause != nil {
-		s.d.mu.Unlock()
-		return
-	}
-	// In one step with what follows: a hold that is granted now either finds the cause, or is in holds and is told.
-	s.cause = cause
-	s.linked, s.link = false, nil
-	if !s.d.closed {
-		s.d.opts.Logger.Warn("zk: session lost", "session", s.name(), "holds", len(s.holds), "err", cause)
-	}
-	close(s.over)
-	lost := make([]*entry, 0, len(s.holds))
-	for e := range s.holds {
-		lost = append(lost, e)
-	}
-	tell := s.d.lose(lost, driver.LostSession, cause)
-	s.d.changed()
-	s.d.mu.Unlock()
-	s.line.hangUp()
-	tell() // outside of the mutex: it is the users' code
-}
-
-// close says goodbye to the servers, which then remove the session's nodes at once. It waits for farewell at most.
-// After that, or if the session is over anyway, it cuts the connection, and the library ends by itself. Only a goodbye
-// frees the holds at once; a connection that is merely cut leaves them until the session's timeout.
-func (s *session) close() {
-	said := make(chan struct{})
-	s.d.calls.Go(func() { // the library waits for a second or two
-		s.conn.Close()
-		close(said)
-	})
-	timer := time.NewTimer(farewell)
-	defer timer.Stop()
-	select {
-	case <-said:
-	case <-timer.C:
-	case <-s.over:
-	}
-	s.line.hangUp()
-	s.line.cut()
-}
-
-// farewell bounds the goodbye: servers that do not answer end the session by its timeout.
-const farewell = 500 * time.Millisecond
 
 // wakeKeeper makes the keeper look for something to do. It does not block.
 func (s *session) wakeKeeper() {

@@ -1,0 +1,109 @@
+package zklock
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servers"
+)
+
+// lowerLongest has the next start of n bound the timeouts of sessions lower than before.
+func lowerLongest(t *testing.T, n *servers.ZooKeeperNode, before, after string) {
+	t.Helper()
+	file := filepath.Join(n.Dir, "zoo.cfg")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []byte("maxSessionTimeout=" + before + "\n")
+	if !bytes.Contains(text, line) {
+		t.Fatalf("the configuration has no %q: %s", line, text)
+	}
+	text = bytes.Replace(text, line, []byte("maxSessionTimeout="+after+"\n"), 1)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The servers bound a session's timeout anew at each reconnection. A holder that relied on the longer one would be in
+// beside the next owner, so it is told, and its locks are free as soon as it knows.
+func TestReconnection_ToAServerWithALowerLimit_IsToldAsALoss(t *testing.T) {
+	t.Parallel()
+	n, root := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{
+		Config: map[string]string{"maxSessionTimeout": "40000"},
+	}), freshRoot()
+	c := openLocks(t, urlOf(root, n.Addr()), leased(40*time.Second))
+	l := mustLock(t, c, "lock")
+	w := startLock(t, urlOf(root, n.Addr()), leased(20*time.Second), "lock")
+	lowerLongest(t, n, "40000", "30000")
+	n.Restart()
+	at := gone(t, l)
+	var lost *interlock.LostError
+	if !errors.As(l.Err(), &lost) || lost.Reason != "session" {
+		t.Errorf("the lease says %v, want that its session is gone", l.Err())
+	}
+	next := w.granted("who waited in a session that is as long as before")
+	if took := time.Since(at); took > 10*time.Second {
+		t.Errorf("the lock was free %v after its holder was told", took)
+	}
+	mustUnlock(t, next.l)
+	again := mustLock(t, c, "lock")
+	if left := time.Until(again.Deadline()); left > 30*time.Second {
+		t.Errorf("a hold of the next session is trusted for %v", left)
+	}
+	mustUnlock(t, again)
+}
+
+// saysAgain has the session hear once more that a server has accepted it, for timeout this time.
+func (s *session) saysAgain(timeout time.Duration) {
+	s.line.mu.Lock()
+	s.line.greeting.timeout = timeout
+	s.line.mu.Unlock()
+	s.handleEvent(zk.Event{Type: zk.EventSession, State: zk.StateHasSession})
+}
+
+// A session that became shorter is closed at the servers, which would otherwise keep its locks from everybody. That
+// comes after its owners were told.
+func TestSessionThatBecomesShorter_IsClosedWhenItsOwnersKnow(t *testing.T) {
+	t.Parallel()
+	n, root := sharedServer(t), freshRoot()
+	a := newAdmin(t, n.Addr())
+	d := open(t, []string{n.Addr()}, &Options{Root: root, Timeout: time.Minute})
+	lock := root + "/mutex/lock"
+	r, lost, left := request("lock"), make(chan driver.LostReason, 1), make(chan int, 1)
+	r.Lost = func(reason driver.LostReason, _ error) {
+		<-time.After(farewell / 10) // what must wait for this has time to be too early
+		left <- len(a.nodes(lock))
+		lost <- reason
+	}
+	take(t, d, r)
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	for _, same := range []time.Duration{s.timeout, s.timeout + time.Second} {
+		s.saysAgain(same)
+		select {
+		case <-s.over:
+			t.Fatalf("a timeout of %v instead of %v has ended the session", same, s.timeout)
+		default:
+		}
+	}
+	s.saysAgain(s.timeout - time.Millisecond)
+	if reason := receive(t, "the loss of the hold", lost); reason != driver.LostSession {
+		t.Errorf("the reason is %s", reason)
+	}
+	if n := <-left; n != 1 {
+		t.Errorf("%d nodes were in the queue while the owner was told", n)
+	}
+	soon(t, "the node to be gone", func() bool { return len(a.nodes(lock)) == 0 })
+	next := request("lock")
+	take(t, d, next)
+	give(t, d, next)
+}
