@@ -10,6 +10,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -68,13 +69,14 @@ func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, erro
 }
 
 // took records how a request ended. A failure of the connection makes the link unusable. It is called for every
-// request, also for those whose caller has gone: the others must not use that link either.
+// request, also for those whose caller has gone: the others must not use that link either. A link that the keeper is
+// still making ready is not broken by it: the keeper tries again.
 func (l *link) took(err error) error {
 	if answered(err) {
 		return err
 	}
 	l.broken()
-	return errNoAnswer
+	return fmt.Errorf("%w: %w", errNoAnswer, err)
 }
 
 // answered reports whether err comes from a server that has dealt with the request; nil counts as such.

@@ -202,7 +202,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 			l := s.link
 			d.mu.Unlock()
 			return l, nil
-		case fails && failure != nil:
+		case fails && failure != nil && !isPassing(failure):
 			d.mu.Unlock()
 			return nil, failure
 		}

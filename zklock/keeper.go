@@ -67,8 +67,10 @@ func (s *session) keep() {
 		case <-s.news:
 			switch ready, err := s.makeReady(); {
 			case err != nil:
-				s.d.fail(err)
-				again.Reset(retryPause) // a server refuses what every connection needs
+				if !errors.Is(err, zk.ErrConnectionClosed) { // that is no reason, and the next one has news of its own
+					s.d.fail(err)
+				}
+				again.Reset(retryPause)
 			case ready:
 				heartbeat.Reset(s.pause())
 			}
@@ -80,8 +82,9 @@ func (s *session) keep() {
 	}
 }
 
-// retryPause is the pause between two attempts to make a connection ready that a server has refused. The connection
-// itself is sound, so no news would come by themselves. An operator may give the missing right at any time.
+// retryPause is the pause between two attempts to make a connection ready that a server has refused, or answered with
+// an error that means nothing to us. The connection itself is sound, so no news would come by themselves, and cutting
+// it would help nobody. An operator may give a missing right at any time, and a server with too much to do recovers.
 const retryPause = 500 * time.Millisecond
 
 // A sign of life is given each third of the timeout, and each ninth while one is under way. The session is trusted from
@@ -133,9 +136,10 @@ func (s *session) settle() {
 	}
 }
 
-// makeReady fences off earlier connections, see link, and lets requests in. It reports false if there is nothing to do,
-// or the connection has gone. A server that hangs ends it by the library's own limit, two thirds of the timeout. The
-// link is made from what is known at the beginning, and published at the end if the connection is still the same.
+// makeReady fences off earlier connections, see link, and lets requests in. It reports false without an error if there
+// is nothing to do. After an error the connection has gone, or a server did not want to. A server that hangs ends it by
+// the library's own limit, two thirds of the timeout. The link is made from what is known at the beginning, and
+// published at the end if the connection is still the same.
 func (s *session) makeReady() (ready bool, err error) {
 	s.d.mu.Lock()
 	l := &link{s: s, turn: s.turn, node: s.node}
@@ -152,8 +156,8 @@ func (s *session) makeReady() (ready bool, err error) {
 		err = s.raise(l)
 	}
 	if err != nil {
-		if errors.Is(err, errNoAnswer) || errors.Is(err, errOver) || s.d.life.Err() != nil {
-			return false, nil // there will be other news
+		if errors.Is(err, errOver) || s.endedBy() != nil || s.d.life.Err() != nil {
+			return false, nil // nothing is left to do
 		}
 		return false, err
 	}
