@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // crossing is a lock with a holder and two who wait for it, each in a session of its own, and an operator.
@@ -182,6 +183,37 @@ func TestReconnection_LetsNobodyIn(t *testing.T) {
 	x.write(x.ahead)
 	x.looks(x.second)
 	x.passesOn()
+}
+
+// A hold whose node is written to while its client is cut off is lost too, and then nobody has the lock. The message
+// comes before anything can be sent over the new connection; the node must go all the same.
+func TestWrite_ToTheNodeOfAHoldThatIsCutOff_LeavesTheLockFree(t *testing.T) {
+	t.Parallel()
+	n, root := sharedServer(t), freshRoot()
+	a, p := newAdmin(t, n.Addr()), servers.NewProxy(t, n.Addr())
+	d := open(t, []string{p.Addr()}, &Options{Root: root, Timeout: time.Minute})
+	r, lost := request("lock"), make(chan driver.LostReason, 1)
+	r.Lost = func(reason driver.LostReason, _ error) { lost <- reason }
+	take(t, d, r)
+	path := root + "/mutex/lock/" + a.nodes(root + "/mutex/lock")[0]
+	soon(t, "the hold to be watched", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		w := d.session.watches[path]
+		return w != nil && w.armed && w.hold != nil
+	})
+	p.Refuse()
+	p.Reset()
+	if _, err := a.Set(path, nil, -1); err != nil {
+		t.Fatal(err)
+	}
+	p.Pass()
+	if reason := receive(t, "the loss of the hold", lost); reason != driver.LostBroken {
+		t.Errorf("the reason is %s", reason)
+	}
+	next, other := request("lock"), open(t, []string{n.Addr()}, &Options{Root: root})
+	take(t, other, next) // long before the session's timeout
+	give(t, other, next)
 }
 
 // Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection

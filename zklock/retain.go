@@ -184,8 +184,7 @@ func (l *link) removeHold(ctx context.Context, e *entry) error {
 	return err
 }
 
-// sweepMark deletes in the background the mark of a hold that has ended in another way than by a release. It tries over
-// as many connections as it takes, because a session may last for long.
+// sweepMark deletes in the background the mark of a hold that has ended in another way than by a release.
 func (d *Driver) sweepMark(e *entry) {
 	if !e.retains {
 		return
@@ -196,15 +195,8 @@ func (d *Driver) sweepMark(e *entry) {
 			return
 		}
 		defer e.give()
-		for e.mark != unmarked {
-			l, err := d.linkOf(d.life, e.s)
-			if err != nil {
-				return
-			}
-			err = l.delete(d.life, markOf(e.path))
-			if answered(err) {
-				e.mark = unmarked
-			}
+		if e.mark != unmarked && e.s.clear(markOf(e.path)) {
+			e.mark = unmarked
 		}
 	})
 }

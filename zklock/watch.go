@@ -66,13 +66,23 @@ func (s *session) fired(ev zk.Event) {
 }
 
 // sweep removes the node of a hold that somebody has written to, which ends the hold: its owner has been told so. Until
-// it is gone the next in line waits behind a hold that nobody has.
+// it is gone the next in line waits behind a hold that nobody has. The event may come before the connection can be
+// used, since the library sets its watches again first.
 func (s *session) sweep(e *entry) {
-	s.d.mu.Lock()
-	l := s.link
-	s.d.mu.Unlock()
-	if l != nil { // otherwise the node ends with the session
-		s.d.spawn(func() { _ = l.delete(s.d.life, e.path) })
+	s.d.spawn(func() { s.clear(e.path) })
+}
+
+// clear deletes a node of this session, over as many connections as it takes, because a session may last for long. It
+// ends with an answer, which it reports, with the session, or with Close.
+func (s *session) clear(path string) (answer bool) {
+	for {
+		l, err := s.d.linkOf(s.d.life, s)
+		if err != nil {
+			return false
+		}
+		if answered(l.delete(s.d.life, path)) {
+			return true
+		}
 	}
 }
 
