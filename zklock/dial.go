@@ -2,20 +2,21 @@
 // greeting says. session.go gives a line to the library.
 //
 // The library leaves it to a HostProvider and a Dialer which server is next and how long to wait for it, and does not
-// tell what the greeting says. All three are done here. A fault of one server must not cost the session: a sixth of the
-// timeout for the connection and one for the greeting are what is left when a silent server has been noticed.
+// tell what the greeting says. The first two are done here, the third in tap.go. A fault of one server must not cost
+// the session: a sixth of the timeout for the connection and one for the greeting are what is left when a silent server
+// has been noticed.
 
 package zklock
 
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/enginekit"
@@ -47,6 +48,7 @@ type line struct {
 	tls   *tls.Config
 
 	patience time.Duration // how long to wait for one server, at most
+	watching atomic.Bool   // a watch was set, which the library may set again; see tap
 
 	ctx    context.Context //nolint:containedctx // ends with the session: dialling and pauses end with it
 	hangUp context.CancelFunc
@@ -133,11 +135,12 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		}
 		return nil, err
 	}
+	before := l.conn
+	l.conn = newTap(conn, l, began, before)
 	// The library leaves the connection of an expired session to the garbage collector.
-	if l.conn != nil {
-		_ = l.conn.Close()
+	if before != nil {
+		_ = before.Close()
 	}
-	l.conn = &tap{Conn: conn, line: l, began: began, rewatched: make(chan struct{})}
 	return l.conn, nil
 }
 
@@ -154,13 +157,6 @@ func (l *line) greeted() greeting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.greeting
-}
-
-// rewatched is closed when the library sets its watches again over the latest connection.
-func (l *line) rewatched() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.conn.rewatched
 }
 
 // cut ends the connection. The library makes another one, unless the line was hung up. It is how a request that will
@@ -180,67 +176,6 @@ func (l *line) failure() error {
 	return l.err
 }
 
-// greetingSize is the length of the part of a server's first packet that matters: its length, the version of the
-// protocol, the timeout in milliseconds and the session's ID.
-const greetingSize = 4 + 4 + 4 + 8
-
-// tap is a connection that reads along until the server has said how long the session lasts, and until the library has
-// set its watches again.
-type tap struct {
-	net.Conn
-	line  *line
-	began time.Time
-	head  []byte // what came in so far; nil once it was understood
-	done  bool   // it was understood
-
-	rewatched chan struct{} // closed by the library's first setWatches
-	watched   bool          // it is closed; only Write uses it
-}
-
-// Read reads along. The library calls it from one goroutine at a time. Everything goes on to the library unchanged. The
-// greeting may come in several pieces, so they are gathered.
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.Conn.Read(p)
-	if t.done {
-		return n, err
-	}
-	t.head = append(t.head, p[:n]...)
-	if len(t.head) >= greetingSize {
-		t.understand()
-	}
-	// The server has closed the connection instead of greeting us.
-	if err != nil && !t.done {
-		t.line.refused(err)
-	}
-	return n, err
-}
-
-// setWatches is the number of the request that sets watches again, in ZooKeeper's protocol (ZooDefs.OpCode).
-const setWatches = 101
-
-// Write looks for the request that sets the library's watches again. A packet is its length, the request's number, what
-// it asks for, and more. The library sends each in one call, and calls it from one goroutine at a time.
-func (t *tap) Write(p []byte) (int, error) {
-	if !t.watched && len(p) >= 12 && binary.BigEndian.Uint32(p[8:]) == setWatches {
-		t.watched = true
-		close(t.rewatched)
-	}
-	return t.Conn.Write(p)
-}
-
-// understand reads the greeting, which comes in big-endian order as in ZooKeeper's protocol.
-func (t *tap) understand() {
-	g := greeting{
-		began:   t.began,
-		timeout: time.Duration(int32(binary.BigEndian.Uint32(t.head[8:]))) * time.Millisecond,
-		id:      int64(binary.BigEndian.Uint64(t.head[12:])),
-	}
-	t.head, t.done = nil, true
-	t.line.mu.Lock()
-	defer t.line.mu.Unlock()
-	t.line.greeting = g
-}
-
 // refused records why a server did not greet us. Servers say nothing else when they have no leader, or too many
 // connections from one address (maxClientCnxns).
 func (l *line) refused(err error) {
@@ -249,13 +184,4 @@ func (l *line) refused(err error) {
 	if l.ctx.Err() == nil { // otherwise we have cut it ourselves
 		l.err = err
 	}
-}
-
-// SetReadDeadline bounds the wait for the greeting; after that it is the library's own deadline. The library sets a
-// deadline before it reads the greeting, so the limit needs no timer of its own.
-func (t *tap) SetReadDeadline(end time.Time) error {
-	if most := time.Now().Add(min(t.line.patience, mostGreeting)); !t.done && end.After(most) {
-		end = most
-	}
-	return t.Conn.SetReadDeadline(end)
 }

@@ -216,9 +216,9 @@ func TestWrite_ToTheNodeOfAHoldThatIsCutOff_LeavesTheLockFree(t *testing.T) {
 	give(t, other, next)
 }
 
-// Until the library sets its watches again it reads what answers write. So nothing is sent over a new connection
-// before.
-func TestReconnection_SendsNothingBeforeTheLibrarysWatches(t *testing.T) {
+// Until the library sets its watches again it reads what answers write. So it gets no answer over a new connection
+// before, and the keeper needs one to let requests in.
+func TestReconnection_IsUsedAfterTheLibrarysWatchesAreSet(t *testing.T) {
 	t.Parallel()
 	x := newCrossing(t, driver.Exclusive) // who waits has a watch
 	d := x.further
@@ -231,8 +231,11 @@ func TestReconnection_SendsNothingBeforeTheLibrarysWatches(t *testing.T) {
 		defer d.mu.Unlock()
 		return s.turn > before && s.link != nil
 	})
+	s.line.mu.Lock()
+	rewatched := s.line.conn.rewatched
+	s.line.mu.Unlock()
 	select {
-	case <-s.line.rewatched():
+	case <-rewatched:
 	default:
 		t.Error("a connection is used before the library has set its watches again")
 	}

@@ -3,8 +3,7 @@
 //
 // A session passes through four states: made (start), connected (handleEvent), ready (makeReady, which sets
 // session.link), and over (end). Requests are sent only while it is ready. Between connections it is connected again
-// and again, and is made ready each time in the same order: wait for the library's watches, raise the version, let
-// requests in, set watches anew.
+// and again, and is made ready each time in the same order: raise the version, let requests in, set watches anew.
 
 package zklock
 
@@ -117,25 +116,6 @@ func (s *session) heartbeat() {
 	}
 }
 
-// mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired.
-const mostSettle = 50 * time.Millisecond
-
-// settle waits until the library sets its watches again over a new connection. Before that it reads the last
-// transaction that it knows of, without a lock (go-zookeeper v1.0.4, sendSetWatches), and each answer to a request of
-// ours writes it. So nothing of ours may be sent before. A library that has no watch sets none, and reads nothing.
-func (s *session) settle() {
-	if !s.watching.Load() {
-		return
-	}
-	most := time.NewTimer(mostSettle)
-	defer most.Stop()
-	select {
-	case <-s.line.rewatched():
-	case <-most.C:
-	case <-s.d.life.Done():
-	}
-}
-
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false without an error if there
 // is nothing to do. After an error the connection has gone, or a server did not want to. A server that hangs ends it by
 // the library's own limit, two thirds of the timeout. The link is made from what is known at the beginning, and
@@ -152,7 +132,6 @@ func (s *session) makeReady() (ready bool, err error) {
 	if l.node == "" {
 		err = s.introduce(l)
 	} else {
-		s.settle()
 		err = s.raise(l)
 	}
 	if err != nil {

@@ -89,7 +89,7 @@ func (l *link) listen(e *entry) error {
 	l.s.listeners[lock] = e // before the watch is set: its event may come at once
 	d.mu.Unlock()
 	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
-		l.s.watching.Store(true)
+		l.s.line.watching.Store(true)
 		_, stat, _, err := c.GetW(lock)
 		return stat, err
 	})

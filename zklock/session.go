@@ -35,7 +35,6 @@ type session struct {
 	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
 	unanswered atomic.Int32 // signs of life that are under way
-	watching   atomic.Bool  // a watch was set, which the library may set again; see settle
 
 	// Set by the first connection, under Driver.mu, and constant then.
 	id      int64         // the servers' number of it

@@ -148,7 +148,7 @@ func (s *session) watched(path string) *watch {
 // arm sets the watch in the server. The event may come before arm has returned: it has then taken the watch away.
 func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error) {
 	return ask(ctx, l, func(c *zk.Conn) (*content, error) {
-		l.s.watching.Store(true)
+		l.s.line.watching.Store(true)
 		data, stat, _, err := c.GetW(path)
 		if err != nil {
 			return nil, err
