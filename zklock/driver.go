@@ -219,7 +219,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-patience:
-			return nil, noServer{d.outOfReach()}
+			return nil, d.outOfReach()
 		}
 	}
 }
@@ -252,20 +252,6 @@ func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 // reach is how long a request waits for a server to talk to. An ensemble that elects a leader answers nobody for a
 // second or two. A request without a node has no place to lose, so its caller is told early.
 const reach = 5 * time.Second
-
-// outOfReach is the error of a request that has found no server in time: the latest reason that is known.
-func (d *Driver) outOfReach() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.failure
-	if err == nil && d.session != nil {
-		err = d.session.line.failure()
-	}
-	if err == nil {
-		err = errors.New("zk: no server answers")
-	}
-	return unreached{err}
-}
 
 // newName returns the beginning of the name of a node. No other request of any driver ever has it, so a request whose
 // reply was lost can find its node. The caller holds Driver.mu. The count is written to the base of 36, so that names

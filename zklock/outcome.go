@@ -44,12 +44,6 @@ const (
 	throttled     = "unknown error: -127" // the server has not looked at it
 )
 
-// unreached says that there was no server to send a request to, and why.
-type unreached struct{ error }
-
-// Unwrap returns why.
-func (e unreached) Unwrap() error { return e.error }
-
 // outcomeOf decides what an error says about one attempt at a request. The caller must know whether an earlier attempt
 // is under way or has left a node. A broken connection, a session that is over and the end of a context say nothing, so
 // they mean unknown.

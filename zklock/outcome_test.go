@@ -70,10 +70,33 @@ func TestOutcome_OfAServerThatHasGone_IsNotSent(t *testing.T) {
 	d.mu.Unlock()
 	soon(t, "the loss of the connection", func() bool { return s.line.failure() != nil })
 	_, err := d.Acquire(bounded(t), request("lock"))
-	if outcomeOf(err) != notSent || !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("the outcome is %d of %v", outcomeOf(err), err)
+	var away *driver.UnavailableError
+	if !errors.As(err, &away) || !away.NotSent {
+		t.Errorf("Acquire says %#v", err)
 	}
 	p.Pass()
+}
+
+// Only a request that has left nothing earlier counts as not sent, and a server's refusal counts before that.
+func TestClassed_OfARequestWithoutAServer(t *testing.T) {
+	for _, row := range []struct {
+		err     error
+		notSent bool
+	}{
+		{unreached{io.EOF}, true},
+		{withoutServer(unreached{io.EOF}), false},
+		{withoutServer(errNoAnswer), false},
+		{errNoAnswer, false},
+	} {
+		var away *driver.UnavailableError
+		if err := classed("lock", "name", row.err); !errors.As(err, &away) || away.NotSent != row.notSent {
+			t.Errorf("%v is told as %#v, want NotSent %v", row.err, err, row.notSent)
+		}
+	}
+	var no *driver.RefusedError
+	if err := classed("lock", "name", unreached{zk.ErrNoAuth}); !errors.As(err, &no) {
+		t.Errorf("a server that refuses us is told as %v", err)
+	}
 }
 
 // A quota that is used up is a refusal. The library has no name for it, so it was taken for a broken connection, and

@@ -40,19 +40,32 @@ func classed(op, name string, err error) error {
 	if hint, denied := denialOf(err); denied {
 		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
 	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: errors.As(err, new(noServer))}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: errors.As(err, new(unreached))}
 }
 
-// noServer says that there was no server to ask, and why. It is a mark of its own beside unreached, because it is taken
-// off again when the request has a node from an earlier attempt.
-type noServer struct{ error } //nolint:errname // it only marks another
+// unreached says that there was no server to send a request to, and why.
+type unreached struct{ error }
 
 // Unwrap returns why.
-func (e noServer) Unwrap() error { return e.error }
+func (e unreached) Unwrap() error { return e.error }
+
+// outOfReach is the error of a request that has found no server in time: the latest reason that is known.
+func (d *Driver) outOfReach() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.failure
+	if err == nil && d.session != nil {
+		err = d.session.line.failure()
+	}
+	if err == nil {
+		err = errors.New("zk: no server answers")
+	}
+	return unreached{err}
+}
 
 // withoutServer removes the mark that nothing was sent, because something was sent before.
 func withoutServer(err error) error {
-	var none noServer
+	var none unreached
 	if errors.As(err, &none) {
 		return none.error
 	}
