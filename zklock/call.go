@@ -80,7 +80,7 @@ func (l *link) took(err error) error {
 }
 
 // answered reports whether err comes from a server that has dealt with the request; nil counts as such.
-func answered(err error) bool { return err == nil || outcomeOf(err) == refused }
+func answered(err error) bool { return err == nil || isRefusal(err) }
 
 // listing is an answer to Children.
 type listing struct {

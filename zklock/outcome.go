@@ -1,5 +1,5 @@
-// What an error says about one request: was it carried out, refused, or never sent. call.go decides by it whether the
-// connection is sound, refusal.go what the caller is told.
+// What an error says about one request: has a server dealt with it. call.go decides by it whether the connection is
+// sound, refusal.go what the caller is told.
 //
 // Only a refusal that is listed here counts as an answer. Everything else is taken for a broken connection: the
 // connection is cut, and the outcome found out over the next. So an error that is not known yet costs a reconnection
@@ -8,22 +8,10 @@
 package zklock
 
 import (
-	"crypto/tls"
 	"errors"
-	"net"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-)
-
-// outcome is what is known of a request that has failed.
-type outcome uint8
-
-const (
-	unknown outcome = iota // it may have been carried out, or may be yet
-	refused                // a server has said no, and nothing was changed
-	// notSent: it has not left this process, or was turned away unread. Nothing has happened, and it may be sent again.
-	notSent
 )
 
 // refusals are what a server answers after it has dealt with a request. Those for which the library has no name come as
@@ -41,23 +29,13 @@ var (
 const (
 	unimplemented = "unknown error: -6"
 	quotaExceeded = "unknown error: -125"
-	throttled     = "unknown error: -127" // the server has not looked at it
 )
 
-// outcomeOf decides what an error says about one attempt at a request. The caller must know whether an earlier attempt
-// is under way or has left a node. A broken connection, a session that is over and the end of a context say nothing, so
-// they mean unknown.
-func outcomeOf(err error) outcome {
-	switch {
-	case err == nil:
-		return unknown
-	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }),
-		slices.Contains(namelessRefusals, innermost(err).Error()):
-		return refused
-	case errors.As(err, new(unreached)), innermost(err).Error() == throttled, isUnmade(err):
-		return notSent
-	}
-	return unknown
+// isRefusal reports whether a server has said no, and nothing was changed. After any other error the request may have
+// been carried out, or may be yet: a broken connection, a session that is over and the end of a context say nothing.
+func isRefusal(err error) bool {
+	return err != nil && (slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }) ||
+		slices.Contains(namelessRefusals, innermost(err).Error()))
 }
 
 // innermost returns the error that err wraps last. The library's nameless errors can be told by their text alone, and a
@@ -70,14 +48,6 @@ func innermost(err error) error {
 		}
 		err = inner
 	}
-}
-
-// isUnmade reports whether a connection could not be made. The request cannot have left then. A connection that broke
-// later says nothing of the kind.
-func isUnmade(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*net.DNSError)) ||
-		errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError))
 }
 
 // isUnimplemented reports whether a server does not know this kind of request.
