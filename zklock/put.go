@@ -45,7 +45,9 @@ func (a *attempt) put(ctx context.Context, l *link) (alone bool, err error) {
 		w.making = nil // it is certain that this attempt has left no node
 		// The hold to give back was ended by somebody else, so there is nothing to requeue.
 		if errors.Is(m.err, errNothingToGive) {
-			a.d.broke(a.give)
+			if a.give != nil { // an Acquire may have taken up the wait of a Requeue, whose release finds out the rest
+				a.d.broke(a.give)
+			}
 			a.d.drop(a.e)
 			return false, driver.ErrLost
 		}
