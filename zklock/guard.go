@@ -59,12 +59,13 @@ func (s *session) takeOld(now time.Time) (old []*entry) {
 }
 
 // guardAll listens for due and guards old. It is a goroutine of its own. What fails with the connection is put back,
-// for the next connection.
+// for the next connection. A hold that a server refuses to watch, because a right is missing, is put back alone: it
+// must not keep the others waiting.
 func (l *link) guardAll(old, due []*entry) {
 	for i, e := range due {
 		switch err := l.listen(e); {
 		case err == nil:
-		case answered(err): // a right is missing, which must not keep the others waiting
+		case answered(err):
 			l.s.remain(nil, due[i:i+1])
 		default:
 			l.s.remain(old, due[i:])
@@ -72,7 +73,11 @@ func (l *link) guardAll(old, due []*entry) {
 		}
 	}
 	for i, e := range old {
-		if err := l.guard(e); err != nil {
+		switch err := l.guard(e); {
+		case err == nil:
+		case answered(err):
+			l.s.remain(old[i:i+1], nil)
+		default:
 			l.s.remain(old[i:], nil) // the rest is tried again
 			return
 		}
