@@ -24,7 +24,7 @@ type attempt struct {
 	e      *entry
 	r      *driver.Request
 	give   *giving // a hold that is given back in the same step; nil if there is none
-	unsure bool    // some request of this attempt was left without an answer
+	unsure bool    // some request of this attempt, or of one before it, was left without an answer
 	told   string  // the key of the holder that the caller was told of last
 }
 
@@ -53,7 +53,7 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (
 		return driver.Grant{}, err
 	}
 	defer e.yield()
-	a := &attempt{d: d, e: e, r: r, give: give}
+	a := &attempt{d: d, e: e, r: r, give: give, unsure: e.mayBeMade()}
 	if err := a.run(bounded); err != nil {
 		d.drop(e) // it stays if anything may be left of it
 		return driver.Grant{}, a.explain(ctx, err)

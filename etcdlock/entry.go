@@ -46,11 +46,11 @@ type entry struct {
 	called   bool              // it was told that another wants the lock, so there is a key that says so
 	// Renewals may overtake each other. wanting is the latest that was asked for, and shown the latest that was
 	// answered, so a late one of either kind changes nothing.
-	wanting  showing           // what its key must show; see Driver.Renew
-	shown    showing           // what its key shows, as far as is known
-	written  int64             // the revision at which that was written; 0 if not since its creation
-	noticed  driver.LostReason // that it was broken, as it turned out while it was being released
-	informed bool              // the caller's Lost was called
+	wanting  showing // what its key must show; see Driver.Renew
+	shown    showing // what its key shows, as far as is known
+	written  int64   // the revision at which that was written; 0 if not since its creation
+	broken   bool    // an operator broke it, as was seen while it was being released
+	informed bool    // the caller's Lost was called
 }
 
 // enter returns the entry of r, which is new if r is. A copy of a request shares its entry and waits for its turn.
@@ -110,6 +110,13 @@ func (e *entry) take(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// mayBeMade reports whether an earlier Acquire has left a creation of the key that nobody has answered.
+func (e *entry) mayBeMade() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.open > 0
 }
 
 // yield gives up the turn.

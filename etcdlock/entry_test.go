@@ -74,6 +74,28 @@ func TestCopyOfAWaiterForPermits_ThatIsGrantedAtOnce_WakesTheNextWaiter(t *testi
 	}
 }
 
+// The first Acquire has sent its creation, and its caller has left before the answer. A refusal of the next one with
+// the same ID says nothing of that creation, so the caller must undo the request.
+func TestAcquire_ThatIsRefusedAfterACreationWithoutAnAnswer_IsNotDefinite(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	s.take(s.permits(1), a)
+	asks := s.permits(1)
+	asks.Limit++ // another limit is refused for good
+	e, err := b.enterTurn(s.ctx(), asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	e.open++
+	b.mu.Unlock()
+	e.yield()
+	if _, err := b.Acquire(s.ctx(), asks); err == nil || driver.IsDefinite(err) {
+		t.Errorf("the refusal %v counts as the last word", err)
+	}
+}
+
 // A copy of a release may delete the key before its answer is lost, and an audit then finds no key. That is no proof
 // that somebody else has ended the hold, but the notice of a break is.
 func TestHold_ThatIsFoundGoneWhileItIsReleased_IsOnlyLostIfItWasBroken(t *testing.T) {

@@ -52,7 +52,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// unreadable is all that a listing says of a lock that cannot be read. Why a value is no record would show parts of it.
+// unreadable is all that a listing says of a lock that cannot be read.
 const unreadable = "a key in its queue was written by another program, or by a later version of interlock"
 
 // listing yields the locks of one kind.

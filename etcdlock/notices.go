@@ -140,9 +140,7 @@ func (e *entry) tellEnded(reason driver.LostReason) {
 	// The release finds out whether it was first. Only a notice proves that somebody else has ended the hold: a key
 	// that is merely gone may have been deleted by a copy of the release whose answer was lost.
 	case e.released:
-		if reason == driver.LostBroken {
-			e.noticed = reason
-		}
+		e.broken = e.broken || reason == driver.LostBroken
 		d.mu.Unlock()
 		return
 	}

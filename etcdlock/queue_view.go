@@ -31,8 +31,9 @@ type queueView struct {
 // is in. The zero value is the crowd before the first.
 type crowd struct {
 	size         int
-	limit, taken int  // of a semaphore: the limit of the first, and the permits of all that have the same
-	x, u         bool // there is a writer, an upgradeable reader
+	limit, taken int // of a semaphore: the limit of the first, and the permits of all that have the same
+
+	writer, upgradeable bool // there is one
 }
 
 // add adds the next request of the queue.
@@ -47,7 +48,7 @@ func (c *crowd) add(r *record) {
 	if r.Limit == c.limit {
 		c.taken += r.Weight
 	}
-	c.x, c.u = c.x || r.Mode == "x", c.u || r.Mode == "u"
+	c.writer, c.upgradeable = c.writer || r.Mode == "x", c.upgradeable || r.Mode == "u"
 }
 
 // admits reports whether a request behind the crowd is in.
@@ -64,7 +65,7 @@ func (c *crowd) admits(k driver.Kind, r *record) bool {
 	case k == driver.KindSemaphore:
 		return r.Limit == c.limit && c.taken+r.Weight <= c.limit
 	}
-	return !c.x && r.Mode != "x" && !(c.u && r.Mode == "u")
+	return !c.writer && r.Mode != "x" && !(c.upgradeable && r.Mode == "u")
 }
 
 // split tells holders from waiters, by the rule with which each request judges itself. A rule of its own here would
@@ -109,10 +110,7 @@ func judge(k driver.Kind, mine record, ahead []queueKey, prefix string) queueVie
 // conflicts reports whether requests of these modes cannot be inside together: a writer with nothing, upgradeable
 // readers not with each other.
 func conflicts(a, b string) bool {
-	if a == "x" || b == "x" {
-		return true
-	}
-	return a == "u" && b == "u"
+	return a == "x" || b == "x" || a == "u" && b == "u"
 }
 
 // watchPermits says what a request watches that does not fit. Only the first that does not fit watches all before it.

@@ -168,18 +168,14 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 // before, the caller is told now.
 func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	d.mu.Lock()
-	reason := e.noticed
-	if notice {
-		reason = driver.LostBroken
-	}
-	if reason == "" {
+	if !e.broken && !notice {
 		d.mu.Unlock()
 		return driver.LostExpired
 	}
 	tell := e.inform()
 	d.mu.Unlock()
-	tell(reason, nil)
-	return reason
+	tell(driver.LostBroken, nil)
+	return driver.LostBroken
 }
 
 // undo removes what a request may have left. If a copy of it may still be under way, a tomb refuses it. Without a copy

@@ -1,8 +1,8 @@
 // One stream of the listener, from its opening to its end: what is written to it, and when it counts as dead.
 //
 // A stream has one reading goroutine (listen) and one writing goroutine (write); either ends both. Each way in which a
-// member can fall silent needs a bound of its own: answers that do not come are counted by pulsate, and a message that
-// is not read is cut off by sendInTime.
+// member falls silent has its own bound: pulsate counts missing answers, and sendInTime cuts the stream if a message is
+// not read.
 
 package etcdlock
 
