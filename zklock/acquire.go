@@ -219,7 +219,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	}
 	// There may be a node of it, so "nothing was sent" would be wrong.
 	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil {
-		return classed("lock", a.e.key.Name, withoutServer(err))
+		return classed("lock", a.e.key.Name, maybeSent(err))
 	}
 	return classed("lock", a.e.key.Name, err)
 }

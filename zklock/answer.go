@@ -1,4 +1,4 @@
-// What an error says about one request: has a server dealt with it. call.go decides by it whether the connection is
+// Whether a server has dealt with a request, judged by its error. call.go decides by it whether the connection is
 // sound, refusal.go what the caller is told.
 //
 // Only a refusal that is listed here counts as an answer. Everything else is taken for a broken connection: the

@@ -81,8 +81,8 @@ func TestClassed_OfARequestWithoutAServer(t *testing.T) {
 		notSent bool
 	}{
 		{unreached{io.EOF}, true},
-		{withoutServer(unreached{io.EOF}), false},
-		{withoutServer(errNoAnswer), false},
+		{maybeSent(unreached{io.EOF}), false},
+		{maybeSent(errNoAnswer), false},
 		{errNoAnswer, false},
 	} {
 		var away *driver.UnavailableError

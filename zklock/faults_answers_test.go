@@ -24,12 +24,13 @@ const (
 type moody struct {
 	addr string
 
-	mu    sync.Mutex
-	op    uint32 // which requests
-	left  int    // how many more of them
-	code  int32
-	errs  int // how many it has answered so
-	conns []net.Conn
+	mu     sync.Mutex
+	op     uint32 // which requests
+	left   int    // how many more of them
+	code   int32
+	errs   int    // how many it has answered so
+	second func() // called for the second of them
+	conns  []net.Conn
 }
 
 func newMoody(t testing.TB, server string) *moody {
@@ -125,7 +126,9 @@ func (m *moody) replyTo(packet []byte) []byte {
 		return nil
 	}
 	m.left--
-	m.errs++
+	if m.errs++; m.errs == 2 && m.second != nil {
+		m.second()
+	}
 	reply := binary.BigEndian.AppendUint32(nil, 16)
 	reply = append(reply, packet[4:8]...)
 	reply = binary.BigEndian.AppendUint64(reply, 0)
@@ -191,7 +194,10 @@ func TestNew_AtAServerThatAlwaysAnswersWithAnError_NamesIt(t *testing.T) {
 	t.Parallel()
 	m := newMoody(t, sharedServer(t).Addr())
 	m.answer(opCreate, 1<<30, codeEphemeral)
-	d, err := New(short(t), []string{m.addr}, &Options{Root: freshRoot(), Timeout: time.Minute})
+	ctx, leave := context.WithCancel(bounded(t))
+	defer leave()
+	m.second = leave // when the first was noted
+	d, err := New(ctx, []string{m.addr}, &Options{Root: freshRoot(), Timeout: time.Minute})
 	if err == nil {
 		_ = d.Close()
 		t.Fatal("New says nothing")

@@ -58,28 +58,28 @@ func (s *session) takeOld(now time.Time) (old []*entry) {
 	return old
 }
 
-// guardAll listens for due and guards old. It is a goroutine of its own. What fails with the connection is put back,
-// for the next connection. A hold that a server refuses to watch, because a right is missing, is put back alone: it
-// must not keep the others waiting.
+// guardAll listens for due and guards old. It runs in a goroutine of its own. What fails with the connection is put
+// back, for the next connection. A hold that a server refuses to watch, because a right is missing, is put back alone:
+// it must not keep the others waiting.
 func (l *link) guardAll(old, due []*entry) {
 	for i, e := range due {
-		switch err := l.listen(e); {
-		case err == nil:
-		case answered(err):
-			l.s.remain(nil, due[i:i+1])
-		default:
+		err := l.listen(e)
+		if !answered(err) {
 			l.s.remain(old, due[i:])
 			return
 		}
+		if err != nil {
+			l.s.remain(nil, due[i:i+1])
+		}
 	}
 	for i, e := range old {
-		switch err := l.guard(e); {
-		case err == nil:
-		case answered(err):
-			l.s.remain(old[i:i+1], nil)
-		default:
-			l.s.remain(old[i:], nil) // the rest is tried again
+		err := l.guard(e)
+		if !answered(err) {
+			l.s.remain(old[i:], nil)
 			return
+		}
+		if err != nil {
+			l.s.remain(old[i:i+1], nil)
 		}
 	}
 }

@@ -66,7 +66,8 @@ func (s *session) keep() {
 		case <-s.news:
 			switch ready, err := s.makeReady(); {
 			case err != nil:
-				if !errors.Is(err, zk.ErrConnectionClosed) { // that is no reason, and the next one has news of its own
+				// A connection that has closed says nothing to callers, and the next one wakes the keeper.
+				if !errors.Is(err, zk.ErrConnectionClosed) {
 					s.d.fail(err)
 				}
 				again.Reset(retryPause)
@@ -117,9 +118,9 @@ func (s *session) heartbeat() {
 }
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false without an error if there
-// is nothing to do. After an error the connection has gone, or a server did not want to. A server that hangs ends it by
-// the library's own limit, two thirds of the timeout. The link is made from what is known at the beginning, and
-// published at the end if the connection is still the same.
+// is nothing to do. An error means that the connection has gone, or that a server answered with it. A server that hangs
+// ends it by the library's own limit, two thirds of the timeout. The link is made from what is known at the beginning,
+// and published at the end if the connection is still the same.
 func (s *session) makeReady() (ready bool, err error) {
 	s.d.mu.Lock()
 	l := &link{s: s, turn: s.turn, node: s.node}

@@ -1,5 +1,5 @@
-// Errors of requests as the classes of package driver (ADR 0040). outcome.go says what became of a request; acquire.go
-// and release.go return what is classed here.
+// Errors of requests as the classes of package driver (ADR 0040). answer.go says whether a server has dealt with a
+// request; acquire.go and release.go return what is classed here.
 
 package zklock
 
@@ -63,11 +63,11 @@ func (d *Driver) outOfReach() error {
 	return unreached{err}
 }
 
-// withoutServer removes the mark that nothing was sent, because something was sent before.
-func withoutServer(err error) error {
-	var none unreached
-	if errors.As(err, &none) {
-		return none.error
+// maybeSent removes the mark unreached from err, because an earlier attempt may have been sent.
+func maybeSent(err error) error {
+	var mark unreached
+	if errors.As(err, &mark) {
+		return mark.error
 	}
 	return err
 }

@@ -99,7 +99,7 @@ func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return classed(op, e.key.Name, withoutServer(err))
+	return classed(op, e.key.Name, maybeSent(err))
 }
 
 // undo removes whatever a request has left: its wait, its node, or a node that is still being made. It blocks until

@@ -57,9 +57,9 @@ func (s *session) close() {
 	if errors.Is(s.endedBy(), errShorter) {
 		select {
 		case <-s.told:
-			over = nil
+			over = nil // it is closed already, and the goodbye has the rest of farewell
 		case <-timer.C:
-			s.line.cut() // so that no goodbye arrives
+			s.line.cut() // so that no goodbye arrives; over ends the wait below at once
 		}
 	}
 	said := make(chan struct{})

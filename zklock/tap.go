@@ -14,8 +14,8 @@ import (
 // protocol, the timeout in milliseconds and the session's ID.
 const greetingSize = 4 + 4 + 4 + 8
 
-// tap is a connection that reads along until the server has said how long the session lasts, and keeps answers from the
-// library until it has set its watches again.
+// tap is a connection that reads along until the server has said how long the session lasts. Then it keeps answers from
+// the library until that has set its watches again.
 //
 // Before that the library reads the last transaction that it knows of, without a lock (go-zookeeper v1.0.4,
 // sendSetWatches), and each answer to a request writes it. The requests cannot be held back instead: those that were
@@ -32,14 +32,16 @@ type tap struct {
 	asked   atomic.Bool // a request was sent whose answer names a transaction
 	settled bool        // the wait is over; only Read uses it
 
-	// Only Write and the next tap use the last two.
 	rewatched chan struct{} // closed by the library's first setWatches of this connection
-	last      uint64        // the last transaction that the library knew of when it asked for the connection
-	owed      int           // how many setWatches with that are to come, those of earlier connections included
+	// Write uses these two, and understand before the library starts the goroutine that writes. The next tap reads them
+	// when that has ended.
+	last uint64 // the last transaction that the library knew of when it asked for the connection
+	owed int    // how many setWatches that name it are to come, leftovers of earlier connections included
 }
 
 // newTap returns the tap of a connection that was asked for at began. before is the line's last one, or nil. A
-// setWatches that could not be sent over that comes over this one, and looks like its own if no answer came between.
+// setWatches that the library could not send over that comes over this one. It looks like this one's own if no answer
+// came in between.
 func newTap(conn net.Conn, l *line, began time.Time, before *tap) *tap {
 	t := &tap{Conn: conn, line: l, began: began, rewatched: make(chan struct{})}
 	if before != nil {
@@ -69,8 +71,8 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired. It
-// is waited for in parts: if the machine stands still, the library has only missed one of them.
+// mostSettle bounds the wait for the library to set its watches again, in a session all of whose watches have fired.
+// The wait has parts: if the machine stands still, only one of them is used up.
 const (
 	mostSettle  = 50 * time.Millisecond
 	settleParts = 10
@@ -90,7 +92,7 @@ func (t *tap) settle() {
 }
 
 // The numbers of requests in ZooKeeper's protocol (ZooDefs.OpCode). Answers to the first two name no transaction. The
-// library waits for that to the second before it sends anything else, its watches included.
+// library waits for the answer to setAuth before it sends anything else, its watches included.
 const (
 	ping       = 11
 	setAuth    = 100
@@ -127,15 +129,18 @@ func (t *tap) opens(p []byte) {
 	}
 }
 
-// rewatches notes that the library sets watches from the transaction that the packet names. From another than this
-// connection has begun with it was meant for an earlier one.
+// rewatches notes that the library sets watches from the transaction that the packet names. A packet that names another
+// than this connection began with was meant for an earlier one.
 func (t *tap) rewatches(p []byte) {
-	if len(p) < 20 || binary.BigEndian.Uint64(p[12:]) != t.last || t.owed == 0 {
+	own := len(p) >= 20 && binary.BigEndian.Uint64(p[12:]) == t.last && t.owed > 0
+	if own {
+		t.owed--
+	}
+	if own && t.owed == 0 {
+		close(t.rewatched)
 		return
 	}
-	if t.owed--; t.owed == 0 {
-		close(t.rewatched)
-	}
+	t.asked.Store(true) // a leftover has an answer of its own, which may come before the library sets its watches
 }
 
 // understand reads the greeting, which comes in big-endian order as in ZooKeeper's protocol.

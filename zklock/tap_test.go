@@ -174,7 +174,11 @@ func TestTap_WatchesOfAnEarlierConnection_AreNotItsOwn(t *testing.T) {
 		x = newTapped(t, true, 9, x.tap)
 		x.rewatch(7)
 		x.counts(false, "after those of an earlier connection")
-		x.rewatch(9)
+		set := time.AfterFunc(mostSettle/2, func() { x.rewatch(9) })
+		defer set.Stop()
+		if took := x.answered(); took != mostSettle/2 { // their answer is one too
+			t.Errorf("the answer to those came after %v", took)
+		}
 		x.counts(true, "after its own")
 		for range 3 { // two of them end before their watches are sent, and without an answer
 			x = newTapped(t, true, 9, x.tap)

@@ -72,7 +72,7 @@ func (s *session) sweep(e *entry) {
 }
 
 // clear deletes a node of this session, over as many connections as it takes, because a session may last for long. It
-// ends with an answer, which it reports, with the session, or with Close.
+// reports whether a server has answered; otherwise the session or the driver has ended.
 func (s *session) clear(path string) (answer bool) {
 	for {
 		l, err := s.d.linkOf(s.d.life, s)
