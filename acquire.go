@@ -126,7 +126,6 @@ func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex)
 		if err != nil && ctx.Err() != nil {
 			return nil, unavailable("lock", m.key(), ctx.Err())
 		}
-		// Without an answer the window that was confirmed before still counts, and the scheduler goes on asking.
 	}
 	c.lock()
 	defer c.unlock()

@@ -130,7 +130,7 @@ func (l *Lease) checkMade() error {
 	return nil
 }
 
-// checkCall is made, together with the context of a call.
+// checkCall returns made, the error of the receiver, or else the error of a nil context.
 func checkCall(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
 	if made != nil {
 		return made

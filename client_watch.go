@@ -57,9 +57,8 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one. That is at the instant at, but no later than
-// lookRarely from now and no earlier than lookSeldom, and up to a quarter of the time before. It returns false when ctx
-// has ended.
+// next waits for a hint, or until the instant at. Without a hint it waits lookSeldom at least and lookRarely at most,
+// less a random part of up to a quarter. It returns false when ctx has ended.
 func (w *changes) next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
 	wait -= rand.N(wait / 4) // spread: clients that were told of the same change would all look at once

@@ -67,7 +67,7 @@ func (g *grant) cooldown() time.Duration {
 // keep returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps it.
 // The caller holds Client.mu.
 func (g *grant) keep() time.Duration {
-	if g.m.c.traits.Lifetime != driver.Leases {
+	if !g.m.c.hasLeases() {
 		return 0
 	}
 	return g.cooldown()
@@ -76,7 +76,7 @@ func (g *grant) keep() time.Duration {
 // keepForCooldown keeps g, which nobody holds any more, in this process until its cooldown is over. It reports false if
 // there is none, or if the engine does that. The caller holds Client.mu.
 func (g *grant) keepForCooldown() bool {
-	if g.m.c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
+	if g.m.c.hasLeases() || g.cooldown() == 0 {
 		return false
 	}
 	g.between, g.m.c.cooldowns[g].kept = true, true
@@ -157,7 +157,7 @@ type lateRelease struct {
 func (c *Client) takeLater() []lateRelease {
 	all := c.takeAllRunOuts()
 	for g, r := range c.cooldowns {
-		if c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
+		if c.hasLeases() || g.cooldown() == 0 {
 			continue
 		}
 		all = append(all, lateRelease{g.m, g.releaseRequest(), r.until})

@@ -101,7 +101,7 @@ func (g *grant) taken(a driver.Grant, now instant) {
 		g.own = &engineSide{a.Nonce, a.Session}
 	}
 	g.since, g.lease = now, a.Lease
-	if c.traits.Lifetime == driver.Leases {
+	if c.hasLeases() {
 		g.sent = c.at(a.Sent)
 	}
 	g.renewed = g.sent
@@ -157,7 +157,7 @@ func (g *grant) holder() *Lease {
 // from the lease that was asked for, which the claim brings.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
-	if c.traits.Lifetime != driver.Leases {
+	if !c.hasLeases() {
 		return now.plus(lease) // a session or process goes on by itself
 	}
 	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.suspensions.since(g.sent)))
@@ -283,7 +283,7 @@ func (g *grant) drop() {
 // isShorterThan reports whether the engine has given less than the fixed lease of l: a push, which must be claimed
 // although l is not renewed.
 func (g *grant) isShorterThan(l *Lease) bool {
-	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
+	return g.m.c.hasLeases() && l.end > trustEnd(g.sent, g.lease)
 }
 
 // listName returns the key of g in Client.grants. All grants of a mutex share the lock's name. Readers and permits go

@@ -80,7 +80,7 @@ func (g *grant) retain(now instant) bool {
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {
-			c.endRetention(c.retention.last.next.g)
+			c.releaseRetained(c.retention.last.next.g)
 		}
 	}
 	return true
@@ -114,7 +114,7 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 		return false
 	}
 	if g.remaining(now) < g.retainLease()/4 {
-		c.endRetention(g)
+		c.releaseRetained(g)
 		return false
 	}
 	c.retention.remove(g)
@@ -125,9 +125,9 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 	return true
 }
 
-// endRetention ends the retention of g and releases it in the background. A grant that is being released is never taken
-// over, because drop has removed it from Client.grants. The caller holds Client.mu.
-func (c *Client) endRetention(g *grant) {
+// releaseRetained ends the retention of g and releases it in the background. A grant that is being released is never
+// taken over, because drop has removed it from Client.grants. The caller holds Client.mu.
+func (c *Client) releaseRetained(g *grant) {
 	g.drop()
 	c.settle(g.m, g.releaseRequest())
 }
@@ -148,19 +148,19 @@ func (g *grant) wantedByOther() {
 	g.recalled, g.wantedNow = true, true
 	if r := g.retained(); r != nil {
 		c.retention.recall(g.m)
-		c.endRetention(g)
+		c.releaseRetained(g)
 		c.askFor(g.m)
 	}
 }
 
-// endRetention releases g if it has been retained for as long as LockOptions.Retain says. It reports whether the
+// endRetentionIfDue releases g if it has been retained for as long as LockOptions.Retain says. It reports whether the
 // scheduler is done with g. The caller holds Client.mu.
-func (g *grant) endRetention(now instant) bool {
+func (g *grant) endRetentionIfDue(now instant) bool {
 	r := g.retained()
 	if r == nil || r.until > now {
 		return false
 	}
-	g.m.c.endRetention(g)
+	g.m.c.releaseRetained(g)
 	return true
 }
 

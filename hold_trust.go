@@ -144,7 +144,7 @@ func (l *Lease) trusted() instant {
 // driver reports a hold that has ended. The caller holds Client.mu.
 func (g *grant) tooLate(answer driver.Grant, now instant) bool {
 	c := g.m.c
-	if c.traits.Lifetime != driver.Leases {
+	if !c.hasLeases() {
 		return false
 	}
 	sent := c.at(answer.Sent)

@@ -1,10 +1,6 @@
 package interlock
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
-)
+import "time"
 
 // Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
 // process. locktx is its user; lease_pending.go has the other half, what must not be given back while its outcome is
@@ -98,7 +94,7 @@ func (c *Client) takeRunOut(own *lateRelease) bool {
 func (c *Client) takeAllRunOuts() (all []lateRelease) {
 	left := c.runningOut
 	c.runningOut = nil
-	if c.traits.Lifetime == driver.Leases {
+	if c.hasLeases() {
 		return nil
 	}
 	for own := range left {

@@ -79,7 +79,7 @@ func (c *Client) adopter() (driver.Adopter, error) {
 	adopter, can := c.d.(driver.Adopter)
 	reason, lacks := c.traits.Lacking(driver.Adoption)
 	switch {
-	case c.traits.Lifetime != driver.Leases:
+	case !c.hasLeases():
 		return nil, unsupported(c.traits, fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
 			c.traits.Lifetime))
 	case lacks:

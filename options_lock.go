@@ -136,7 +136,7 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
-	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if !c.hasLeases() && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
 			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
@@ -164,7 +164,7 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 	}
 	if o.LockDelay > 0 {
 		reason, lacks := c.traits.Lacking(driver.LockDelays)
-		if c.traits.Lifetime != driver.Leases {
+		if !c.hasLeases() {
 			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
 		}
 		if lacks {

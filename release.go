@@ -79,7 +79,7 @@ type pendingRelease struct {
 
 func (w pendingRelease) none() bool { return w.l == nil }
 
-func (w pendingRelease) release() *driver.Release {
+func (w pendingRelease) releaseRequest() *driver.Release {
 	r := w.l.g.releaseRequest()
 	r.Keep = w.keep
 	return r
@@ -201,7 +201,7 @@ func (w pendingRelease) releaseLocal() error {
 	// Not before the release: a local engine has no queue in which a place could be kept.
 	c.askFor(l.g.m)
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.settle(l.m, w.release())
+		c.settle(l.m, w.releaseRequest())
 		return unavailable("unlock", l.m.key(), err)
 	}
 	return l.confirmed(err, 1, w.until)
@@ -212,7 +212,7 @@ func (w pendingRelease) releaseLocal() error {
 // allows. If ctx had ended before the call, it waits for grace.
 func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
-	r, attempts := w.release(), 0
+	r, attempts := w.releaseRequest(), 0
 	var refused error
 	if ctx.Err() == nil {
 		bounded := callContext{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}

@@ -33,7 +33,7 @@ const shortestHorizon = 10 * time.Second
 // left for ever, on engines without leases or whose queue never forgets a waiter.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
 	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
-	if c.traits.Lifetime != driver.Leases || r.Undo && place == 0 {
+	if !c.hasLeases() || r.Undo && place == 0 {
 		return 0, false
 	}
 	return copies + max(lease, place), true

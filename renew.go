@@ -124,7 +124,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		return g.goneError()
 	// Nobody holds it, so a grant in doubt is released at once.
 	case g.retained() != nil:
-		c.endRetention(g)
+		c.releaseRetained(g)
 		return err
 	// No answer, or an error: the window that was confirmed before still counts, and the next try comes soon.
 	default:

@@ -231,7 +231,7 @@ func (c *Client) collect(now instant) []pendingRenewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone || g.between && (g.endCooldown(now) || g.endRetention(now)) {
+		if g.phase == gone || g.between && (g.endCooldown(now) || g.endRetentionIfDue(now)) {
 			continue
 		}
 		if g.renewable(now) {

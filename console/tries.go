@@ -20,7 +20,7 @@ const (
 // tries slows guessing down. An address that was wrong is not listened to for a while: not even a right token would be
 // told from a wrong one, so that trying many at once is of no use.
 type tries struct {
-	mu   sync.Mutex // guards last
+	mu   sync.Mutex // guards last, and is held while a try is judged
 	last map[string]failure
 }
 
@@ -29,13 +29,13 @@ type failure struct {
 	until time.Time
 }
 
-// judge takes a try in, of which isRight tells whether it is right. It returns how long the address has to wait before
-// a try of its counts; if that is not zero it has asked for nothing. Look and count are one step: of tries that come at
-// the same time one is judged.
+// judge asks isRight about a try from an address, and counts it. While the address has to wait after a wrong try, judge
+// returns how long, and does not ask. All of it is under mu, so of wrong tries at the same time only the first is
+// judged.
 func (t *tries) judge(from string, isRight func() bool) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if wait := time.Until(t.last[from].until); wait > 0 {
+	if wait = time.Until(t.last[from].until); wait > 0 {
 		return wait
 	}
 	if isRight() {

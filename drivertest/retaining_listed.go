@@ -1,6 +1,6 @@
 package drivertest
 
-// How what is retained is listed.
+// The promise of recalls, continued: listings of retained locks.
 
 // An ordinary renewal that is late, of no later pass, must not bring the owner back into the list. One of a later pass
 // must, because then somebody holds the lock again.

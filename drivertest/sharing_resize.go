@@ -4,7 +4,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The part of the promise of sharing that is about a limit that changes while the semaphore is in use.
+// The promise of sharing, continued: the limit changes while the semaphore is in use.
 
 // resize changes the limit of the trial's semaphore.
 func (c *client) resize(limit int) error {

@@ -34,7 +34,8 @@ type slotListener struct {
 // listen subscribes to the pushes of the slot if that is necessary and not yet done. It blocks until the server has
 // confirmed the subscription: a grant that was pushed before would reach nobody.
 //
-// The count goes up before the subscription, so that stopListening of another one cannot give the slot up in between.
+// The count goes up before the subscription, so that stopListening of another listener cannot give the slot up in
+// between.
 func (l *slotListener) listen(ctx context.Context) error {
 	d := l.d
 	if !d.conn.Sharded() {
@@ -53,7 +54,7 @@ func (l *slotListener) listen(ctx context.Context) error {
 	return d.conn.Listen(ctx, l.slot, d.names.shard(d.process, l.slot))
 }
 
-// stopListening ends the part in that. The subscription of the slot ends only when mostIdle others have become idle
+// stopListening ends what listen began. The slot's subscription ends only when mostIdle other slots have become idle
 // since.
 func (l *slotListener) stopListening() {
 	if !l.listens {

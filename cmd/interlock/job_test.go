@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -122,4 +123,14 @@ func TestJob_ThatIsKilled_IsGivenNoGraceAgain(t *testing.T) {
 	if j.killBy(time.Now().Add(time.Minute)); !j.killAt.IsZero() {
 		t.Errorf("a job that was killed is to be killed at %v", j.killAt)
 	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "60") // the group of the job
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j.child, j.asked, j.budget.patient = &child{pid: cmd.Process.Pid}, 1, true
+	if j.changed(0); !j.killAt.IsZero() || j.giveUpAt.IsZero() {
+		t.Errorf("after the command's end the group is killed at %v and waited for until %v", j.killAt, j.giveUpAt)
+	}
+	_ = cmd.Wait() // it was killed
 }

@@ -109,11 +109,11 @@ func largest(blocks []block) block {
 // found on several nodes. Renewals change the owner but not the ID.
 func joinRoundOwner(id, owner string) string { return id + " " + owner }
 
-// splitRoundOwner splits what shown has made.
-func splitRoundOwner(shown string) (id, owner string) {
-	id, owner, ok := strings.Cut(shown, " ")
+// splitRoundOwner splits what joinRoundOwner has made.
+func splitRoundOwner(stored string) (id, owner string) {
+	id, owner, ok := strings.Cut(stored, " ")
 	if !ok {
-		return "", shown // redislock's own, on the same server and with the same prefix
+		return "", stored // redislock's own, on the same server and with the same prefix
 	}
 	return id, owner
 }
