@@ -106,8 +106,8 @@ go_test() {
 }
 # What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
 # detector, which would not see that what was read comes after what was written. So whatever drives the sockets runs once without
-# it: the client, which is enough for make test, the links over it, and of redislock what opens it by its URL (over) and has it
-# work hard or fail (hard).
+# it: the client (alone in make test), the links over it, and tests of redislock that open it by URL (over), or have it work hard
+# or fail (hard).
 over=Conformance_URL
 hard='Reset_EveryFewMilliseconds ManyGoroutines_ Goroutines_OnOneLock BlackHole_ Hung_'
 for test in $over $hard; do

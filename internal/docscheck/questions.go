@@ -7,7 +7,6 @@ import (
 
 const (
 	questionsPage = "docs/fresh-reader.md"
-	questionsSlug = "a-fresh-readers-questions"
 	// questions is how many there are at least: with fewer, whole groups of the index have none.
 	questions = 10
 )
@@ -19,11 +18,7 @@ func checkQuestions(docs map[string]*doc) []problem {
 	if d == nil || top == nil {
 		return nil
 	}
-	i := slices.IndexFunc(d.headings, func(h heading) bool { return h.slug == questionsSlug })
-	if i < 0 {
-		return []problem{{questionsPage, 1, "there is no heading for a fresh reader's questions"}}
-	}
-	rows := d.clicks(i)
+	rows := d.clicks()
 	var found []problem
 	for _, clicks := range rows {
 		if text := wrongClicks(d, clicks, docs); text != "" {
@@ -32,17 +27,14 @@ func checkQuestions(docs map[string]*doc) []problem {
 	}
 	if len(rows) < questions {
 		text := fmt.Sprintf("%d questions with links, want at least %d", len(rows), questions)
-		found = append(found, problem{questionsPage, d.headings[i].line, text})
+		found = append(found, problem{questionsPage, 1, text})
 	}
 	return found
 }
 
-// clicks returns the links of each table row under the heading with the index i.
-func (d *doc) clicks(i int) (rows [][]link) {
+// clicks returns the links of each table row that has some.
+func (d *doc) clicks() (rows [][]link) {
 	for _, row := range d.rows {
-		if row < d.headings[i].line || i+1 < len(d.headings) && row > d.headings[i+1].line {
-			continue
-		}
 		var clicks []link
 		for _, l := range d.links {
 			if l.line == row {
