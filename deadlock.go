@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 // Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
@@ -34,14 +34,14 @@ const (
 // deadlockDetector is the state of the search. Guarded by Client.mu.
 type deadlockDetector struct {
 	at     instant              // when to search next; never if nobody is suspicious
-	seen   seenFacts[localFact] // what the last search found
+	seen   waitgraph.Facts[localFact] // what the last search found
 	remote remoteDetector
 }
 
 // localGraph is the waitGraph of what this client knows, and localEdge an edge of it.
 type (
-	localGraph = waitGraph[*waiter, localHold]
-	localEdge  = waitEdge[*waiter, localHold]
+	localGraph = waitgraph.Graph[*waiter, localHold]
+	localEdge  = waitgraph.Edge[*waiter, localHold]
 )
 
 // localHold is what an owner has of a lock for which others of this client wait.
@@ -61,8 +61,8 @@ type localFact struct {
 }
 
 // localFactOf returns the fact that o is in the way of w.
-func localFactOf(w *blockedWait[*waiter, localHold], o *obstacle[localHold]) localFact {
-	return localFact{w.what, o.what.g, o.what.pass}
+func localFactOf(w *waitgraph.Wait[*waiter, localHold], o *waitgraph.Obstacle[localHold]) localFact {
+	return localFact{w.What, o.What.g, o.What.pass}
 }
 
 // suspectDeadlock has the search run soon if o may be part of a deadlock. It is called when o begins to wait, and when
@@ -89,22 +89,22 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 	}
 	k.remote.look(c, now, waiters.remotePause())
 	g := c.waitGraph(waiters)
-	g.settle()
-	found := g.cycle()
-	if !seenTwice(&k.seen, g, found, localFactOf) {
+	g.Settle()
+	found := g.Cycle()
+	if !waitgraph.SeenTwice(&k.seen, g, found, localFactOf) {
 		return k.at
 	}
-	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.what.start, b.what.start) })
-	victim.what.refuse(&deadlockError{key: victim.what.lease.m.key(), cycle: describeCycle(found, victim)})
+	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.What.start, b.What.start) })
+	victim.What.refuse(&deadlockError{key: victim.What.lease.m.key(), cycle: describeCycle(found, victim)})
 	return k.at
 }
 
 // describeCycle tells the cycle in words, from the victim on.
 func describeCycle(found []localEdge, victim localEdge) string {
-	return describe(found, victim.blockedWait, func(s localEdge) (string, string) {
-		m := s.what.lease.m
-		return s.what.lease.owner.id, waitsFor(m.key(), m.p.share.mode != driver.Exclusive) + ", held by owner " +
-			s.next.what.owner.id
+	return waitgraph.Describe(found, victim.Wait, func(s localEdge) (string, string) {
+		m := s.What.lease.m
+		return s.What.lease.owner.id, waitsFor(m.key(), m.p.share.mode != driver.Exclusive) + ", held by owner " +
+			s.Next.What.owner.id
 	})
 }
 
@@ -117,25 +117,6 @@ func (w *waiter) refuse(err error) {
 	}
 	w.answer(err)
 	w.q.remove(w)
-}
-
-// describe tells a cycle in words, from the wait of the victim on. says returns each waiter, its lock, and the owner in
-// its way.
-func describe[W, H any](
-	found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string),
-) string {
-	from := slices.IndexFunc(found, func(s waitEdge[W, H]) bool { return s.blockedWait == victim })
-	var b strings.Builder
-	for i := range found {
-		who, waits := says(found[(from+i)%len(found)])
-		if i > 0 {
-			b.WriteString(", who ")
-		} else {
-			fmt.Fprintf(&b, "owner %s ", who)
-		}
-		b.WriteString(waits)
-	}
-	return b.String()
 }
 
 // waitsFor says in words what somebody waits for.

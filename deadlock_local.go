@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 // The graph of what this client knows: its waiters, its grants and its owners (deadlock_graph.go searches it).
@@ -75,7 +76,7 @@ func (c *Client) waiterSet() *waiterSet {
 // which they began, so that two searches number them alike. The caller holds Client.mu.
 func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	waiting := make([]*waitingOwner, 0, len(all.owners))
-	shared := make(map[driver.Key][]obstacle[localHold])
+	shared := make(map[driver.Key][]waitgraph.Obstacle[localHold])
 	for _, p := range all.owners {
 		waiting = append(waiting, p)
 		for _, w := range p.waits {
@@ -85,15 +86,15 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *waitingOwner) int { return cmp.Compare(a.o.id, b.o.id) })
-	g := &localGraph{free: make([]bool, len(waiting))}
+	g := &localGraph{Free: make([]bool, len(waiting))}
 	for n, p := range waiting {
-		p.node, g.free[n] = n, p.free
+		p.node, g.Free[n] = n, p.free
 		c.sharedBy(p, shared)
 		slices.SortFunc(p.waits, func(a, b *waiter) int { return cmp.Compare(a.start, b.start) })
 	}
 	for _, p := range waiting {
 		for _, w := range p.waits {
-			g.waits = append(g.waits, c.waitOf(p, w, all, shared))
+			g.Waits = append(g.Waits, c.waitOf(p, w, all, shared))
 		}
 	}
 	return g
@@ -102,7 +103,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 // sharedBy adds to shared what p has of the locks that are its keys. It leaves out permits that p has by several holds,
 // or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
 // back. The caller holds Client.mu.
-func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[localHold]) {
+func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obstacle[localHold]) {
 	if len(shared) == 0 {
 		return
 	}
@@ -118,32 +119,32 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 			}
 			weight = l.g.m.p.share.weight
 		}
-		shared[key] = append(shared[key], obstacle[localHold]{p.node, weight, localHold{p.o, l.g, l.g.pass, l.mode()}})
+		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{p.node, weight, localHold{p.o, l.g, l.g.pass, l.mode()}})
 	}
 }
 
 // waitOf returns what w of p waits for. Only holds of owners that wait themselves are obstacles: any other owner may
 // get on. The caller holds Client.mu.
 func (c *Client) waitOf(
-	p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]obstacle[localHold],
-) *blockedWait[*waiter, localHold] {
-	wants, m := &blockedWait[*waiter, localHold]{node: p.node, what: w}, w.lease.m
+	p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
+) *waitgraph.Wait[*waiter, localHold] {
+	wants, m := &waitgraph.Wait[*waiter, localHold]{Node: p.node, What: w}, w.lease.m
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {
 			if by := all.owners[g.holder().owner]; by != nil {
-				wants.by = []obstacle[localHold]{{by.node, 1, localHold{by.o, g, g.pass, driver.Exclusive}}}
+				wants.By = []waitgraph.Obstacle[localHold]{{by.node, 1, localHold{by.o, g, g.pass, driver.Exclusive}}}
 			}
 		}
 		return wants
 	}
 	if m.key().Kind == driver.KindSemaphore {
-		wants.spare = m.p.share.limit - m.p.share.weight
+		wants.Spare = m.p.share.limit - m.p.share.weight
 	}
 	for _, o := range shared[m.key()] {
-		if o.node != p.node && (m.key().Kind == driver.KindSemaphore || excludes(o.what.mode, m.p.share.mode)) {
-			wants.by = append(wants.by, o)
+		if o.Node != p.node && (m.key().Kind == driver.KindSemaphore || excludes(o.What.mode, m.p.share.mode)) {
+			wants.By = append(wants.By, o)
 		}
-		if len(wants.by) == mostInTheWay {
+		if len(wants.By) == mostInTheWay {
 			break
 		}
 	}
@@ -172,7 +173,7 @@ func (c *Client) holderFor(w *waiter) *grant {
 
 // onAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
 // The caller holds Client.mu.
-func (o *owner) onAny(c *Client, keys map[driver.Key][]obstacle[localHold]) (found []*Lease) {
+func (o *owner) onAny(c *Client, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	take := func(l *Lease) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 // Owners named by WithOwner that wait for each other, by one client or by several, as the engine lists them. Only such
@@ -30,7 +31,7 @@ type remoteDetector struct {
 	first time.Duration         // the pause with which it began for the present waiters
 	pause time.Duration         // until the next list; 0 if none is planned
 	busy  bool                  // the engine is being asked: one list at a time
-	seen  seenFacts[remoteFact] // what the last list had
+	seen  waitgraph.Facts[waitgraph.ListedFact] // what the last list had
 }
 
 // look has the engine asked if it is time to, in a goroutine of its own. first is after how long a wait, and 0 if no
@@ -55,7 +56,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 	c.background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
 		ctx, cancel := context.WithTimeout(c.base, listTimeout)
 		defer cancel()
-		g, err := remoteWaitGraph(ctx, inspector)
+		g, err := waitgraph.Listed(ctx, inspector, names.waits)
 		c.lock()
 		defer c.unlockInside()
 		f.busy = false
@@ -64,14 +65,14 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 }
 
 // takeList processes what a list had. The caller holds Client.mu.
-func (f *remoteDetector) takeList(c *Client, g *remoteGraph, err error) {
+func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) {
 	f.pause = min(2*f.pause, remoteMost)
 	if err != nil {
 		f.at, f.seen = c.reading().plus(f.pause), nil
 		return
 	}
-	found := g.cycle()
-	told := seenTwice(&f.seen, g, found, remoteFactOf)
+	found := g.Cycle()
+	told := waitgraph.SeenTwice(&f.seen, g, found, waitgraph.ListedFactOf)
 	if len(found) > 0 && !told {
 		f.pause = remoteFirst // look again soon
 	}
@@ -80,30 +81,30 @@ func (f *remoteDetector) takeList(c *Client, g *remoteGraph, err error) {
 		return
 	}
 	// By the engine's clock, and then by name: the same choice in every client.
-	victim := slices.MaxFunc(found, func(a, b remoteEdge) int {
-		return cmp.Or(a.what.since.Compare(b.what.since), cmp.Compare(a.what.owner, b.what.owner))
+	victim := slices.MaxFunc(found, func(a, b waitgraph.ListEdge) int {
+		return cmp.Or(a.What.Since.Compare(b.What.Since), cmp.Compare(a.What.Owner, b.What.Owner))
 	})
 	for w := range c.alone {
-		if victim.what.is(w) {
-			w.refuse(&deadlockError{key: victim.what.key, cycle: describeRemote(found, victim)})
+		if w.isListed(victim.What) {
+			w.refuse(&deadlockError{key: victim.What.Key, cycle: describeRemote(found, victim)})
 		}
 	}
 }
 
-// is reports whether w is this wait. The caller holds Client.mu.
-func (f remoteWait) is(w *waiter) bool {
+// isListed reports whether w is the wait that f describes. The caller holds Client.mu.
+func (w *waiter) isListed(f waitgraph.ListedWait) bool {
 	o, m := w.lease.owner, w.lease.m
-	return o.named && o.id == f.owner && m.key() == f.key && !w.own.r.Try &&
-		w.own.r.Mode != driver.Exclusive == f.shared
+	return o.named && o.id == f.Owner && m.key() == f.Key && !w.own.r.Try &&
+		w.own.r.Mode != driver.Exclusive == f.Shared
 }
 
 // describeRemote tells the cycle in words, from the victim on.
-func describeRemote(found []remoteEdge, victim remoteEdge) string {
-	return describe(found, victim.blockedWait, func(s remoteEdge) (string, string) {
+func describeRemote(found []waitgraph.ListEdge, victim waitgraph.ListEdge) string {
+	return waitgraph.Describe(found, victim.Wait, func(s waitgraph.ListEdge) (string, string) {
 		how := ", held by owner "
-		if s.next.what.ahead {
+		if s.Next.What.Ahead {
 			how = ", behind owner "
 		}
-		return s.what.owner, waitsFor(s.what.key, s.what.shared) + how + s.next.what.owner
+		return s.What.Owner, waitsFor(s.What.Key, s.What.Shared) + how + s.Next.What.Owner
 	})
 }

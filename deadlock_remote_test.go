@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
@@ -196,13 +197,13 @@ func rests(info driver.LockInfo) driver.LockInfo {
 }
 
 // cycleOf returns the cycle of a list.
-func cycleOf(t *testing.T, list listing) []remoteEdge {
+func cycleOf(t *testing.T, list listing) []waitgraph.ListEdge {
 	t.Helper()
-	g, err := remoteWaitGraph(t.Context(), list)
+	g, err := waitgraph.Listed(t.Context(), list, names.waits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.cycle()
+	return g.Cycle()
 }
 
 // rw is a read/write lock with its holders and waiters, a letter each: capitals write, the others read.
@@ -269,7 +270,7 @@ func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 			{Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}},
 		}, 0},
 	} {
-		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].what.owner != "A" {
+		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].What.Owner != "A" {
 			t.Errorf("%s: %+v", what, found)
 		}
 	}
@@ -378,7 +379,7 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		synctest.Wait()
 		begin := time.Now()
 		took := func(list listing) {
-			g, err := remoteWaitGraph(t.Context(), list)
+			g, err := waitgraph.Listed(t.Context(), list, names.waits)
 			c.lock()
 			c.deadlocks.remote.takeList(c, g, err)
 			c.unlock()

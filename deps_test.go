@@ -37,7 +37,7 @@ var direction = []struct {
 	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},
 	{
 		".",
-		[]string{"driver", "fence/stamp"},
+		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants"},
 		"the core knows no engine; a user's program imports the ones that it opens",
 	},
 }

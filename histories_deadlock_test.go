@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 // The search for deadlocks (deadlock_remote.go) compared with a model that tries every order of events, over small
@@ -161,18 +162,18 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	deadlocks := 0
 	for range 20_000 {
 		w := randomWorld(r)
-		g, err := remoteWaitGraph(t.Context(), w.locks)
+		g, err := waitgraph.Listed(t.Context(), w.locks, names.waits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		saved := w.saved()
 		for n, owner := range w.owners { // both in the order of names
-			if g.free[n] != saved[owner] {
+			if g.Free[n] != saved[owner] {
 				t.Fatalf("seed %d: owner %s: may get on: the search says %v, trying says %v, of %+v", seed, owner,
-					g.free[n], saved[owner], w.locks)
+					g.Free[n], saved[owner], w.locks)
 			}
 		}
-		found := g.cycle()
+		found := g.Cycle()
 		if (len(found) > 0) != (len(saved) < len(w.owners)) {
 			t.Fatalf("seed %d: the cycle %+v of %+v, where %v may get on", seed, found, w.locks, saved)
 		}
@@ -188,15 +189,15 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 }
 
 // checkCycle fails unless each owner of the cycle waits for the next, there are at least two, and none is there twice.
-func checkCycle(t *testing.T, found []remoteEdge) {
+func checkCycle(t *testing.T, found []waitgraph.ListEdge) {
 	t.Helper()
 	seen := make(map[string]bool)
 	for i, s := range found {
-		if next := found[(i+1)%len(found)]; s.next.what.owner != next.what.owner || seen[s.what.owner] ||
-			s.what.owner < found[0].what.owner {
+		if next := found[(i+1)%len(found)]; s.Next.What.Owner != next.What.Owner || seen[s.What.Owner] ||
+			s.What.Owner < found[0].What.Owner {
 			t.Fatalf("no cycle: %+v", found)
 		}
-		seen[s.what.owner] = true
+		seen[s.What.Owner] = true
 	}
 	if len(found) < 2 {
 		t.Fatalf("somebody waits for itself: %+v", found)

@@ -41,6 +41,14 @@ func (t *nameTable) known(name string) *owner {
 	return t.owners[name].Value()
 }
 
+// waits returns how many goroutines of this process wait as the owner of that name.
+func (t *nameTable) waits(name string) int {
+	if o := t.known(name); o != nil {
+		return int(o.waits.Load())
+	}
+	return 0
+}
+
 // forget removes name, unless another owner has got it since. The garbage collector calls it, in a goroutine of its
 // own.
 func (t *nameTable) forget(name string) {

@@ -1,4 +1,4 @@
-package interlock
+package waitgraph
 
 import (
 	"cmp"
@@ -16,35 +16,35 @@ import (
 // remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. Its nodes are the named owners
 // that wait. Every other owner may get on, as far as a list tells.
 type (
-	remoteGraph = waitGraph[remoteWait, remoteObstacle]
-	remoteEdge  = waitEdge[remoteWait, remoteObstacle]
+	ListGraph = Graph[ListedWait, ListedObstacle]
+	ListEdge  = Edge[ListedWait, ListedObstacle]
 )
 
-// remoteWait is one wait as the engine lists it.
-type remoteWait struct {
-	owner  string
-	key    driver.Key
-	shared bool
-	since  time.Time
+// ListedWait is one wait as the engine lists it.
+type ListedWait struct {
+	Owner  string
+	Key    driver.Key
+	Shared bool
+	Since  time.Time
 }
 
-// remoteObstacle is what is in the way of a wait: a hold, or a wait that came before it.
-type remoteObstacle struct {
-	owner string
-	token uint64    // of a hold
-	ahead bool      // it is a wait and not a hold
-	since time.Time // of a wait
+// ListedObstacle is what is in the way of a wait: a hold, or a wait that came before it.
+type ListedObstacle struct {
+	Owner string
+	Token uint64    // of a hold
+	Ahead bool      // it is a wait and not a hold
+	Since time.Time // of a wait
 }
 
-// remoteFact is both together: the same as long as neither has moved.
-type remoteFact struct {
-	remoteWait
-	by remoteObstacle
+// ListedFact is both together: the same as long as neither has moved.
+type ListedFact struct {
+	ListedWait
+	by ListedObstacle
 }
 
 // remoteFactOf returns the fact that o is in the way of w.
-func remoteFactOf(w *blockedWait[remoteWait, remoteObstacle], o *obstacle[remoteObstacle]) remoteFact {
-	return remoteFact{w.what, o.what}
+func ListedFactOf(w *Wait[ListedWait, ListedObstacle], o *Obstacle[ListedObstacle]) ListedFact {
+	return ListedFact{w.What, o.What}
 }
 
 // mostAhead bounds how many waits before another are looked at: in a line of thousands each is behind all others.
@@ -56,12 +56,14 @@ type lockList struct {
 	waits  map[string]int  // how many waits each owner has
 	number map[string]int  // the node of each owner
 	free   map[string]bool // owners that may get on whatever the others do
-	g      *remoteGraph
+	g      *ListGraph
 }
 
 // remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled. It blocks
-// for as long as the list takes, and holds no mutex.
-func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGraph, error) {
+// for as long as the list takes. waitsHere returns how many waits of that name this process knows, of any kind.
+func Listed(
+	ctx context.Context, inspector driver.Inspector, waitsHere func(owner string) int,
+) (*ListGraph, error) {
 	l := lockList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
 	for info, err := range inspector.Locks(ctx, "") {
 		if err != nil {
@@ -77,13 +79,13 @@ func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGr
 		}
 	}
 	for name, n := range l.waits {
-		if o := names.known(name); o != nil && int(o.waits.Load()) > n {
+		if waitsHere(name) > n {
 			// It also waits for a condition, or for a lock of another store.
 			l.free[name] = true
 		}
 	}
 	l.draw()
-	l.g.settle()
+	l.g.Settle()
 	return l.g, nil
 }
 
@@ -92,7 +94,7 @@ func (l *lockList) draw() {
 	for n, owner := range slices.Sorted(maps.Keys(l.waits)) {
 		l.number[owner] = n
 	}
-	l.g = &remoteGraph{}
+	l.g = &ListGraph{}
 	slices.SortFunc(l.locks, func(a, b driver.LockInfo) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -103,20 +105,20 @@ func (l *lockList) draw() {
 			}
 		}
 	}
-	l.g.free = make([]bool, len(l.waits))
+	l.g.Free = make([]bool, len(l.waits))
 	for owner, free := range l.free {
-		l.g.free[l.number[owner]] = free
+		l.g.Free[l.number[owner]] = free
 	}
 }
 
 // add adds the wait of the waiter at place at of info, with its obstacles.
 func (l *lockList) add(info *driver.LockInfo, at int) {
 	w := info.Waiters[at]
-	wants := &blockedWait[remoteWait, remoteObstacle]{
-		node: l.number[w.Owner],
-		what: remoteWait{w.Owner, driver.Key{Kind: info.Kind, Name: info.Name}, w.Shared, w.Since},
+	wants := &Wait[ListedWait, ListedObstacle]{
+		Node: l.number[w.Owner],
+		What: ListedWait{w.Owner, driver.Key{Kind: info.Kind, Name: info.Name}, w.Shared, w.Since},
 	}
-	l.g.waits = append(l.g.waits, wants)
+	l.g.Waits = append(l.g.Waits, wants)
 	has := func(h driver.Holder) bool { return h.Named && h.Owner == w.Owner }
 	switch info.Kind {
 	case driver.KindMutex:
@@ -125,7 +127,7 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 		l.free[w.Owner] = l.free[w.Owner] || w.Shared && slices.ContainsFunc(info.Holders, has)
 		l.behind(info, at, wants)
 	case driver.KindSemaphore:
-		if wants.spare = info.Limit - w.Weight; wants.spare < 0 { // nobody would have queued that
+		if wants.Spare = info.Limit - w.Weight; wants.Spare < 0 { // nobody would have queued that
 			l.free[w.Owner] = true
 			return
 		}
@@ -136,9 +138,9 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	}
 	for _, h := range info.Holders {
 		if weight := l.weighs(info, h, w); weight > 0 {
-			wants.by = append(wants.by, obstacle[remoteObstacle]{
+			wants.By = append(wants.By, Obstacle[ListedObstacle]{
 				l.number[h.Owner], weight,
-				remoteObstacle{owner: h.Owner, token: h.Token},
+				ListedObstacle{Owner: h.Owner, Token: h.Token},
 			})
 		}
 	}
@@ -168,11 +170,11 @@ func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waite
 
 // behind adds the named owners that wait before a waiter as obstacles: it does not overtake them, whatever it waits
 // for. Each alone makes the wait hopeless, so it weighs more than the wait has to spare.
-func (l *lockList) behind(info *driver.LockInfo, at int, wants *blockedWait[remoteWait, remoteObstacle]) {
+func (l *lockList) behind(info *driver.LockInfo, at int, wants *Wait[ListedWait, ListedObstacle]) {
 	for _, v := range info.Waiters[max(0, at-mostAhead):at] {
-		if v.Named && v.Owner != wants.what.owner && v.Position > 0 {
-			thing := remoteObstacle{owner: v.Owner, ahead: true, since: v.Since}
-			wants.by = append(wants.by, obstacle[remoteObstacle]{l.number[v.Owner], wants.spare + 1, thing})
+		if v.Named && v.Owner != wants.What.Owner && v.Position > 0 {
+			thing := ListedObstacle{Owner: v.Owner, Ahead: true, Since: v.Since}
+			wants.By = append(wants.By, Obstacle[ListedObstacle]{l.number[v.Owner], wants.Spare + 1, thing})
 		}
 	}
 }
