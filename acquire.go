@@ -57,7 +57,7 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
 func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	e := m.event(o)
 	at.end(&e)
-	e.Waited, e.Err = m.c.reading().since(at.start), err
+	e.Waited, e.Err = m.c.reading().Since(at.start), err
 	m.c.tellFailed(ctx, e)
 }
 

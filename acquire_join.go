@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
@@ -127,7 +128,7 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 // inTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
 // whoever the engine has named to the line; if neither is known, only the client. The caller holds Client.mu.
 func (c *Client) inTheWay(m *Mutex) *HeldError {
-	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
+	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
 		return g.holder().heldError()
 	}
 	if q := c.queues[m.queueKey()]; q != nil && q.inTheWay() != nil {

@@ -26,7 +26,7 @@ func wouldRecall(err error) bool {
 // lock that such a client really holds takes that long.
 func (m *Mutex) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
 	c := m.c
-	most := max(recallWait, 4*c.reading().since(at.start)) // four round trips: the try was one
+	most := max(recallWait, 4*c.reading().Since(at.start)) // four round trips: the try was one
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	w := m.newWaiter(o, at)

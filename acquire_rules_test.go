@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -175,7 +176,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 			}
 			leases = append(leases, l)
 			work := l.Context(t.Context())
-			time.Sleep(5*second + 2*lookEvery)
+			time.Sleep(5*second + 2*trust.LookEvery)
 			mu.Lock()
 			asleep += 2 * time.Hour
 			mu.Unlock()

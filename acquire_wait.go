@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
@@ -143,7 +144,7 @@ func (w *waiter) leave() {
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
+		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
 			held := g.holder().heldError()
 			held.Cause = cause
 			return held

@@ -2,46 +2,22 @@ package interlock
 
 import (
 	"context"
-	"math"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// Instants of this process's monotonic clock, which everything in this package is judged by.
+// The client's clock: every judgement is made at an instant of it (package trust).
 
-// instant is a reading of this process's monotonic clock: how long the client had existed. A hold keeps many of
-// them. A time.Time is three times as large, and most of it is a wall clock by which nothing here may be judged.
-type instant time.Duration
-
-// never is later than every instant.
-const never instant = math.MaxInt64
-
-// plus returns the instant d later; never stays never.
-func (i instant) plus(d time.Duration) instant {
-	if i == never {
-		return never
-	}
-	return i + instant(d)
-}
-
-// since returns how much later i is than from.
-func (i instant) since(from instant) time.Duration { return time.Duration(i - from) }
-
-// at turns a time from a driver, which has a monotonic reading, into an instant.
-func (c *Client) at(t time.Time) instant { return instant(t.Sub(c.born)) }
+// at turns a time from a driver into an instant.
+func (c *Client) at(t time.Time) trust.Instant { return c.clock.At(t) }
 
 // reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
 // suspended.
-func (c *Client) reading() instant { return instant(time.Since(c.born)) }
+func (c *Client) reading() trust.Instant { return c.clock.Now() }
 
-// time turns i into a time.Time for users; never is the zero time. Its wall clock is computed from the present one, and
-// not from that at which the client began: the clock may have been set since.
-func (c *Client) time(i instant) time.Time {
-	if i == never {
-		return time.Time{}
-	}
-	now := time.Now()
-	return now.Add(i.since(c.at(now)))
-}
+// time turns i into a time.Time for users.
+func (c *Client) time(i trust.Instant) time.Time { return c.clock.Time(i) }
 
 // pause waits for d and returns true, or false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/trust"
+
 // Client.mu, and what is put off until it has been given up.
 
 // lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
@@ -65,10 +67,10 @@ func run(todo []func()) {
 }
 
 // now returns the present instant, and notices if the machine was suspended. The caller holds Client.mu.
-func (c *Client) now() instant {
+func (c *Client) now() trust.Instant {
 	now := c.reading()
 	if c.watching {
-		c.suspensions.look(now)
+		c.suspensions.Look(now)
 	}
 	return now
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // The steps of Cond.Wait: end the old hold, wait for the signal, make the answer a new hold. An anonymous owner's hold
@@ -21,7 +22,7 @@ type condWait struct {
 	g    *grant // of new
 	r    driver.Request
 	give *driver.Release // of old: the engine ends it in the step in which r begins to wait
-	at   instant
+	at   trust.Instant
 
 	// Guarded by Client.mu.
 	gone   bool       // old has ended in this process
@@ -104,7 +105,7 @@ func (w *condWait) over() {
 }
 
 // mayWait says why l cannot be given up for a wait, or returns nil. The caller holds Client.mu.
-func (l *Lease) mayWait(now instant) error {
+func (l *Lease) mayWait(now trust.Instant) error {
 	l.check(now)
 	switch err := l.ended(); {
 	case err != nil && l.m.c.closed:
@@ -132,7 +133,7 @@ func (l *Lease) hasOthers() bool {
 
 // giveUp ends the old hold in this process. It may be called when the hold has ended already. The caller holds
 // Client.mu.
-func (w *condWait) giveUp(now instant) {
+func (w *condWait) giveUp(now trust.Instant) {
 	w.gone = true
 	if w.old.ended() == nil {
 		w.old.release(now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // deadlockDetector is the state of the search. Guarded by Client.mu.
 type deadlockDetector struct {
-	at     instant              // when to search next; never if nobody is suspicious
+	at     trust.Instant              // when to search next; never if nobody is suspicious
 	seen   waitgraph.Facts[localFact] // what the last search found
 	remote remoteDetector
 }
@@ -69,23 +70,23 @@ func localFactOf(w *waitgraph.Wait[*waiter, localHold], o *waitgraph.Obstacle[lo
 // it gets something while it waits. An owner that holds nothing and waits for nothing else is in nobody's way; a named
 // one may hold something in another process. The caller holds Client.mu.
 func (c *Client) suspectDeadlock(o *owner) {
-	if c.deadlocks.at < never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
+	if c.deadlocks.at < trust.Never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
 		return
 	}
-	c.deadlocks.at = c.reading().plus(searchAfter)
+	c.deadlocks.at = c.reading().Plus(searchAfter)
 	c.wakeBy(c.deadlocks.at)
 }
 
 // look searches if it is time to, and returns when to search next. It ends the wait of at most one owner, the last to
 // come: it has most likely done the least under its locks. The caller holds Client.mu.
-func (k *deadlockDetector) look(c *Client, now instant) instant {
+func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
 	if now < k.at {
 		return k.at
 	}
 	waiters := c.waiterSet()
-	k.at = never
+	k.at = trust.Never
 	if waiters.suspicious {
-		k.at = now.plus(searchAfter)
+		k.at = now.Plus(searchAfter)
 	}
 	k.remote.look(c, now, waiters.remotePause())
 	g := c.waitGraph(waiters)

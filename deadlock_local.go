@@ -119,7 +119,7 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 			}
 			weight = l.g.m.p.share.weight
 		}
-		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{p.node, weight, localHold{p.o, l.g, l.g.pass, l.mode()}})
+		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.pass, l.mode()}})
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *Client) waitOf(
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {
 			if by := all.owners[g.holder().owner]; by != nil {
-				wants.By = []waitgraph.Obstacle[localHold]{{by.node, 1, localHold{by.o, g, g.pass, driver.Exclusive}}}
+				wants.By = []waitgraph.Obstacle[localHold]{{Node: by.node, Weight: 1, What: localHold{by.o, g, g.pass, driver.Exclusive}}}
 			}
 		}
 		return wants

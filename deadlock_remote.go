@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -27,16 +28,16 @@ const (
 
 // remoteDetector is the state of that search. Guarded by Client.mu.
 type remoteDetector struct {
-	at    instant               // when to ask next, at the earliest
-	first time.Duration         // the pause with which it began for the present waiters
-	pause time.Duration         // until the next list; 0 if none is planned
-	busy  bool                  // the engine is being asked: one list at a time
+	at    trust.Instant                         // when to ask next, at the earliest
+	first time.Duration                         // the pause with which it began for the present waiters
+	pause time.Duration                         // until the next list; 0 if none is planned
+	busy  bool                                  // the engine is being asked: one list at a time
 	seen  waitgraph.Facts[waitgraph.ListedFact] // what the last list had
 }
 
 // look has the engine asked if it is time to, in a goroutine of its own. first is after how long a wait, and 0 if no
 // named owner waits. The caller holds Client.mu.
-func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
+func (f *remoteDetector) look(c *Client, now trust.Instant, first time.Duration) {
 	inspector, can := c.d.(driver.Inspector)
 	_, blind := c.traits.Lacking(driver.Waiters)
 	switch {
@@ -47,7 +48,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 		return
 	// A new suspicion. The wait began searchAfter ago, because that is when the first search runs.
 	case f.pause == 0 || first < f.first:
-		f.first, f.pause, f.at = first, first, now.plus(first-searchAfter)
+		f.first, f.pause, f.at = first, first, now.Plus(first-searchAfter)
 		return
 	case now < f.at:
 		return
@@ -68,7 +69,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) {
 	f.pause = min(2*f.pause, remoteMost)
 	if err != nil {
-		f.at, f.seen = c.reading().plus(f.pause), nil
+		f.at, f.seen = c.reading().Plus(f.pause), nil
 		return
 	}
 	found := g.Cycle()
@@ -76,7 +77,7 @@ func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) 
 	if len(found) > 0 && !told {
 		f.pause = remoteFirst // look again soon
 	}
-	f.at = c.reading().plus(f.pause)
+	f.at = c.reading().Plus(f.pause)
 	if !told {
 		return
 	}

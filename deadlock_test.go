@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/trust"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -152,12 +153,12 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 			}
 		}
 		c.lock()
-		searching := c.deadlocks.at < never
+		searching := c.deadlocks.at < trust.Never
 		c.unlock()
 		if time.Sleep(second); searching { // virtual
 			c.lock()
 			defer c.unlock()
-			if c.deadlocks.at < never {
+			if c.deadlocks.at < trust.Never {
 				t.Error("it searches although nobody waits")
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -101,7 +102,7 @@ func (s *sharing) open() {
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
 	c.lock()
 	// No search for deadlocks: an actor that waits unlocks other holds meanwhile, and a search cannot know that.
-	c.deadlocks.at = never - 1
+	c.deadlocks.at = trust.Never - 1
 	c.unlock()
 	s.c = append(s.c, c)
 }

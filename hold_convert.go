@@ -39,7 +39,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	err := l.upgrade(ctx, at)
 	e := l.eventNow()
 	at.end(&e)
-	e.Waited, e.Local, e.Err = c.reading().since(at.start), false, err
+	e.Waited, e.Local, e.Err = c.reading().Since(at.start), false, err
 	if err != nil {
 		c.tellFailed(ctx, e)
 		return err
@@ -208,7 +208,7 @@ func (l *Lease) moveTo(g *grant) {
 	g.last = nil
 	g.holds.add(ofGrant, l)
 	if p := l.m.p; p.minHold > 0 {
-		g.keepClosed(l.since.plus(p.minHold), l)
+		g.keepClosed(l.since.Plus(p.minHold), l)
 	}
 	c.reschedule(g)
 }
@@ -225,7 +225,7 @@ func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	}
 	if r != nil && r.until > now {
 		l.g.keepClosed(r.until, r.by)
-		w.keep = max(0, r.delay.since(now))
+		w.keep = max(0, r.delay.Since(now))
 	}
 	return w
 }

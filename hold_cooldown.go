@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss. release.go and
@@ -20,15 +21,15 @@ import (
 // a process holds ends with it in any case. So on those engines the grant stays in this process, held by nobody, and
 // passes on at the end of the cooldown.
 type cooldown struct {
-	until instant
-	delay instant // the part of it that follows a loss: it ends here
-	by    *Lease  // the only hold whose MinHold it is; nil if it is of several, or follows a loss
-	kept  bool    // nobody holds the grant any more, and this process keeps it
+	until trust.Instant
+	delay trust.Instant // the part of it that follows a loss: it ends here
+	by    *Lease        // the only hold whose MinHold it is; nil if it is of several, or follows a loss
+	kept  bool          // nobody holds the grant any more, and this process keeps it
 }
 
 // keepClosed keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means
 // several, or a loss. dropMinHold can take back only what is one hold's. The caller holds Client.mu.
-func (g *grant) keepClosed(until instant, by *Lease) {
+func (g *grant) keepClosed(until trust.Instant, by *Lease) {
 	c := g.m.c
 	r := c.cooldowns[g]
 	switch {
@@ -46,9 +47,9 @@ func (g *grant) keepClosed(until instant, by *Lease) {
 
 // delay begins the LockDelay of l, one of the holds on g, because l is being lost. It comes before the hold is taken
 // off g: from then on only the cooldown keeps g from others. The caller holds Client.mu.
-func (g *grant) delay(l *Lease, now instant) {
+func (g *grant) delay(l *Lease, now trust.Instant) {
 	if l.m.p.lockDelay > 0 {
-		until := now.plus(l.m.p.lockDelay)
+		until := now.Plus(l.m.p.lockDelay)
 		g.keepClosed(until, nil)
 		r := g.m.c.cooldowns[g]
 		r.delay = max(r.delay, until)
@@ -61,7 +62,7 @@ func (g *grant) cooldown() time.Duration {
 	if len(c.cooldowns) == 0 || c.cooldowns[g] == nil {
 		return 0
 	}
-	return max(0, c.cooldowns[g].until.since(c.now()))
+	return max(0, c.cooldowns[g].until.Since(c.now()))
 }
 
 // keep returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps it.
@@ -86,11 +87,11 @@ func (g *grant) keepForCooldown() bool {
 
 // keptUntil returns when g, which this process keeps for a cooldown, is to pass on; never for every other grant. The
 // caller holds Client.mu.
-func (g *grant) keptUntil() instant {
+func (g *grant) keptUntil() trust.Instant {
 	if r := g.m.c.cooldowns[g]; r != nil && r.kept {
 		return r.until
 	}
-	return never
+	return trust.Never
 }
 
 // keepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
@@ -99,7 +100,7 @@ func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
 	g := c.grantOf(key, token)
-	return g != nil && g.holds.first == nil && g.keptUntil() < never
+	return g != nil && g.holds.first == nil && g.keptUntil() < trust.Never
 }
 
 // has reports whether this client has the hold of key with that token, held or kept for a cooldown.
@@ -121,7 +122,7 @@ func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 
 // endCooldown passes g on, or gives it back, if its cooldown is over. It reports whether the scheduler is done with g.
 // The caller holds Client.mu.
-func (g *grant) endCooldown(now instant) bool {
+func (g *grant) endCooldown(now trust.Instant) bool {
 	if g.keptUntil() > now {
 		return false
 	}
@@ -149,7 +150,7 @@ func (l *Lease) dropMinHold() {
 type lateRelease struct {
 	m  *Mutex
 	r  *driver.Release
-	at instant // not before
+	at trust.Instant // not before
 }
 
 // takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
@@ -173,7 +174,7 @@ func (c *Client) takeLater() []lateRelease {
 func (c *Client) releaseLater(all []lateRelease) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended
 	for _, next := range all {
-		pause(ctx, next.at.since(c.reading()))
+		pause(ctx, next.at.Since(c.reading()))
 		c.releaseLate(ctx, next.r)
 	}
 	if !c.owned {

@@ -1,10 +1,12 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/trust"
+
 // How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
 // Client.mu has been given up. lease.go has what its owner sees; hold_expire.go and release.go decide when.
 
 // release ends the hold because its owner, or Close, gives it up. It sends nothing. The caller holds Client.mu.
-func (l *Lease) release(now instant) {
+func (l *Lease) release(now trust.Instant) {
 	l.released = true
 	l.finish(now)
 }
@@ -45,7 +47,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 		return
 	}
 	// Read under Client.mu; the callback below runs after it.
-	told, held := l.announced == announcedStart, l.end.since(l.since)
+	told, held := l.announced == announcedStart, l.end.Since(l.since)
 	c.afterUnlock(func() {
 		if told {
 			c.tellLost(l.eventNow(), lost)
@@ -76,7 +78,7 @@ func (l *Lease) tellAdopted() {
 
 // lasted returns until when a hold that is lost now was trusted. That is until its time was over, however late that is
 // noticed, or until now if the engine reports the loss earlier. The caller holds Client.mu.
-func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
+func (l *Lease) lasted() trust.Instant { return min(l.m.c.now(), l.end, l.trusted()) }
 
 // lostError returns the error that says that l was lost. The caller holds Client.mu.
 func (l *Lease) lostError(reason LostReason, cause error) *LostError {
@@ -85,7 +87,7 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 
 // finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off its grant.
 // Foreign code, such as the cancellation of contexts, runs after Client.mu is given up. The caller holds Client.mu.
-func (l *Lease) finish(end instant) {
+func (l *Lease) finish(end trust.Instant) {
 	c := l.m.c
 	l.end = end
 	// Acquired has not returned yet. Whoever calls it tells the end afterwards, so that the Observer never hears of an
@@ -131,7 +133,7 @@ func (l *Lease) event() Event {
 	return Event{
 		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.c.traits.Engine,
 		Hold: l.id(), Owner: l.owner.id, Token: l.token(),
-		Waited: l.waited, Held: until.since(l.since), Local: l.local,
+		Waited: l.waited, Held: until.Since(l.since), Local: l.local,
 		c: l.m.c,
 	}
 }

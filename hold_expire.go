@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // What ends by itself, or because the engine says so: the trust in a grant, and the time of a hold. The scheduler
@@ -10,7 +11,7 @@ import (
 
 // expire ends g if its trust window is over, and those of its holds whose own end has come (NoRenew, MaxHold). It reads
 // no clock, so that one judgement is made at one instant. The caller holds Client.mu.
-func (c *Client) expire(g *grant, now instant) {
+func (c *Client) expire(g *grant, now trust.Instant) {
 	if g.phase == gone {
 		return
 	}
@@ -33,13 +34,13 @@ func (c *Client) expire(g *grant, now instant) {
 }
 
 // reason says why the trust window of g ended at end, as far as this process knows.
-func (g *grant) reason(now, end instant) LostReason {
+func (g *grant) reason(now, end trust.Instant) LostReason {
 	c, from := g.m.c, g.sent
 	if g.session() != nil {
 		from = c.at(g.session().Confirmed())
 	}
 	switch {
-	case now < end.plus(c.suspensions.since(from)):
+	case now < end.Plus(c.suspensions.Since(from)):
 		return driver.LostSuspended // without the suspension some time would be left
 	// A fixed lease has run out, as its owner asked.
 	case g.session() == nil && !g.renewing():

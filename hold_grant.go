@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // A grant is what the engine has given: one for each acquisition, on which the holds of an owner rest. acquire_fetch.go
@@ -21,22 +22,22 @@ type grant struct {
 	next *grant // in Client.grants, of the same listName; nil at the end
 	id   string // of the request: release and renewal name the hold in the engine by it
 
-	token  uint64  // the first of the block that the engine granted
-	tokens int32   // the length of the block
-	pass   int32   // how often it has passed on: the token in use is token+pass
-	since  instant // when it was taken in; passes count their time from here
+	token  uint64        // the first of the block that the engine granted
+	tokens int32         // the length of the block
+	pass   int32         // how often it has passed on: the token in use is token+pass
+	since  trust.Instant // when it was taken in; passes count their time from here
 
 	holds list          // of its owner, ofGrant; empty only between two owners
 	asked time.Duration // the longest lease that was ever asked for; the engine may hold that long whatever it answered
 
 	// The trust window: lease, counted from sent; see hold_trust.go.
-	sent  instant
+	sent  trust.Instant
 	lease time.Duration
 
 	own *engineSide // nil on most engines
 
-	renewed   instant // when the last confirmed renewal was sent, or the acquisition
-	notBefore instant // no renewal is sent before; see renewalDue
+	renewed   trust.Instant // when the last confirmed renewal was sent, or the acquisition
+	notBefore trust.Instant // no renewal is sent before; see renewalDue
 
 	index   int32 // in the scheduler's heap; -1 if it is not there
 	phase   phase
@@ -92,7 +93,7 @@ const (
 
 // taken makes g live by the engine's answer a, at the instant now. Grants of one lock form a list, the newest first, so
 // that passing and Look find them by name. The caller holds Client.mu.
-func (g *grant) taken(a driver.Grant, now instant) {
+func (g *grant) taken(a driver.Grant, now trust.Instant) {
 	c := g.m.c
 	g.phase = live
 	g.token, g.tokens = a.Token, int32(min(max(a.Tokens, 1), mostPasses+1))
@@ -122,10 +123,10 @@ func (c *Client) passing(m *Mutex) *grant {
 
 // admit makes l a hold on g. asked is when it was asked for; local says that no request was sent for it. The caller
 // holds Client.mu.
-func (g *grant) admit(l *Lease, asked, now instant, local bool) {
+func (g *grant) admit(l *Lease, asked, now trust.Instant, local bool) {
 	c, p := g.m.c, l.m.p
-	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
-	l.since, l.end = now, never
+	l.g, l.pass, l.waited, l.local = g, g.pass, now.Since(asked), local
+	l.since, l.end = now, trust.Never
 	// Nobody calls Acquired, so the end may be told at once.
 	if c.opts.Observer.Acquired == nil {
 		l.announced = announcedStart
@@ -135,7 +136,7 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	}
 	l.end = min(l.end, l.maxHoldEnd())
 	if p.minHold > 0 {
-		g.keepClosed(l.since.plus(p.minHold), l)
+		g.keepClosed(l.since.Plus(p.minHold), l)
 	}
 	g.last = nil
 	g.holds.add(ofGrant, l)
@@ -155,12 +156,12 @@ func (g *grant) holder() *Lease {
 // fixedEnd returns when a hold that is not renewed ends. That is after its lease, but no later than the trust window,
 // so that it never outlives the engine's own lease. A grant that came by a push is short. So the window is computed
 // from the lease that was asked for, which the claim brings.
-func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
+func (g *grant) fixedEnd(now trust.Instant, lease time.Duration) trust.Instant {
 	c := g.m.c
 	if !c.hasLeases() {
-		return now.plus(lease) // a session or process goes on by itself
+		return now.Plus(lease) // a session or process goes on by itself
 	}
-	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.suspensions.since(g.sent)))
+	return min(now.Plus(lease), trust.Window{Sent: g.sent, Lease: max(g.lease, g.asked)}.EndWith(&c.suspensions))
 }
 
 // noncePass returns the nonce of one pass. It differs from that of every other acquisition, so that a fence can tell
@@ -216,7 +217,7 @@ func (g *grant) renewalTerms() (lease, renewal time.Duration) {
 // mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned.
 // The block must have a token left, and they must not have waited for longer than Options allow. The caller holds
 // Client.mu.
-func (g *grant) mayPass(now instant) bool {
+func (g *grant) mayPass(now trust.Instant) bool {
 	// A failed renewal leaves the grant in doubt, and whoever gets it next could not be told how long it lasts.
 	if g.alone || g.m.p.noRenew || g.pass+1 >= g.tokens || g.failed {
 		return false
@@ -225,12 +226,12 @@ func (g *grant) mayPass(now instant) bool {
 		return true // the engine would have told if anybody outside waited
 	}
 	opts := &g.m.c.opts
-	return int(g.pass) < opts.LocalHandoffs && now.since(g.since) < opts.LocalHandoffTime
+	return int(g.pass) < opts.LocalHandoffs && now.Since(g.since) < opts.LocalHandoffTime
 }
 
 // trustedEnough reports whether the trust that is left is worth passing on. With too little of it the receiver could
 // lose the hold before a renewal is answered; such a grant is renewed first, or goes back. The caller holds Client.mu.
-func (g *grant) trustedEnough(now instant) bool {
+func (g *grant) trustedEnough(now trust.Instant) bool {
 	switch g.m.c.traits.Lifetime {
 	case driver.Process:
 		return true
@@ -248,7 +249,7 @@ func (g *grant) trustedEnough(now instant) bool {
 
 // worthRenewing reports whether a renewal would make g trustedEnough. It would not if the grant has too much left. The
 // caller holds Client.mu.
-func (g *grant) worthRenewing(now instant) bool {
+func (g *grant) worthRenewing(now trust.Instant) bool {
 	return g.m.c.hasLeases() && g.remaining(now) < g.m.p.lease*2/3
 }
 
@@ -283,7 +284,7 @@ func (g *grant) drop() {
 // isShorterThan reports whether the engine has given less than the fixed lease of l: a push, which must be claimed
 // although l is not renewed.
 func (g *grant) isShorterThan(l *Lease) bool {
-	return g.m.c.hasLeases() && l.end > trustEnd(g.sent, g.lease)
+	return g.m.c.hasLeases() && l.end > g.window().End()
 }
 
 // listName returns the key of g in Client.grants. All grants of a mutex share the lock's name. Readers and permits go

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
@@ -37,16 +38,16 @@ const (
 
 // retention is what a client retains. Guarded by Client.mu.
 type retention struct {
-	grants    map[*grant]*retained // nil until one is retained
-	last      retained             // the joint of a ring: next is the oldest, before the latest
-	recalls   map[queueKey]recalls // of locks that others have recalled lately
-	shortened map[*grant]instant   // when the last renewal that shortens was sent
+	grants    map[*grant]*retained     // nil until one is retained
+	last      retained                 // the joint of a ring: next is the oldest, before the latest
+	recalls   map[queueKey]recalls     // of locks that others have recalled lately
+	shortened map[*grant]trust.Instant // when the last renewal that shortens was sent
 }
 
 // retained is one grant that nobody holds.
 type retained struct {
 	g            *grant
-	since, until instant        // LockOptions.Retain long
+	since, until trust.Instant  // LockOptions.Retain long
 	before, next *retained      // in the ring of retention.last
 	news         *retentionNews // what the Observer knows of it; nil if nobody listens
 }
@@ -65,7 +66,7 @@ const mostSkipped, mostRecalls = 64, 1024
 // retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead. It
 // must if another client may wait for it, its state is in doubt, its tokens are used up, or too little trust is left
 // for a take-over. The caller holds Client.mu.
-func (g *grant) retain(now instant) bool {
+func (g *grant) retain(now trust.Instant) bool {
 	c := g.m.c
 	if !g.recallable || g.recalled || g.alone || g.failed || g.phase != live || c.closed {
 		return false
@@ -100,7 +101,7 @@ func (g *grant) retained() *retained {
 // takeOver makes l, which was asked for at the instant asked, a hold on the grant that its client retains. It reports
 // false if there is none, or if too little trust is left; in that case it has released the grant. It sends nothing
 // otherwise. The caller holds Client.mu.
-func (c *Client) takeOver(l *Lease, asked instant) bool {
+func (c *Client) takeOver(l *Lease, asked trust.Instant) bool {
 	if len(c.retention.grants) == 0 {
 		return false
 	}
@@ -155,7 +156,7 @@ func (g *grant) wantedByOther() {
 
 // endRetentionIfDue releases g if it has been retained for as long as LockOptions.Retain says. It reports whether the
 // scheduler is done with g. The caller holds Client.mu.
-func (g *grant) endRetentionIfDue(now instant) bool {
+func (g *grant) endRetentionIfDue(now trust.Instant) bool {
 	r := g.retained()
 	if r == nil || r.until > now {
 		return false
@@ -167,44 +168,42 @@ func (g *grant) endRetentionIfDue(now instant) bool {
 // shorten prepares g for a renewal that may shorten the engine's lease. The trust is cut before the request is sent: it
 // may take effect although it is never answered. Answers to earlier renewals no longer count. The caller holds
 // Client.mu.
-func (g *grant) shorten(now instant, lease time.Duration) {
+func (g *grant) shorten(now trust.Instant, lease time.Duration) {
 	s := &g.m.c.retention
 	if s.shortened == nil {
-		s.shortened = make(map[*grant]instant)
+		s.shortened = make(map[*grant]trust.Instant)
 	}
 	s.shortened[g] = now
-	if now.plus(lease) < g.sent.plus(g.lease) {
-		g.sent, g.lease = now, lease
-	}
+	g.setWindow(g.window().Shorter(trust.Window{Sent: now, Lease: lease}))
 }
 
 // outdated reports whether a renewal sent at that instant proves nothing any more, because a later one may have
 // shortened the lease. The caller holds Client.mu.
-func (g *grant) outdated(sent instant) bool {
+func (g *grant) outdated(sent trust.Instant) bool {
 	at, is := g.m.c.retention.shortened[g]
 	return is && sent < at
 }
 
 // retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
 // then after half of the short lease. The caller holds Client.mu.
-func (g *grant) retainedRenewalDue(r *retained) instant {
+func (g *grant) retainedRenewalDue(r *retained) trust.Instant {
 	if g.m.c.hasSessions() {
 		return max(g.showingDue(r), g.notBefore)
 	}
-	due := r.since.plus(retainGrace)
+	due := r.since.Plus(retainGrace)
 	if at, is := g.m.c.retention.shortened[g]; is && at > r.since {
-		due = g.renewed.plus(g.retainLease() / 2)
+		due = g.renewed.Plus(g.retainLease() / 2)
 	}
 	return max(due, g.notBefore)
 }
 
 // add notes that g is retained from now on.
-func (s *retention) add(g *grant, now instant) {
+func (s *retention) add(g *grant, now trust.Instant) {
 	if s.grants == nil {
 		s.grants = make(map[*grant]*retained)
 		s.last.next, s.last.before = &s.last, &s.last
 	}
-	r := &retained{g: g, since: now, until: now.plus(g.m.p.retain), before: s.last.before, next: &s.last}
+	r := &retained{g: g, since: now, until: now.Plus(g.m.p.retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.grants[g] = r
 	r.news = g.tellRetained()

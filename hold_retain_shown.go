@@ -1,5 +1,6 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/trust"
 import "time"
 
 // Retention on an engine with sessions (see hold_retain.go). A retained grant lasts as long as the session there, so a
@@ -12,11 +13,11 @@ const showDelay = time.Second
 
 // showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
 // of the session's timeout to learn whether others wait. The caller holds Client.mu.
-func (g *grant) showingDue(r *retained) instant {
+func (g *grant) showingDue(r *retained) trust.Instant {
 	if g.renewed > r.since {
-		return g.renewed.plus(g.lease / 3)
+		return g.renewed.Plus(g.lease / 3)
 	}
-	return r.since.plus(showDelay)
+	return r.since.Plus(showDelay)
 }
 
 // showed records that the engine shows what b says. An answer that a later take-over has outdated changes nothing. The

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -151,7 +152,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		}
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
-		time.Sleep(5*second + 2*lookEvery)
+		time.Sleep(5*second + 2*trust.LookEvery)
 		suspended.Store(int64(10 * second))
 		if err := l.Err(); err != nil {
 			t.Fatalf("lost by a suspension that left 14 s: %v", err)
@@ -159,7 +160,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		if left := time.Until(l.Deadline()); left > 15*second {
 			t.Errorf("after a suspension of 10 s still %v of trust", left)
 		}
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * trust.LookEvery)
 		suspended.Store(int64(40 * second))
 		if _, ok := l.Stamp(); ok {
 			t.Error("a stamp after a suspension longer than the lease")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -97,7 +98,7 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * trust.LookEvery)
 		suspended.Store(int64(25 * second))
 		if _, ok := up.Stamp(); ok {
 			t.Error("it has a stamp although the read below it has ended")

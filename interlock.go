@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire.go; the client's clock,
@@ -29,10 +30,10 @@ type Client struct {
 	multi    driver.MultiAcquirer // nil if the engine cannot take several locks in one step
 	convert  driver.Converter     // nil if the engine cannot convert
 	opts     Options
-	defaults params    // of a lock without options of its own
-	born     time.Time // all instants are counted from here
-	owned    bool      // Open made it, so Close closes the driver
-	id       string    // random; the prefix of all request ids
+	defaults params      // of a lock without options of its own
+	clock    trust.Clock // all instants are counted by it
+	owned    bool        // Open made it, so Close closes the driver
+	id       string      // random; the prefix of all request ids
 	lastID   atomic.Uint64
 	badLabel atomic.Bool // LabelFrom has returned an invalid label; later ones are logged at Debug
 	watching bool        // holds have a trust window, so suspensions of the machine matter
@@ -66,7 +67,7 @@ type Client struct {
 
 	sched       scheduler
 	deadlocks   deadlockDetector
-	suspensions suspensionWatch
+	suspensions trust.Suspensions
 	retention   retention
 }
 
@@ -122,13 +123,13 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: otherClass,
 			labelFrom: o.LabelFrom,
 		},
-		born:   time.Now(),
+		clock:  trust.NewClock(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
-		suspensions: newSuspensionWatch(suspended),
+		suspensions: trust.NewSuspensions(suspended),
 	}
 	// The scheduler sets the timer when its goroutine begins.
-	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never
-	c.deadlocks.at = never
+	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), trust.Never
+	c.deadlocks.at = trust.Never
 	c.watching = c.traits.Lifetime != driver.Process
 	_, lacks := c.traits.Lacking(driver.Recalls)
 	c.recalls = !lacks

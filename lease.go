@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence/stamp"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // What the owner of a hold has in hand, and what it is told: token, stamp, end, contexts. Everything here judges at
@@ -30,7 +31,7 @@ type Lease struct {
 	owner *owner
 	in    [listKinds]links // its neighbours in the lists of its grant and of its owner; see list
 
-	since     instant       // when it was granted; MaxHold, MinHold and events count from here
+	since     trust.Instant // when it was granted; MaxHold, MinHold and events count from here
 	waited    time.Duration // from the call to the grant, for events
 	pass      int32         // of the grant: the token and nonce in use are its own; guarded by Client.mu
 	rank      int32         // its place in its owner's holdHeap; guarded by owner.mu
@@ -43,7 +44,7 @@ type Lease struct {
 	pending  int32      // calls of Pending that are not over
 	loss     *LostError // how it was lost; nil if it was not
 	// by NoRenew or MaxHold, or never; once the hold has ended, when it did
-	end       instant
+	end       trust.Instant
 	listeners *endListeners // nil until somebody listens for its end
 	// of an upgraded hold the inner one that keeps its read, and of the inner one the upgraded hold; else nil
 	upgradePair *Lease
@@ -177,16 +178,16 @@ func (l *Lease) Deadline() time.Time {
 }
 
 // maxHoldEnd returns the end of MaxHold, which Extend cannot move, or never.
-func (l *Lease) maxHoldEnd() instant {
+func (l *Lease) maxHoldEnd() trust.Instant {
 	if l.m.p.maxHold == 0 {
-		return never
+		return trust.Never
 	}
-	return l.since.plus(l.m.p.maxHold)
+	return l.since.Plus(l.m.p.maxHold)
 }
 
 // check notices that the hold's time is over, which the scheduler may not have seen yet. Every method that says whether
 // the hold lives calls it first. The caller holds Client.mu.
-func (l *Lease) check(now instant) {
+func (l *Lease) check(now trust.Instant) {
 	if l.upgradePair != nil { // the read below an upgrade may end first
 		l.m.c.expire(l.upgradePair.g, now)
 	}

@@ -67,7 +67,7 @@ func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g
 // releaseLater. The caller holds Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
-	own := &lateRelease{g.m, g.releaseRequest(), c.now().plus(after)}
+	own := &lateRelease{g.m, g.releaseRequest(), c.now().Plus(after)}
 	if c.runningOut == nil {
 		c.runningOut = make(map[*lateRelease]struct{})
 	}
@@ -104,7 +104,7 @@ func (c *Client) takeAllRunOuts() (all []lateRelease) {
 		for g != nil {
 			next := g.next
 			if g.phase == abandoned {
-				all = append(all, lateRelease{g.m, g.releaseRequest(), c.now().plus(g.runOutAfter())})
+				all = append(all, lateRelease{g.m, g.releaseRequest(), c.now().Plus(g.runOutAfter())})
 				c.dropGrant(g)
 			}
 			g = next

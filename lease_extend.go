@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/trust"
 	"slices"
 	"time"
 )
@@ -26,14 +27,14 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 			longest)
 	}
 	c := l.m.c
-	end := c.reading().plus(d)
+	end := c.reading().Plus(d)
 	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
 		grants, err := l.mayLast(d, end)
 		if err != nil {
 			return l.named("extend", err)
 		}
-		err = c.renewAll(ctx, grants, leaseFor(d))
+		err = c.renewAll(ctx, grants, trust.LeaseFor(d))
 		if last, ended := l.extended(grants, end, err); last {
 			return l.named("extend", withOperation("extend", l.m.key(), ended))
 		}
@@ -42,7 +43,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 
 // mayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
 // began.
-func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
+func (l *Lease) mayLast(d time.Duration, end trust.Instant) ([]*grant, error) {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -53,7 +54,7 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	}
 	if last := l.maxHoldEnd(); end > last {
 		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d,
-			last.since(now).Round(time.Millisecond))
+			last.Since(now).Round(time.Millisecond))
 	}
 	return l.grants(), nil
 }
@@ -75,7 +76,7 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 // extended decides what the renewals of grants mean. They count for nothing if a conversion came in between, because
 // the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A fixed
 // lease is moved to end if the hold still lives.
-func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, ended error) {
+func (l *Lease) extended(grants []*grant, end trust.Instant, err error) (last bool, ended error) {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // A Multi in one step: where all of its locks are one client's, and its engine can, they are tried together before
@@ -21,7 +22,7 @@ type bundle struct {
 	c        *Client
 	locks    []*Mutex // in the order of taking
 	o        *owner
-	start    instant
+	start    trust.Instant
 	grants   []*grant
 	requests []*driver.Request
 }

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"github.com/interlock-go/interlock/internal/trust"
 	"sync"
 )
 
@@ -10,7 +11,7 @@ import (
 
 // call is what all attempts of one Lock, TryLock, Upgrade or the like have in common.
 type call struct {
-	start   instant       // when the call began: Event.Waited counts from here
+	start   trust.Instant // when the call began: Event.Waited counts from here
 	waiting *announcement // nil if the Observer has no Waiting
 }
 

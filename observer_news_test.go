@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -62,8 +63,8 @@ func TestObserver_HearsWhichRenewalWasANearMiss(t *testing.T) {
 				for len(m.of("Renewed")) == 0 {
 					time.Sleep(10 * time.Millisecond)
 				}
-				e, now := m.one(t, "Renewed"), c.reading().since(l.since)
-				margin := defaultLease - driftAllowance(defaultLease) - now
+				e, now := m.one(t, "Renewed"), c.reading().Since(l.since)
+				margin := defaultLease - trust.Allowance(defaultLease) - now
 				if e.Late != row.late || e.Margin < margin || e.Margin > margin+10*time.Millisecond ||
 					e.Remained < e.Margin+defaultLease/4 {
 					t.Errorf("after %v: %+v", now, e)

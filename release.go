@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Unlock: who gets the lock next, and what the caller waits for. In this order: the owner's further holds, the next
@@ -73,7 +74,7 @@ func awaitBoth(ctx context.Context, write, read pendingRelease) error {
 // pendingRelease is a release whose confirmation is awaited. The zero value is none: there is nothing to release.
 type pendingRelease struct {
 	l     *Lease
-	until instant       // when the trust window would have ended; see confirmed
+	until trust.Instant // when the trust window would have ended; see confirmed
 	keep  time.Duration // how long the engine keeps the lock closed
 }
 
@@ -88,7 +89,7 @@ func (w pendingRelease) releaseRequest() *driver.Release {
 // giveUp ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this process,
 // this client's retention, or the engine. What it returns must be awaited exactly once, after Client.mu has been given
 // up, because it is counted as background. The caller holds Client.mu.
-func (l *Lease) giveUp(now instant) pendingRelease {
+func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 	g := l.g
 	c := g.m.c
 	l.release(now)
@@ -117,7 +118,7 @@ func (l *Lease) giveUp(now instant) pendingRelease {
 
 // passOn gives g, which nobody holds any more, to the next waiter in this process, or back to the engine together with
 // that waiter's request. It reports false if g has to be released by itself. The caller holds Client.mu.
-func (g *grant) passOn(now instant) bool {
+func (g *grant) passOn(now trust.Instant) bool {
 	// A cooldown is for the waiters of this process too.
 	if g.cooldown() > 0 {
 		return g.keepForCooldown()
@@ -272,7 +273,7 @@ func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.
 
 // confirmed says what the engine's answer to a release means to the caller. attempts is how often the release was sent,
 // and until when the trust window would have ended.
-func (l *Lease) confirmed(err error, attempts int, until instant) error {
+func (l *Lease) confirmed(err error, attempts int, until trust.Instant) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Renewals: what one says, how batches travel, and what an answer changes. renew_schedule.go decides when;
@@ -14,15 +15,15 @@ import (
 // pendingRenewal is one renewal of one grant under way.
 type pendingRenewal struct {
 	g    *grant
-	sent instant // before the request was sent: the new trust window starts here
+	sent trust.Instant // before the request was sent: the new trust window starts here
 	r    driver.Renewal
 }
 
 // renewal prepares a renewal of g that is due, and keeps the scheduler from sending another before this one has had
 // time to be answered. The caller holds Client.mu.
-func (g *grant) renewal(now instant) pendingRenewal {
+func (g *grant) renewal(now trust.Instant) pendingRenewal {
 	lease, _ := g.renewalTerms()
-	g.notBefore = now.plus(g.patience())
+	g.notBefore = now.Plus(g.patience())
 	switch {
 	// A live hold: nothing but the request.
 	case g.retained() == nil:
@@ -36,7 +37,7 @@ func (g *grant) renewal(now instant) pendingRenewal {
 
 // renewalFor prepares a renewal of g for that lease. It may take effect although it is never answered. So from now on
 // everything that g may leave in the engine is taken to last as long (grant.asked). The caller holds Client.mu.
-func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
+func (g *grant) renewalFor(lease time.Duration, now trust.Instant) pendingRenewal {
 	g.asked = max(g.asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
@@ -61,7 +62,7 @@ func (g *grant) patience() time.Duration {
 
 // retryIn returns the pause after a renewal that failed outright: a tenth of what is left of the window. The tries come
 // closer together as the end does, but never closer than minRetry.
-func (g *grant) retryIn(now instant) time.Duration {
+func (g *grant) retryIn(now trust.Instant) time.Duration {
 	_, pause := g.renewalTerms()
 	return min(max(g.remaining(now)/10, minRetry), pause/2)
 }
@@ -130,7 +131,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	default:
 		g.hasFailed(err)
 		if g.holds.first != nil {
-			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
+			g.notBefore = min(g.notBefore, now.Plus(g.retryIn(now)))
 		}
 		// Read now: an upgrade may change the token before the callback runs.
 		left, token := g.remaining(now), g.token
@@ -147,7 +148,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 // observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
 // length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
 // answer, or attempts before it have failed: Event.Late. The caller holds Client.mu.
-func (c *Client) observeRenewal(g *grant, now instant, left, lease time.Duration) {
+func (c *Client) observeRenewal(g *grant, now trust.Instant, left, lease time.Duration) {
 	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"container/heap"
+	"github.com/interlock-go/interlock/internal/trust"
 	"slices"
 	"time"
 )
@@ -13,11 +14,11 @@ import (
 // scheduler watches all grants of a client with one goroutine and one timer. It sends their renewals, those due
 // together in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
-	grants      grantHeap   // those with something to do, the earliest first
-	armed       instant     // when the goroutine wakes next; never if no timer is set
-	timer       *time.Timer // set by arm alone
-	suspensions int         // how many suspensions the instants in grants take account of
-	batch       int         // the size of the last batch: as many are likely to be due together again
+	grants      grantHeap     // those with something to do, the earliest first
+	armed       trust.Instant // when the goroutine wakes next; never if no timer is set
+	timer       *time.Timer   // set by arm alone
+	suspensions int           // how many suspensions the instants in grants take account of
+	batch       int           // the size of the last batch: as many are likely to be due together again
 }
 
 // mostTogether is how many renewals one batch has at most. A batch is answered, and its memory free, when the last of
@@ -27,7 +28,7 @@ const mostTogether = 1 << 14
 // look is when a grant wants to be looked at. The instant stands here and not in the grant: with very many grants a
 // comparison would cost two fetches from memory.
 type look struct {
-	due instant
+	due trust.Instant
 	g   *grant
 }
 
@@ -61,7 +62,7 @@ func (h *grantHeap) Pop() any {
 }
 
 // add puts g in, to be looked at when due.
-func (h *grantHeap) add(g *grant, due instant) {
+func (h *grantHeap) add(g *grant, due trust.Instant) {
 	g.index = int32(len(*h))
 	*h = append(*h, look{due, g})
 	heap.Push(h, nil) // moves the last to its place
@@ -76,7 +77,7 @@ func (c *Client) reschedule(g *grant) {
 	due := g.nextLook()
 	s := &c.sched
 	switch {
-	case due == never:
+	case due == trust.Never:
 		c.unschedule(g)
 		return
 	case g.index < 0:
@@ -91,7 +92,7 @@ func (c *Client) reschedule(g *grant) {
 }
 
 // wakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Client.mu.
-func (c *Client) wakeBy(due instant) {
+func (c *Client) wakeBy(due trust.Instant) {
 	if due < c.sched.armed {
 		c.arm(due)
 	}
@@ -100,14 +101,14 @@ func (c *Client) wakeBy(due instant) {
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
 // than its other work in this process. The goroutine would also want Client.mu while the caller still holds it. The
 // caller holds Client.mu.
-func (c *Client) arm(at instant) {
+func (c *Client) arm(at trust.Instant) {
 	s := &c.sched
 	s.armed = at
-	if at == never {
+	if at == trust.Never {
 		s.timer.Stop()
 		return
 	}
-	pause := at.since(c.reading())
+	pause := at.Since(c.reading())
 	// The timer stands still while the machine is suspended. With this bound a suspension is noticed a second after it
 	// at the latest.
 	if c.watching {
@@ -125,7 +126,7 @@ func (c *Client) unschedule(g *grant) {
 
 // nextLook returns the earliest instant at which something about g must be done. Its trust or a hold ends then, or a
 // renewal, a cooldown or a retention is due. The caller holds Client.mu.
-func (g *grant) nextLook() instant {
+func (g *grant) nextLook() trust.Instant {
 	next := g.deadline()
 	for l := range g.holds.all(ofGrant) {
 		next = min(next, l.end)
@@ -149,20 +150,20 @@ const claimDelay = 5 * time.Millisecond
 // renewalDue returns when g must be renewed next. That is one interval after the last confirmed renewal was sent. It
 // comes sooner if the engine gave less than was asked for or shows another call's label. It is never before notBefore,
 // which is the pause after an attempt. The caller holds Client.mu.
-func (g *grant) renewalDue() instant {
+func (g *grant) renewalDue() trust.Instant {
 	if r := g.retained(); r != nil {
 		return g.retainedRenewalDue(r)
 	}
 	if g.shown {
-		return max(g.holder().since.plus(claimDelay), g.notBefore)
+		return max(g.holder().since.Plus(claimDelay), g.notBefore)
 	}
 	lease, pause := g.renewalTerms()
-	due := g.renewed.plus(pause)
-	if g.sent.plus(g.lease) < g.renewed.plus(lease) {
-		due = g.holder().since.plus(min(claimDelay, g.lease/4))
+	due := g.renewed.Plus(pause)
+	if g.window().Over() < g.renewed.Plus(lease) {
+		due = g.holder().since.Plus(min(claimDelay, g.lease/4))
 	}
 	if g.mislabelled {
-		due = min(due, g.holder().since.plus(relabelDelay))
+		due = min(due, g.holder().since.Plus(relabelDelay))
 	}
 	return max(due, g.notBefore)
 }
@@ -195,23 +196,23 @@ func (c *Client) watch() {
 
 // next returns when to look again. While nothing is held the timer stays as it was set. Otherwise a client that takes
 // and releases one lock after the other would set and wake it for each. The caller holds Client.mu.
-func (s *scheduler) next(now instant) instant {
+func (s *scheduler) next(now trust.Instant) trust.Instant {
 	switch {
 	case len(s.grants) > 0:
 		return s.grants[0].due
 	case s.armed > now:
 		return s.armed
 	}
-	return never
+	return trust.Never
 }
 
 // heedSuspensions computes all instants anew after a suspension. It costs as much as there are grants, and suspensions
 // are rare. The caller holds Client.mu.
 func (c *Client) heedSuspensions() {
-	if c.sched.suspensions == c.suspensions.count {
+	if c.sched.suspensions == c.suspensions.Count() {
 		return
 	}
-	c.sched.suspensions = c.suspensions.count
+	c.sched.suspensions = c.suspensions.Count()
 	for i := range c.sched.grants {
 		c.sched.grants[i].due = c.sched.grants[i].g.nextLook()
 	}
@@ -220,7 +221,7 @@ func (c *Client) heedSuspensions() {
 
 // collect ends what is over and returns the renewals to send now, at most mostTogether. Grants that are nearly due
 // travel along: one batch costs one round trip for each shard, however many it has. The caller holds Client.mu.
-func (c *Client) collect(now instant) []pendingRenewal {
+func (c *Client) collect(now trust.Instant) []pendingRenewal {
 	var looked []*grant
 	var batch []pendingRenewal
 	for len(c.sched.grants) > 0 && len(batch) < mostTogether {
@@ -256,10 +257,10 @@ func (c *Client) collect(now instant) []pendingRenewal {
 
 // renewable reports whether g may be renewed now: it is due, or will be within a tenth of its interval. The pause after
 // an attempt is always kept. The caller holds Client.mu.
-func (g *grant) renewable(now instant) bool {
+func (g *grant) renewable(now trust.Instant) bool {
 	if !g.renewing() || now < g.notBefore {
 		return false
 	}
 	_, pause := g.renewalTerms()
-	return g.renewalDue() <= now.plus(pause/10)
+	return g.renewalDue() <= now.Plus(pause/10)
 }
