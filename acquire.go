@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"log/slog"
 
 	"github.com/interlock-go/interlock/driver"
@@ -116,9 +117,9 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 // that was confirmed before still counts. It returns nil and no error if g has ended meanwhile.
 func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
 	if c.hasLeases() {
-		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
+		patient, cancel := context.WithTimeout(ctx, m.p.Renewal/2)
 		defer cancel()
-		err := c.renewNow(patient, g, m.p.lease)
+		err := c.renewNow(patient, g, m.p.Lease)
 		if errors.Is(err, ErrLost) {
 			return nil, err
 		}
@@ -132,7 +133,7 @@ func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex)
 	now := c.now()
 	c.expire(g, now)
 	// unlocked by another goroutine of o meanwhile
-	if g.phase == gone || g.holds.first == nil || g.holder().owner != o {
+	if g.Phase == grants.Gone || g.holds.first == nil || g.holder().owner != o {
 		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
 	l := m.newLease(o)

@@ -173,16 +173,8 @@ func (g *grant) spreadToken(o *owner) {
 		if l.m.c != g.m.c || l.ended() != nil {
 			continue
 		}
-		if l.g.takeToken(g); l.upgradePair != nil {
-			l.upgradePair.g.takeToken(g)
+		if l.g.TakeToken(&g.Grant); l.upgradePair != nil {
+			l.upgradePair.g.TakeToken(&g.Grant)
 		}
-	}
-}
-
-// takeToken takes over the token and nonce of a later grant to the same owner, and never those of an earlier one. The
-// caller holds Client.mu.
-func (g *grant) takeToken(from *grant) {
-	if g.token < from.token {
-		g.token, g.own = from.token, &engineSide{from.nonce(), g.session()}
 	}
 }

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -40,7 +41,7 @@ type fetch struct {
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
-	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
+	f.g = m.newGrant(f.r.ID)
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
 	f.g.askForRecalls(&f.r)
 	// On such an engine a wait that is left loses its place in the queue. So the request gets a context that the end of
@@ -137,7 +138,7 @@ func (f *fetch) done(answer driver.Grant, err error) {
 		f.orphaned(err, wanted)
 	// A grant that still has trust, and somebody who wants it. All three are checked under one Client.mu, or a loss
 	// that is reported in between would be missed.
-	case wanted && !refused && f.g.phase != revoked && !f.g.tooLate(answer, f.c.now()):
+	case wanted && !refused && f.g.Phase != grants.Revoked && !f.c.tooLate(answer, f.c.now()):
 		f.granted(answer)
 		f.c.unlock()
 	// Nobody wants it, or it is over: give it back, and ask again for the waiters.
@@ -182,19 +183,19 @@ func (f *fetch) granted(answer driver.Grant) {
 	// It came after a wait, so others may stand behind in the engine's queue. They have told the previous holder and
 	// not this one, so the grant must not be retained.
 	if f.held != nil || f.give != nil {
-		g.recalled = true
+		g.Recalled = true
 	}
 	if f.only == nil {
 		// The engine gave the lock to g, so old is over although its loss has not been reported yet.
 		if old != nil {
-			old.alone = true
+			old.Alone = true
 		}
 		f.q.serve(g, false)
 		return
 	}
 	// Named owners and candidates never pass on. Nor does g beside an older grant of this lock: two grants would serve
 	// one line.
-	g.alone = f.r.Named || g.m.p.single || old != nil
+	g.Alone = f.r.Named || g.m.p.single || old != nil
 	f.only.grant(g, false)
 	g.admitOthers()
 }
@@ -203,7 +204,7 @@ func (f *fetch) granted(answer driver.Grant) {
 // owner's.
 func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
 	if f.beside != nil {
-		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
+		return f.c.convert.Convert(ctx, f.beside.ID, &f.r)
 	}
 	return f.c.d.Acquire(ctx, &f.r)
 }

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	c.lock()
 	now := c.now()
 	switch gone := errors.Is(err, ErrLost); {
-	case gone || err == nil && (g.phase == revoked || g.tooLate(answer, now)):
+	case gone || err == nil && (g.Phase == grants.Revoked || c.tooLate(answer, now)):
 		return m.tryAgain(ctx, l, g, gone, at)
 	case err != nil:
 		// The lock may have been taken although the engine reported an error.
@@ -48,7 +49,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 	old := c.passing(m)
 	g.taken(answer, now)
 	// With an older grant of this lock in the process only one of the two may serve the line.
-	g.alone = l.owner.named || old != nil
+	g.Alone = l.owner.named || old != nil
 	g.admit(l, at.start, now, false)
 	g.admitOthers()
 	c.unlock()
@@ -74,10 +75,10 @@ func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	}{}
 	g, l := &first.grant, &first.lease
 	l.self = l
-	*g = grant{m: m, id: m.c.newID(), asked: m.p.lease, index: -1}
+	*g = grant{Grant: grants.Grant{ID: m.c.newID(), Asked: m.p.Lease}, m: m, index: -1}
 	l.m, l.owner = m, o
 	if o == nil {
-		first.owner.id = g.id // one string for both
+		first.owner.id = g.ID // one string for both
 		l.owner = &first.owner
 	}
 	return g, l
@@ -94,7 +95,7 @@ var (
 // once.
 func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
-	*r = g.m.request(g.id, o)
+	*r = g.m.request(g.ID, o)
 	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
 	g.askForRecalls(r)
 	answer, err := g.m.c.d.Acquire(g.m.c.base, r)

@@ -35,7 +35,7 @@ type queueKey struct {
 }
 
 func (m *Mutex) queueKey() queueKey {
-	return queueKey{Key: m.key(), lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
+	return queueKey{Key: m.key(), lease: m.p.Lease, delay: m.p.LockDelay, noRenew: m.p.NoRenew}
 }
 
 // queueFor returns the queue for m, and makes it if nobody waits yet. The caller holds Client.mu.

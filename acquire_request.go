@@ -16,15 +16,15 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	r := driver.Request{
 		Key: m.key(), ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
+		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.Lease, LockDelay: m.p.LockDelay, Tokens: 1,
 	}
 	if m.p.share.direct {
 		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
 		return r
 	}
-	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
+	if !o.named && !m.p.NoRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
 		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
-		if m.p.retain > 0 {
+		if m.p.Retain > 0 {
 			r.Tokens = retainTokens
 		}
 	}
@@ -37,8 +37,8 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 func (g *grant) askForRecalls(r *driver.Request) {
 	c := g.m.c
 	if c.recalls && r.Mode == driver.Exclusive && !r.Named {
-		r.Wanted, r.Retains = g.wantedByOther, g.m.p.retain > 0
-		g.recallable = r.Retains
+		r.Wanted, r.Retains = g.wantedByOther, g.m.p.Retain > 0
+		g.Recallable = r.Retains
 	}
 }
 

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -167,7 +168,7 @@ func (q *queue) fetchAgain() {
 func (f *fetch) orphaned(err error, wanted bool) {
 	c, g := f.c, f.beside
 	f.g.settle(true)
-	if g.phase != gone {
+	if g.Phase != grants.Gone {
 		reason := driver.LostExpired
 		if told := (*LostError)(nil); errors.As(err, &told) {
 			reason = told.Reason

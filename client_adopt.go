@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/grants"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -90,11 +91,11 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 	defer c.background.Done()
 	c.unlock()
 	g, l := m.newHold(nil)
-	r := m.request(g.id, l.owner)
+	r := m.request(g.ID, l.owner)
 	r.Tokens, r.Try, r.Lost = 1, true, g.lostByEngine
 	g.askForRecalls(&r)
 	// A hold that has come from elsewhere neither passes on nor is retained.
-	r.Retains, g.recallable = false, false
+	r.Retains, g.Recallable = false, false
 	var answer driver.Grant
 	err := c.persist(ctx, "adopt", m.key(), func(ctx context.Context) (err error) {
 		answer, err = adopter.Adopt(ctx, h.ID, &r)
@@ -116,12 +117,12 @@ func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Hand
 		g.settle(false)
 		return nil, wrap("adopt", m.key(), ErrClosed)
 	// It ended before its answer was processed, so it was nobody's here.
-	case g.phase == revoked || g.tooLate(answer, now):
+	case g.Phase == grants.Revoked || c.tooLate(answer, now):
 		g.settle(false)
 		return nil, &LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: LostExpired}
 	}
 	g.taken(answer, now)
-	g.alone = true
+	g.Alone = true
 	g.admit(l, at.start, now, false)
 	return l, nil
 }

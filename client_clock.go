@@ -10,14 +10,14 @@ import (
 // The client's clock: every judgement is made at an instant of it (package trust).
 
 // at turns a time from a driver into an instant.
-func (c *Client) at(t time.Time) trust.Instant { return c.clock.At(t) }
+func (c *Client) at(t time.Time) trust.Instant { return c.env.Clock.At(t) }
 
 // reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
 // suspended.
-func (c *Client) reading() trust.Instant { return c.clock.Now() }
+func (c *Client) reading() trust.Instant { return c.env.Clock.Now() }
 
 // time turns i into a time.Time for users.
-func (c *Client) time(i trust.Instant) time.Time { return c.clock.Time(i) }
+func (c *Client) time(i trust.Instant) time.Time { return c.env.Clock.Time(i) }
 
 // pause waits for d and returns true, or false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

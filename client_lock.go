@@ -70,7 +70,7 @@ func run(todo []func()) {
 func (c *Client) now() trust.Instant {
 	now := c.reading()
 	if c.watching {
-		c.suspensions.Look(now)
+		c.env.Suspensions.Look(now)
 	}
 	return now
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -85,7 +86,7 @@ func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error
 	w = &condWait{c: cl, old: l, new: l.m.newLease(l.owner), give: l.g.releaseRequest(), at: now}
 	w.r = l.m.request(cl.newID(), l.owner)
 	w.r.Tokens = 1
-	w.g = &grant{m: l.m, id: w.r.ID, asked: l.m.p.lease, index: -1}
+	w.g = l.m.newGrant(w.r.ID)
 	w.r.Lost = w.g.lostByEngine
 	cl.background.Add(1)
 	l.owner.waits.Add(1)
@@ -116,7 +117,7 @@ func (l *Lease) mayWait(now trust.Instant) error {
 		return fmt.Errorf("it is being given up by another wait: %w", ErrNotHeld)
 	case l.hasOthers():
 		return ErrNested
-	case l.g.phase == abandoned:
+	case l.g.Phase == grants.Abandoned:
 		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w",
 			ErrNested)
 	case l.m.c.closed:
@@ -200,7 +201,7 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	if !w.gone { // the engine has not called parked, but it has ended the hold
 		w.giveUp(now)
 	}
-	if c.closed || w.g.phase == revoked || w.g.tooLate(answer, now) {
+	if c.closed || w.g.Phase == grants.Revoked || c.tooLate(answer, now) {
 		w.g.settle(true) // an undo, so that the signal goes on to the next waiter
 		defer c.unlock()
 		if c.closed {
@@ -209,10 +210,10 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 		return nil, &LostError{Kind: w.r.Kind, Name: w.r.Name, Token: answer.Token, Reason: LostExpired}
 	}
 	if old := c.passing(w.new.m); old != nil {
-		old.alone = true // its loss has not been reported yet, but the engine gave the lock to w
+		old.Alone = true // its loss has not been reported yet, but the engine gave the lock to w
 	}
 	w.g.taken(answer, now)
-	w.g.alone = true // waiters of this process are in the engine's queue already
+	w.g.Alone = true // waiters of this process are in the engine's queue already
 	w.g.admit(w.new, w.at, now, false)
 	w.g.admitOthers()
 	c.unlock()

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"cmp"
+	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 	"time"
 
@@ -119,7 +120,7 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 			}
 			weight = l.g.m.p.share.weight
 		}
-		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.pass, l.mode()}})
+		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()}})
 	}
 }
 
@@ -132,7 +133,7 @@ func (c *Client) waitOf(
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {
 			if by := all.owners[g.holder().owner]; by != nil {
-				wants.By = []waitgraph.Obstacle[localHold]{{Node: by.node, Weight: 1, What: localHold{by.o, g, g.pass, driver.Exclusive}}}
+				wants.By = []waitgraph.Obstacle[localHold]{{Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive}}}
 			}
 		}
 		return wants
@@ -164,7 +165,7 @@ func (c *Client) holderFor(w *waiter) *grant {
 		return nil
 	}
 	for g := c.grants[m.key().Name]; g != nil; g = g.next {
-		if g.m.key() == m.key() && g.phase == live && g.holds.first != nil && g.holder().owner != w.lease.owner {
+		if g.m.key() == m.key() && g.Phase == grants.Live && g.holds.first != nil && g.holder().owner != w.lease.owner {
 			return g
 		}
 	}

@@ -183,7 +183,7 @@ func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 		l.upgradePair = read
 		l.moveTo(g)
 		had.holds.add(ofGrant, read)
-		had.takeToken(g)
+		had.TakeToken(&g.Grant)
 		return nil
 	}
 	l.moveTo(g)
@@ -204,11 +204,11 @@ func (l *Lease) goBack() (left *pendingRelease) {
 func (l *Lease) moveTo(g *grant) {
 	c := l.m.c
 	l.g.holds.remove(ofGrant, l)
-	l.g, l.pass, l.local = g, g.pass, false
+	l.g, l.pass, l.local = g, g.Pass, false
 	g.last = nil
 	g.holds.add(ofGrant, l)
-	if p := l.m.p; p.minHold > 0 {
-		g.keepClosed(l.since.Plus(p.minHold), l)
+	if p := l.m.p; p.MinHold > 0 {
+		g.keepClosed(l.since.Plus(p.MinHold), l)
 	}
 	c.reschedule(g)
 }

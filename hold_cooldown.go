@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 	"time"
 
@@ -48,8 +49,8 @@ func (g *grant) keepClosed(until trust.Instant, by *Lease) {
 // delay begins the LockDelay of l, one of the holds on g, because l is being lost. It comes before the hold is taken
 // off g: from then on only the cooldown keeps g from others. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now trust.Instant) {
-	if l.m.p.lockDelay > 0 {
-		until := now.Plus(l.m.p.lockDelay)
+	if l.m.p.LockDelay > 0 {
+		until := now.Plus(l.m.p.LockDelay)
 		g.keepClosed(until, nil)
 		r := g.m.c.cooldowns[g]
 		r.delay = max(r.delay, until)
@@ -80,7 +81,7 @@ func (g *grant) keepForCooldown() bool {
 	if g.m.c.hasLeases() || g.cooldown() == 0 {
 		return false
 	}
-	g.between, g.m.c.cooldowns[g].kept = true, true
+	g.Between, g.m.c.cooldowns[g].kept = true, true
 	g.m.c.reschedule(g)
 	return true
 }
@@ -113,7 +114,7 @@ func (c *Client) has(key driver.Key, token uint64) bool {
 // grantOf returns this client's grant of key with that token, or nil. The caller holds Client.mu.
 func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 	for g := c.grants[key.Name]; g != nil; g = g.next {
-		if g.m.key() == key && g.token == token {
+		if g.m.key() == key && g.Token == token {
 			return g
 		}
 	}
@@ -128,13 +129,10 @@ func (g *grant) endCooldown(now trust.Instant) bool {
 	}
 	c := g.m.c
 	delete(c.cooldowns, g)
-	g.between = false
-	if g.passOn(now) {
-		return true
+	g.Between = false
+	if g.goOn(now, grants.Around{}) {
+		g.giveBack()
 	}
-	g.drop()
-	c.settle(g.m, g.releaseRequest())
-	c.askFor(g.m)
 	return true
 }
 

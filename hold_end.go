@@ -1,5 +1,6 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/grants"
 import "github.com/interlock-go/interlock/internal/trust"
 
 // How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
@@ -22,7 +23,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	// Something that nobody can stop is under way. So nobody gives the lock back, neither here nor when the last hold
 	// beside this one ends.
 	if l.pending > 0 {
-		l.g.phase = abandoned
+		l.g.Phase = grants.Abandoned
 	}
 	lost := l.lostError(reason, cause)
 	// The owner has given the hold up for a condition, and the engine is being asked. That is no loss; Cond.Wait

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -12,11 +13,11 @@ import (
 // expire ends g if its trust window is over, and those of its holds whose own end has come (NoRenew, MaxHold). It reads
 // no clock, so that one judgement is made at one instant. The caller holds Client.mu.
 func (c *Client) expire(g *grant, now trust.Instant) {
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		return
 	}
 	if end := g.deadline(); now >= end {
-		c.loseAndRelease(g, g.reason(now, end))
+		c.loseAndRelease(g, g.LossReason(&c.env, now, end, g.renewing()))
 		return
 	}
 	// The delay comes first: see grant.delay.
@@ -28,25 +29,8 @@ func (c *Client) expire(g *grant, now trust.Instant) {
 		}
 	}
 	// Its last hold has ended by its own time. Nobody has unlocked it, so it goes back here.
-	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.keepForCooldown()) {
+	if g.holds.first == nil && !g.Between && (g.Phase == grants.Abandoned || !g.keepForCooldown()) {
 		c.loseAndRelease(g, driver.LostExpired)
-	}
-}
-
-// reason says why the trust window of g ended at end, as far as this process knows.
-func (g *grant) reason(now, end trust.Instant) LostReason {
-	c, from := g.m.c, g.sent
-	if g.session() != nil {
-		from = c.at(g.session().Confirmed())
-	}
-	switch {
-	case now < end.Plus(c.suspensions.Since(from)):
-		return driver.LostSuspended // without the suspension some time would be left
-	// A fixed lease has run out, as its owner asked.
-	case g.session() == nil && !g.renewing():
-		return driver.LostExpired
-	default:
-		return driver.LostUnconfirmed
 	}
 }
 
@@ -61,7 +45,7 @@ func (c *Client) loseAndRelease(g *grant, reason LostReason) {
 		g.delay(l, c.reading())
 	}
 	// Everything about the release is read before lose, which drops g and its cooldown.
-	give, left := g.releaseRequest(), g.phase == abandoned || g.isPending()
+	give, left := g.releaseRequest(), g.Phase == grants.Abandoned || g.isPending()
 	give.Keep = g.keep()
 	after := g.runOutAfter()
 	c.lose(g, reason, g.cause(reason))
@@ -88,7 +72,7 @@ func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
 // lose ends g and all its holds as a loss. The waiters behind g are sent to the engine at once: the loser may never
 // call Unlock, so they must not wait for it. The caller holds Client.mu.
 func (c *Client) lose(g *grant, reason LostReason, cause error) {
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		return
 	}
 	for l := range g.holds.all(ofGrant) {
@@ -104,10 +88,10 @@ func (g *grant) lostByEngine(reason LostReason, cause error) {
 	c := g.m.c
 	c.lock()
 	defer c.unlockInside()
-	switch g.phase {
-	case requested:
-		g.phase = revoked
-	case live, abandoned: // an abandoned one may still have holds
+	switch g.Phase {
+	case grants.Requested:
+		g.Phase = grants.Revoked
+	case grants.Live, grants.Abandoned: // an abandoned one may still have holds
 		c.lose(g, reason, cause)
 	}
 }

@@ -41,7 +41,7 @@ var classes = []error{
 // hasFailed notes how a renewal of g failed. Few renewals fail, so the errors stand in a map beside the grants. The
 // caller holds Client.mu.
 func (g *grant) hasFailed(err error) {
-	g.failed = true
+	g.Failed = true
 	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
 		err = own.Err
 	}
@@ -54,7 +54,7 @@ func (g *grant) hasFailed(err error) {
 
 // hasSucceeded forgets that a renewal has failed. The caller holds Client.mu.
 func (g *grant) hasSucceeded() {
-	g.failed = false
+	g.Failed = false
 	delete(g.m.c.failures, g)
 }
 

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -19,10 +20,6 @@ import (
 // the five rules: without any one of them two owners are inside, or one waits for too long.
 
 const (
-	// retainLease is how long a retained grant lasts in the engine after its last renewal. It is renewed after half of
-	// that, so one missed renewal ends only the retention.
-	retainLease = 2 * time.Second
-
 	// retainGrace is how long a grant is retained before the engine hears of it. A process that takes the lock again
 	// and again within that time sends nothing.
 	retainGrace = 10 * time.Millisecond
@@ -63,21 +60,17 @@ type recalls struct {
 // which costs one recall more for each lock.
 const mostSkipped, mostRecalls = 64, 1024
 
-// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead. It
-// must if another client may wait for it, its state is in doubt, its tokens are used up, or too little trust is left
-// for a take-over. The caller holds Client.mu.
+// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead,
+// because others have recalled the lock lately. The caller holds Client.mu.
 func (g *grant) retain(now trust.Instant) bool {
 	c := g.m.c
-	if !g.recallable || g.recalled || g.alone || g.failed || g.phase != live || c.closed {
-		return false
-	}
-	if g.pass+1 >= g.tokens || g.remaining(now) < g.retainLease()/2 || c.retention.skips(g.m) {
+	if c.retention.skips(g.m) {
 		return false
 	}
 	c.retention.add(g, now)
 	// The hold's own renewal may be under way, and its answer would lengthen the lease. The renewal that shortens it
 	// does not wait for that answer.
-	g.between, g.notBefore = true, 0
+	g.Between, g.NotBefore = true, 0
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {
@@ -87,12 +80,9 @@ func (g *grant) retain(now trust.Instant) bool {
 	return true
 }
 
-// retainLease returns the lease of g while it is retained: never more than the lock's own.
-func (g *grant) retainLease() time.Duration { return min(retainLease, g.m.p.lease) }
-
 // retained returns what is noted of g while it is retained, or nil. The caller holds Client.mu.
 func (g *grant) retained() *retained {
-	if !g.between { // as nearly always: no look into the map
+	if !g.Between { // as nearly always: no look into the map
 		return nil
 	}
 	return g.m.c.retention.grants[g]
@@ -111,17 +101,17 @@ func (c *Client) takeOver(l *Lease, asked trust.Instant) bool {
 	}
 	now := c.now()
 	c.expire(g, now)
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		return false
 	}
-	if g.remaining(now) < g.retainLease()/4 {
+	if !g.MayTakeOver(&c.env, &g.m.p.Terms, now) {
 		c.releaseRetained(g)
 		return false
 	}
 	c.retention.remove(g)
 	delete(c.retention.recalls, g.m.queueKey())
-	g.between = false
-	g.pass++
+	g.Between = false
+	g.Pass++
 	g.admit(l, asked, now, true)
 	return true
 }
@@ -140,13 +130,13 @@ func (g *grant) wantedByOther() {
 	c := g.m.c
 	c.lock()
 	defer c.unlockInside()
-	if !g.wantedNow {
+	if !g.Wanted {
 		for l := range g.holds.all(ofGrant) {
 			l.tellWanted()
 		}
 	}
 	g.tellRecalled()
-	g.recalled, g.wantedNow = true, true
+	g.Recalled, g.Wanted = true, true
 	if r := g.retained(); r != nil {
 		c.retention.recall(g.m)
 		c.releaseRetained(g)
@@ -174,7 +164,7 @@ func (g *grant) shorten(now trust.Instant, lease time.Duration) {
 		s.shortened = make(map[*grant]trust.Instant)
 	}
 	s.shortened[g] = now
-	g.setWindow(g.window().Shorter(trust.Window{Sent: now, Lease: lease}))
+	g.Window = g.Window.Shorter(trust.Window{Sent: now, Lease: lease})
 }
 
 // outdated reports whether a renewal sent at that instant proves nothing any more, because a later one may have
@@ -188,13 +178,13 @@ func (g *grant) outdated(sent trust.Instant) bool {
 // then after half of the short lease. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) trust.Instant {
 	if g.m.c.hasSessions() {
-		return max(g.showingDue(r), g.notBefore)
+		return max(g.showingDue(r), g.NotBefore)
 	}
 	due := r.since.Plus(retainGrace)
 	if at, is := g.m.c.retention.shortened[g]; is && at > r.since {
-		due = g.renewed.Plus(g.retainLease() / 2)
+		due = g.Renewed.Plus(g.m.p.RetainLease() / 2)
 	}
-	return max(due, g.notBefore)
+	return max(due, g.NotBefore)
 }
 
 // add notes that g is retained from now on.
@@ -203,7 +193,7 @@ func (s *retention) add(g *grant, now trust.Instant) {
 		s.grants = make(map[*grant]*retained)
 		s.last.next, s.last.before = &s.last, &s.last
 	}
-	r := &retained{g: g, since: now, until: now.Plus(g.m.p.retain), before: s.last.before, next: &s.last}
+	r := &retained{g: g, since: now, until: now.Plus(g.m.p.Retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.grants[g] = r
 	r.news = g.tellRetained()
@@ -211,7 +201,7 @@ func (s *retention) add(g *grant, now trust.Instant) {
 
 // forget removes everything about g, which is over. Only a recallable grant can be in here, so the others cost no look.
 func (s *retention) forget(g *grant) {
-	if g.recallable {
+	if g.Recallable {
 		s.remove(g)
 		delete(s.shortened, g)
 	}

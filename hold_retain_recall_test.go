@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,7 +124,7 @@ func TestRetain_WhenAMessageIsLost_TheNextRenewalRecalls(t *testing.T) {
 		deaf(h, 1)
 		pair(t, c, "a")
 		time.Sleep(second) // into its retention
-		mustUnlock(t, getsInWithin(t, peer(t, h, nil), "a", retainLease/3))
+		mustUnlock(t, getsInWithin(t, peer(t, h, nil), "a", grants.RetainLease/3))
 	})
 }
 

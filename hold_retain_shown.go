@@ -14,8 +14,8 @@ const showDelay = time.Second
 // showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
 // of the session's timeout to learn whether others wait. The caller holds Client.mu.
 func (g *grant) showingDue(r *retained) trust.Instant {
-	if g.renewed > r.since {
-		return g.renewed.Plus(g.lease / 3)
+	if g.Renewed > r.since {
+		return g.Renewed.Plus(g.Window.Lease / 3)
 	}
 	return r.since.Plus(showDelay)
 }
@@ -24,9 +24,9 @@ func (g *grant) showingDue(r *retained) trust.Instant {
 // caller holds Client.mu.
 func (g *grant) showed(b pendingRenewal) {
 	g.hasSucceeded()
-	g.renewed = max(g.renewed, b.sent)
-	g.notBefore = 0
-	if !b.r.Retained && b.r.Pass == int(g.pass) && g.retained() == nil {
-		g.shown = false
+	g.Renewed = max(g.Renewed, b.sent)
+	g.NotBefore = 0
+	if !b.r.Retained && b.r.Pass == int(g.Pass) && g.retained() == nil {
+		g.Shown = false
 	}
 }

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
 		pair(t, c, "a")
 		time.Sleep(5 * second)
 		l := mustLock(t, t.Context(), c, "a")
-		if left := time.Until(l.Deadline()); left <= 0 || left > retainLease {
+		if left := time.Until(l.Deadline()); left <= 0 || left > grants.RetainLease {
 			t.Errorf("%v of trust, want what a short lease leaves", left)
 		}
 		before := h.renewals.Load()
@@ -68,8 +69,8 @@ func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T)
 		close(late)
 		synctest.Wait()
 		next := mustLock(t, t.Context(), c, "a")
-		if left := time.Until(next.Deadline()); left > retainLease {
-			t.Errorf("%v of trust, and the engine has given %v", left, retainLease)
+		if left := time.Until(next.Deadline()); left > grants.RetainLease {
+			t.Errorf("%v of trust, and the engine has given %v", left, grants.RetainLease)
 		}
 		mustUnlock(t, next)
 	})
@@ -80,7 +81,7 @@ func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.renew, noRenewals)
 		pair(t, c, "a")
-		time.Sleep(retainGrace + retainLease/2)
+		time.Sleep(retainGrace + grants.RetainLease/2)
 		if synctest.Wait(); h.releases.Load() != 1 {
 			t.Errorf("%d releases, want 1", h.releases.Load())
 		}
@@ -97,7 +98,7 @@ func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
 			time.Sleep(9500 * time.Millisecond)
 			on(h, &h.renew, noRenewals)
 			pair(t, c, "a")
-			time.Sleep(retainGrace + retainLease*4/5)
+			time.Sleep(retainGrace + grants.RetainLease*4/5)
 			l := must(t)(take(c.Mutex("a", nil), t.Context()))
 			if left := time.Until(l.Deadline()); left < 29*second {
 				t.Errorf("%v of trust, want a hold of its own", left)

@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/grants"
+
 // An upgraded hold is an upgrade pair of two leases. The user's lease is on the write. The inner one keeps the
 // upgradeable read below it for a downgrade. They are made in hold_convert.go, and end together.
 
@@ -40,12 +42,12 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 // counts as background from then on. The caller holds Client.mu.
 func (c *Client) dropIfUnheld(g *grant) bool {
 	switch {
-	case g.phase == gone:
+	case g.Phase == grants.Gone:
 		return false
 	case g.holds.first != nil:
 		c.reschedule(g)
 		return false
-	case g.phase == abandoned:
+	case g.Phase == grants.Abandoned:
 		g.leave()
 		return false
 	}

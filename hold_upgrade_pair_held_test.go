@@ -21,11 +21,11 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			}
 		},
 		"the write is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.g.id})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.g.ID})
 			time.Sleep(defaultLease)
 		},
 		"the read is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.upgradePair.g.id})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.upgradePair.g.ID})
 			time.Sleep(defaultLease)
 		},
 		"no renewal": func(_ *testing.T, _ *Client, h *hooks, _ *Lease) {

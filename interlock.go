@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/grants"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +31,9 @@ type Client struct {
 	multi    driver.MultiAcquirer // nil if the engine cannot take several locks in one step
 	convert  driver.Converter     // nil if the engine cannot convert
 	opts     Options
-	defaults params      // of a lock without options of its own
-	clock    trust.Clock // all instants are counted by it
-	owned    bool        // Open made it, so Close closes the driver
-	id       string      // random; the prefix of all request ids
+	defaults params // of a lock without options of its own
+	owned    bool   // Open made it, so Close closes the driver
+	id       string // random; the prefix of all request ids
 	lastID   atomic.Uint64
 	badLabel atomic.Bool // LabelFrom has returned an invalid label; later ones are logged at Debug
 	watching bool        // holds have a trust window, so suspensions of the machine matter
@@ -65,10 +65,10 @@ type Client struct {
 	pending     int           // calls of Lease.Pending that are not over
 	quiet       chan struct{} // closed when pending becomes 0; nil unless Close waits for that
 
-	sched       scheduler
-	deadlocks   deadlockDetector
-	suspensions trust.Suspensions
-	retention   retention
+	sched     scheduler
+	deadlocks deadlockDetector
+	env       grants.Env
+	retention retention
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
@@ -120,12 +120,14 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
 		defaults: params{
-			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: otherClass,
-			labelFrom: o.LabelFrom,
+			Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
+			kind:  driver.KindMutex, class: otherClass, labelFrom: o.LabelFrom,
 		},
-		clock:  trust.NewClock(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
-		suspensions: trust.NewSuspensions(suspended),
+		env: grants.Env{
+			Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
+			Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
+		},
 	}
 	// The scheduler sets the timer when its goroutine begins.
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), trust.Never
@@ -249,7 +251,7 @@ func (c *Client) endWaits() {
 func (c *Client) dropAll() (releases []lateRelease) {
 	for len(c.grants) > 0 { // dropGrant takes them out
 		for _, g := range c.grants {
-			if g.phase != abandoned { // an abandoned one is ended by the engine's lease
+			if g.Phase != grants.Abandoned { // an abandoned one is ended by the engine's lease
 				r := g.releaseRequest()
 				r.Keep = g.keep()
 				releases = append(releases, lateRelease{m: g.m, r: r})

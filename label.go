@@ -79,7 +79,7 @@ func (m *Multi) labelled(ctx context.Context) []*Mutex {
 // brings this one. The caller holds Client.mu.
 func (g *grant) relabel(l *Lease) {
 	if l.m.p.ownLabel && l.m != g.m && g.holds.first == l {
-		g.mislabelled = true
+		g.Mislabelled = true
 	}
 }
 
@@ -94,7 +94,7 @@ func (c *Client) present(key driver.Key, info *LockInfo) {
 		}
 		for i := range info.Holders {
 			h := &info.Holders[i]
-			if h.Token >= g.token && h.Token-g.token < uint64(g.tokens) {
+			if h.Token >= g.Token && h.Token-g.Token < uint64(g.Tokens) {
 				h.Owner, h.Label, h.Retained = g.holder().owner.id, g.holder().m.p.label, false
 			}
 		}

@@ -113,7 +113,7 @@ func (l *Lease) Token() uint64 {
 }
 
 // token is like Token; the caller must hold Client.mu, or know that the token no longer changes.
-func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
+func (l *Lease) token() uint64 { return l.g.Token + uint64(l.pass) }
 
 // Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
 // hold has ended: a holder that may be overtaken must not begin a write. It also reports false for a semaphore with a
@@ -127,7 +127,7 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	if l.ended() != nil || l.m.p.share.limit > 1 {
 		return stamp.Stamp{}, false
 	}
-	return stamp.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
+	return stamp.Stamp{Token: l.token(), Nonce: l.g.NonceOf(l.pass), Shared: l.reads()}, true
 }
 
 // Err returns nil while the hold may be trusted, a *LostError after it was lost, ErrReleased after it was released, and
@@ -179,10 +179,10 @@ func (l *Lease) Deadline() time.Time {
 
 // maxHoldEnd returns the end of MaxHold, which Extend cannot move, or never.
 func (l *Lease) maxHoldEnd() trust.Instant {
-	if l.m.p.maxHold == 0 {
+	if l.m.p.MaxHold == 0 {
 		return trust.Never
 	}
-	return l.since.Plus(l.m.p.maxHold)
+	return l.since.Plus(l.m.p.MaxHold)
 }
 
 // check notices that the hold's time is over, which the scheduler may not have seen yet. Every method that says whether

@@ -1,5 +1,6 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/grants"
 import "time"
 
 // Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
@@ -37,10 +38,10 @@ func (l *Lease) Abandon() error {
 	if l.upgradePair != nil {
 		read := l.splitPair()
 		// Both grants of an upgraded hold are left to run out.
-		read.g.phase = abandoned
+		read.g.Phase = grants.Abandoned
 		read.giveUp(now)
 	}
-	l.g.phase = abandoned
+	l.g.Phase = grants.Abandoned
 	l.giveUp(now) // nothing is asked, so there is no confirmation to await
 	c.unlock()
 	l.owner.remove(l)
@@ -60,7 +61,7 @@ func (g *grant) leave() {
 
 // runOutAfter returns how long g is kept when it is left to run out. That is one lease, as after a crash, or its
 // cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
-func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g.cooldown()) }
+func (g *grant) runOutAfter() time.Duration { return max(g.Asked, g.m.p.Lease, g.cooldown()) }
 
 // runOut releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
 // It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
@@ -103,7 +104,7 @@ func (c *Client) takeAllRunOuts() (all []lateRelease) {
 	for _, g := range c.grants {
 		for g != nil {
 			next := g.next
-			if g.phase == abandoned {
+			if g.Phase == grants.Abandoned {
 				all = append(all, lateRelease{g.m, g.releaseRequest(), c.now().Plus(g.runOutAfter())})
 				c.dropGrant(g)
 			}

@@ -90,7 +90,7 @@ func (l *Lease) extended(grants []*grant, end trust.Instant, err error) (last bo
 	case now != nil:
 		return true, now
 	}
-	if l.m.p.noRenew && end > l.end {
+	if l.m.p.NoRenew && end > l.end {
 		l.end = end
 	}
 	c.reschedule(l.g)

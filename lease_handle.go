@@ -40,13 +40,13 @@ func (l *Lease) Handle() (string, error) {
 		return "", wrap("handle of", l.m.key(), err)
 	}
 	// If it passed on, the handle would be that of another owner.
-	if g := l.g; !g.alone {
-		g.alone = true
+	if g := l.g; !g.Alone {
+		g.Alone = true
 		c.askFor(g.m) // the waiters here waited for it to pass on
 	}
 	h := driver.Handle{
-		Engine: c.traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: l.g.id,
-		Token: l.token(), Lease: l.m.p.lease, Owner: l.owner.id, Label: l.m.p.label,
+		Engine: c.traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: l.g.ID,
+		Token: l.token(), Lease: l.m.p.Lease, Owner: l.owner.id, Label: l.m.p.label,
 	}
 	if l.m.p.share.direct {
 		h.Mode, h.Limit, h.Weight = l.mode(), l.m.p.share.limit, l.m.p.share.weight

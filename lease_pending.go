@@ -1,5 +1,6 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/grants"
 import "time"
 
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
@@ -99,9 +100,9 @@ func (c *Client) leavePending() {
 // leaveAtClose is leavePending for one grant. The caller holds Client.mu.
 func (g *grant) leaveAtClose() {
 	c := g.m.c
-	g.phase = abandoned
+	g.Phase = grants.Abandoned
 	c.afterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
-			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.token)
+			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.Token)
 	})
 }

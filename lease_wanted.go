@@ -19,7 +19,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 	listeners := l.endListeners()
 	if listeners.wanted == nil {
 		listeners.wanted = make(chan struct{})
-		if l.g.wantedNow {
+		if l.g.Wanted {
 			close(listeners.wanted)
 		}
 	}

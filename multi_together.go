@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
@@ -133,8 +134,8 @@ func (b *bundle) alone(l *Mutex) bool { return b.o.named || l.p.single }
 func (b *bundle) prepare() {
 	b.grants, b.requests = make([]*grant, len(b.locks)), make([]*driver.Request, len(b.locks))
 	for i, l := range b.locks {
-		g := &grant{m: l, id: b.c.newID(), asked: l.p.lease, index: -1}
-		r := l.request(g.id, b.o)
+		g := l.newGrant(b.c.newID())
+		r := l.request(g.ID, b.o)
 		r.Try, r.Lost = true, g.lostByEngine
 		b.grants[i], b.requests[i] = g, &r
 	}
@@ -173,7 +174,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 		case c.closed: // Close has released what was taken in before
 			b.settle(i, false)
 			return nil, wrap("lock", b.locks[0].key(), ErrClosed)
-		case g.phase == revoked || g.tooLate(answers[i], now): // it ended before anybody got it
+		case g.Phase == grants.Revoked || c.tooLate(answers[i], now): // it ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
 				l.decline()
@@ -182,7 +183,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 		}
 		old := c.passing(g.m)
 		g.taken(answers[i], now)
-		g.alone = b.alone(g.m) || old != nil
+		g.Alone = b.alone(g.m) || old != nil
 		l := g.m.newLease(b.o)
 		leases = append(leases, l)
 		g.admit(l, b.start, now, false)

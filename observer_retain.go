@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/grants"
+
 // What the Observer is told of retention (hold_retain.go): the end never before the beginning.
 
 // retentionNews is what the Observer knows of one retention. Guarded by Client.mu.
@@ -54,9 +56,9 @@ func (n *retentionNews) tellEnd() {
 // g: then there is nothing to tell yet. The caller holds Client.mu.
 func (g *grant) tellRecalled() {
 	recalled := g.m.c.opts.Observer.Recalled
-	if recalled == nil || g.recallTold || g.phase == gone || g.holder() == nil {
+	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.holder() == nil {
 		return
 	}
-	g.recallTold = true
+	g.RecallTold = true
 	g.m.c.tellLater("Recalled", recalled, g.holder().event())
 }

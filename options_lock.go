@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -73,16 +74,13 @@ type LockOptions struct {
 // params is a lock's options with the client's filled in. It does not change once the lock is made: many Mutexes, holds
 // and calls share one.
 type params struct {
-	kind                    driver.Kind // of lock
-	lease, renewal, maxHold time.Duration
-	minHold, lockDelay      time.Duration
-	retain                  time.Duration
-	noRenew                 bool
-	single                  bool // it never passes on, and each request goes to the engine by itself: an election
-	label, class            string
-	labelFrom               func(context.Context, string) string // nil if all calls have the same label
-	ownLabel                bool                                 // label belongs to one call
-	err                     error                                // an invalid name or option; the first call returns it
+	grants.Terms
+	kind         driver.Kind // of lock
+	single       bool        // it never passes on, and each request goes to the engine by itself: an election
+	label, class string
+	labelFrom    func(context.Context, string) string // nil if all calls have the same label
+	ownLabel     bool                                 // label belongs to one call
+	err          error                                // an invalid name or option; the first call returns it
 	// for readers, writers and permits
 	share shareMode
 }
@@ -127,16 +125,16 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
 	}
 	if o.Lease != 0 {
-		p.lease, p.renewal = o.Lease, o.Lease/3
+		p.Lease, p.Renewal = o.Lease, o.Lease/3
 	}
 	if o.Renewal != 0 {
-		p.renewal = o.Renewal
+		p.Renewal = o.Renewal
 	}
-	if err := validateLease(p.lease, p.renewal); err != nil {
+	if err := validateLease(p.Lease, p.Renewal); err != nil {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
-	if !c.hasLeases() && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if !c.hasLeases() && p.Lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
 			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
@@ -147,7 +145,7 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := p.resolveRetain(c, o); err != nil {
 		return err
 	}
-	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
+	p.NoRenew, p.MaxHold, p.label = o.NoRenew, o.MaxHold, o.Label
 	if o.LabelFrom != nil {
 		p.labelFrom = o.LabelFrom
 	}
@@ -171,7 +169,7 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", unsupported(c.traits, reason))
 		}
 	}
-	p.minHold, p.lockDelay = o.MinHold, o.LockDelay
+	p.MinHold, p.LockDelay = o.MinHold, o.LockDelay
 	return nil
 }
 
@@ -186,19 +184,19 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 	case cannot && o.Retain > 0:
 		return errors.New("interlock: LockOptions: Retain excludes NoRenew, MinHold and LockDelay")
 	case cannot:
-		p.retain = 0 // set by the client's option
+		p.Retain = 0 // set by the client's option
 	case o.Retain > 0:
 		if err := c.mayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
 		}
-		p.retain = o.Retain
+		p.Retain = o.Retain
 	}
 	return nil
 }
 
 // noRetain has p retain nothing, for a lock that is no mutex, or returns an error if LockOptions asked for it.
 func (p *params) noRetain(o *LockOptions, what string) error {
-	p.retain = 0
+	p.Retain = 0
 	if o != nil && o.Retain > 0 {
 		return fmt.Errorf("interlock: LockOptions: Retain of %s: %w; only a mutex is retained", what, ErrUnsupported)
 	}

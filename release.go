@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -97,12 +98,7 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 		c.reschedule(g)
 		return pendingRelease{}
 	}
-	if g.phase == abandoned {
-		g.leave()
-		return pendingRelease{}
-	}
-	// Waiters of this process come before retention, which is for locks that nobody waits for.
-	if g.passOn(now) || g.retain(now) {
+	if !g.goOn(now, grants.Around{CanRetain: !c.closed}) {
 		return pendingRelease{}
 	}
 	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}
@@ -116,78 +112,63 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 	return w
 }
 
-// passOn gives g, which nobody holds any more, to the next waiter in this process, or back to the engine together with
-// that waiter's request. It reports false if g has to be released by itself. The caller holds Client.mu.
-func (g *grant) passOn(now trust.Instant) bool {
-	// A cooldown is for the waiters of this process too.
-	if g.cooldown() > 0 {
-		return g.keepForCooldown()
-	}
-	q := g.waitingQueue()
-	if q == nil {
-		return false
-	}
-	switch {
-	// Clients outside have waited for long enough, or the tokens are used up.
-	case !g.mayPass(now):
-		return g.requeue()
-	case g.trustedEnough(now):
-		g.pass++
+// goOn decides what becomes of g, which nobody holds any more, and does it. It reports true if the caller is to release
+// g. The caller holds Client.mu.
+func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
+	c, q := g.m.c, g.waitingQueue()
+	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.requeuer != nil && q != nil && q.fetch == nil
+	switch g.Next(&c.env, &g.m.p.Terms, now, a) {
+	case grants.RunOut:
+		g.leave()
+	case grants.KeepClosed:
+		g.keepForCooldown()
+	case grants.PassOn:
+		g.Pass++
 		q.serve(g, true)
+	case grants.RenewFirst:
+		// Nobody holds g until the renewal is answered. It keeps its place, so that waiters which come meanwhile stand
+		// behind it and ask nothing.
+		g.Between = true
+		c.background.Go(g.renewAndPass) // ends with the renewal, which is bounded
+	case grants.Requeue:
+		g.drop()
+		q.startFetch(g.releaseRequest())
+	case grants.Retain:
+		return !g.retain(now)
+	case grants.GiveBack:
 		return true
-	// A renewal would not bring enough trust.
-	case !g.worthRenewing(now):
-		return g.requeue()
 	}
-	// Nobody holds g until the renewal is answered. It keeps its place, so that waiters which come meanwhile stand
-	// behind it and ask nothing.
-	g.between = true
-	g.m.c.background.Go(g.renewAndPass) // ends with the renewal, which is bounded
-	return true
+	return false
+}
+
+// giveBack releases g in the background, and asks anew for those who wait here. The caller holds Client.mu.
+func (g *grant) giveBack() {
+	g.drop()
+	g.m.c.settle(g.m, g.releaseRequest())
+	g.m.c.askFor(g.m)
 }
 
 // waitingQueue returns the queue to which g passes on, or nil if nobody waits there or g never passes on. The caller
 // holds Client.mu.
 func (g *grant) waitingQueue() *queue {
 	q := g.m.c.queues[g.m.queueKey()]
-	if g.alone || q == nil || q.waiters.first == nil {
+	if g.Alone || q == nil || q.waiters.first == nil {
 		return nil
 	}
 	return q
-}
-
-// requeue gives g back together with the next request of its queue, in one step, if the engine can. It reports false if
-// it cannot, or if a request of that queue is under way. The caller holds Client.mu.
-func (g *grant) requeue() bool {
-	q := g.waitingQueue()
-	if q == nil || g.m.c.requeuer == nil || q.fetch != nil {
-		return false
-	}
-	g.drop()
-	q.startFetch(g.releaseRequest())
-	return true
 }
 
 // renewAndPass renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
 // wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
 func (g *grant) renewAndPass() {
 	c := g.m.c
-	err := c.renewNow(c.base, g, g.m.p.lease)
+	err := c.renewNow(c.base, g, g.m.p.Lease)
 	c.lock()
 	defer c.unlockInside()
-	g.between = false
-	q := g.waitingQueue()
+	g.Between = false
 	// Everything may have changed during the renewal: g may be lost, the waiters gone, the time over.
-	switch now := c.now(); {
-	case g.phase == gone:
-	case err == nil && q != nil && g.mayPass(now) && g.trustedEnough(now):
-		g.pass++
-		q.serve(g, true)
-	case g.requeue():
-	default:
-		g.drop()
-		c.settle(g.m, g.releaseRequest())
-		c.askFor(g.m)
+	if g.Phase != grants.Gone && g.goOn(c.now(), grants.Around{Renewed: true, Doubt: err != nil}) {
+		g.giveBack()
 	}
 }
 

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -23,12 +24,12 @@ type pendingRenewal struct {
 // time to be answered. The caller holds Client.mu.
 func (g *grant) renewal(now trust.Instant) pendingRenewal {
 	lease, _ := g.renewalTerms()
-	g.notBefore = now.Plus(g.patience())
+	g.NotBefore = now.Plus(g.patience())
 	switch {
 	// A live hold: nothing but the request.
 	case g.retained() == nil:
 	case g.m.c.hasSessions():
-		g.shown = true
+		g.Shown = true
 	default:
 		g.shorten(now, lease)
 	}
@@ -38,10 +39,10 @@ func (g *grant) renewal(now trust.Instant) pendingRenewal {
 // renewalFor prepares a renewal of g for that lease. It may take effect although it is never answered. So from now on
 // everything that g may leave in the engine is taken to last as long (grant.asked). The caller holds Client.mu.
 func (g *grant) renewalFor(lease time.Duration, now trust.Instant) pendingRenewal {
-	g.asked = max(g.asked, lease)
+	g.Asked = max(g.Asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
-		Key: g.m.key(), ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
+		Key: g.m.key(), ID: g.ID, Lease: lease, Owner: l.owner.id, Pass: int(g.Pass), Label: l.m.p.label,
 	}
 	// The label of an election is the leader's value: that of the campaign, whoever of its owner shares the term.
 	if r.Kind == driver.KindElection {
@@ -101,7 +102,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each 
 func (c *Client) renewed(b pendingRenewal, err error) error {
 	g, now := b.g, c.now()
 	c.expire(g, now) // an answer that comes after the end does not revive it
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		return g.goneError()
 	}
 	switch {
@@ -109,10 +110,10 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	case err == nil && c.hasSessions():
 		g.showed(b)
 	case err == nil:
-		left, lease := g.remaining(now), g.lease
+		left, lease := g.remaining(now), g.Window.Lease
 		g.confirm(b.sent, b.r.Lease)
-		g.notBefore = 0
-		g.mislabelled = g.mislabelled && b.r.Pass != int(g.pass)
+		g.NotBefore = 0
+		g.Mislabelled = g.Mislabelled && b.r.Pass != int(g.Pass)
 		c.observeRenewal(g, now, left, lease)
 	// The engine says that the hold is gone.
 	case errors.Is(err, ErrLost):
@@ -131,10 +132,10 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	default:
 		g.hasFailed(err)
 		if g.holds.first != nil {
-			g.notBefore = min(g.notBefore, now.Plus(g.retryIn(now)))
+			g.NotBefore = min(g.NotBefore, now.Plus(g.retryIn(now)))
 		}
 		// Read now: an upgrade may change the token before the callback runs.
-		left, token := g.remaining(now), g.token
+		left, token := g.remaining(now), g.Token
 		c.afterUnlock(func() {
 			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
@@ -176,7 +177,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	c.lock()
 	now := c.now()
 	c.expire(g, now)
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		defer c.unlock()
 		return g.goneError()
 	}
@@ -207,7 +208,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	}
 	c.lock()
 	defer c.unlock()
-	if g.phase == gone { // a loss ends the hold's contexts too, so it may be why ctx has ended
+	if g.Phase == grants.Gone { // a loss ends the hold's contexts too, so it may be why ctx has ended
 		return g.goneError()
 	}
 	return unavailable("renew", g.m.key(), ctx.Err())

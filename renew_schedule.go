@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"container/heap"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 	"slices"
 	"time"
@@ -71,7 +72,7 @@ func (h *grantHeap) add(g *grant, due trust.Instant) {
 // reschedule puts g where its next instant says, or takes it out if nothing is due. It is called whenever something
 // changes that nextLook reads. The caller holds Client.mu.
 func (c *Client) reschedule(g *grant) {
-	if g.phase == gone {
+	if g.Phase == grants.Gone {
 		return
 	}
 	due := g.nextLook()
@@ -134,7 +135,7 @@ func (g *grant) nextLook() trust.Instant {
 	if g.renewing() {
 		next = min(next, g.renewalDue())
 	}
-	if g.between {
+	if g.Between {
 		next = min(next, g.keptUntil())
 		if r := g.retained(); r != nil {
 			next = min(next, r.until)
@@ -154,18 +155,18 @@ func (g *grant) renewalDue() trust.Instant {
 	if r := g.retained(); r != nil {
 		return g.retainedRenewalDue(r)
 	}
-	if g.shown {
-		return max(g.holder().since.Plus(claimDelay), g.notBefore)
+	if g.Shown {
+		return max(g.holder().since.Plus(claimDelay), g.NotBefore)
 	}
 	lease, pause := g.renewalTerms()
-	due := g.renewed.Plus(pause)
-	if g.window().Over() < g.renewed.Plus(lease) {
-		due = g.holder().since.Plus(min(claimDelay, g.lease/4))
+	due := g.Renewed.Plus(pause)
+	if g.Window.Over() < g.Renewed.Plus(lease) {
+		due = g.holder().since.Plus(min(claimDelay, g.Window.Lease/4))
 	}
-	if g.mislabelled {
+	if g.Mislabelled {
 		due = min(due, g.holder().since.Plus(relabelDelay))
 	}
-	return max(due, g.notBefore)
+	return max(due, g.NotBefore)
 }
 
 // suspensionCheck is how often the scheduler looks while anything is held, although nothing is due. Holders are to
@@ -209,10 +210,10 @@ func (s *scheduler) next(now trust.Instant) trust.Instant {
 // heedSuspensions computes all instants anew after a suspension. It costs as much as there are grants, and suspensions
 // are rare. The caller holds Client.mu.
 func (c *Client) heedSuspensions() {
-	if c.sched.suspensions == c.suspensions.Count() {
+	if c.sched.suspensions == c.env.Suspensions.Count() {
 		return
 	}
-	c.sched.suspensions = c.suspensions.Count()
+	c.sched.suspensions = c.env.Suspensions.Count()
 	for i := range c.sched.grants {
 		c.sched.grants[i].due = c.sched.grants[i].g.nextLook()
 	}
@@ -232,7 +233,7 @@ func (c *Client) collect(now trust.Instant) []pendingRenewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone || g.between && (g.endCooldown(now) || g.endRetentionIfDue(now)) {
+		if g.Phase == grants.Gone || g.Between && (g.endCooldown(now) || g.endRetentionIfDue(now)) {
 			continue
 		}
 		if g.renewable(now) {
@@ -258,7 +259,7 @@ func (c *Client) collect(now trust.Instant) []pendingRenewal {
 // renewable reports whether g may be renewed now: it is due, or will be within a tenth of its interval. The pause after
 // an attempt is always kept. The caller holds Client.mu.
 func (g *grant) renewable(now trust.Instant) bool {
-	if !g.renewing() || now < g.notBefore {
+	if !g.renewing() || now < g.NotBefore {
 		return false
 	}
 	_, pause := g.renewalTerms()

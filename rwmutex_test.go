@@ -209,7 +209,7 @@ func TestRWMutex_WhenTheEngineSaysThatTheWriteIsGone_AReadBesideItLosesIt(t *tes
 		m := c.RWMutex("x", nil)
 		write := must(t)(m.Lock(t.Context()))
 		ctx := context.WithoutCancel(write.Context(t.Context()))
-		_ = h.Driver.Release(t.Context(), &driver.Release{Key: write.m.key(), ID: write.g.id})
+		_ = h.Driver.Release(t.Context(), &driver.Release{Key: write.m.key(), ID: write.g.ID})
 		_, err := m.RLock(ctx)
 		wantErr(t, "RLock", err, ErrLost)
 		wantErr(t, "the write", write.Err(), ErrLost)
