@@ -129,11 +129,11 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.retention.grants)+len(c.retention.shortened)+
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.retention.grants)+
 		len(c.sched.grants) != 0 {
-		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d shortened, %d scheduled",
+		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d scheduled",
 			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.retention.grants),
-			len(c.retention.shortened), len(c.sched.grants))
+			len(c.sched.grants))
 	}
 }
 

@@ -35,10 +35,9 @@ const (
 
 // retention is what a client retains. Guarded by Client.mu.
 type retention struct {
-	grants    map[*grant]*retained     // nil until one is retained
-	last      retained                 // the joint of a ring: next is the oldest, before the latest
-	recalls   map[queueKey]recalls     // of locks that others have recalled lately
-	shortened map[*grant]trust.Instant // when the last renewal that shortens was sent
+	grants  map[*grant]*retained // nil until one is retained
+	last    retained             // the joint of a ring: next is the oldest, before the latest
+	recalls map[queueKey]recalls // of locks that others have recalled lately
 }
 
 // retained is one grant that nobody holds.
@@ -155,25 +154,6 @@ func (g *grant) endRetentionIfDue(now trust.Instant) bool {
 	return true
 }
 
-// shorten prepares g for a renewal that may shorten the engine's lease. The trust is cut before the request is sent: it
-// may take effect although it is never answered. Answers to earlier renewals no longer count. The caller holds
-// Client.mu.
-func (g *grant) shorten(now trust.Instant, lease time.Duration) {
-	s := &g.m.c.retention
-	if s.shortened == nil {
-		s.shortened = make(map[*grant]trust.Instant)
-	}
-	s.shortened[g] = now
-	g.Window = g.Window.Shorter(trust.Window{Sent: now, Lease: lease})
-}
-
-// outdated reports whether a renewal sent at that instant proves nothing any more, because a later one may have
-// shortened the lease. The caller holds Client.mu.
-func (g *grant) outdated(sent trust.Instant) bool {
-	at, is := g.m.c.retention.shortened[g]
-	return is && sent < at
-}
-
 // retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
 // then after half of the short lease. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) trust.Instant {
@@ -181,7 +161,7 @@ func (g *grant) retainedRenewalDue(r *retained) trust.Instant {
 		return max(g.showingDue(r), g.NotBefore)
 	}
 	due := r.since.Plus(retainGrace)
-	if at, is := g.m.c.retention.shortened[g]; is && at > r.since {
+	if g.Shortened > r.since {
 		due = g.Renewed.Plus(g.m.p.RetainLease() / 2)
 	}
 	return max(due, g.NotBefore)
@@ -203,7 +183,6 @@ func (s *retention) add(g *grant, now trust.Instant) {
 func (s *retention) forget(g *grant) {
 	if g.Recallable {
 		s.remove(g)
-		delete(s.shortened, g)
 	}
 }
 

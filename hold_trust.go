@@ -16,15 +16,6 @@ func (g *grant) deadline() trust.Instant { return g.Deadline(&g.m.c.env) }
 // remaining returns how much of it is left. The caller holds Client.mu.
 func (g *grant) remaining(now trust.Instant) time.Duration { return g.Remaining(&g.m.c.env, now) }
 
-// confirm records that the engine renewed g, unless a later renewal may have shortened the lease. The caller holds
-// Client.mu.
-func (g *grant) confirm(sent trust.Instant, lease time.Duration) {
-	g.hasSucceeded()
-	if !g.outdated(sent) {
-		g.Confirm(sent, lease)
-	}
-}
-
 // trusted returns the end of the trust in all that l rests on: an upgraded hold rests on two grants, and ends with the
 // first. The caller holds Client.mu.
 func (l *Lease) trusted() trust.Instant {

@@ -31,7 +31,7 @@ func (g *grant) renewal(now trust.Instant) pendingRenewal {
 	case g.m.c.hasSessions():
 		g.Shown = true
 	default:
-		g.shorten(now, lease)
+		g.Shorten(now, lease)
 	}
 	return g.renewalFor(lease, now)
 }
@@ -111,7 +111,8 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		g.showed(b)
 	case err == nil:
 		left, lease := g.remaining(now), g.Window.Lease
-		g.confirm(b.sent, b.r.Lease)
+		g.hasSucceeded()
+		g.Confirm(b.sent, b.r.Lease)
 		g.NotBefore = 0
 		g.Mislabelled = g.Mislabelled && b.r.Pass != int(g.Pass)
 		c.observeRenewal(g, now, left, lease)

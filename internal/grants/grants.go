@@ -57,6 +57,7 @@ type Grant struct {
 
 	Renewed   trust.Instant // when the last confirmed renewal was sent, or the acquisition
 	NotBefore trust.Instant // no renewal is sent before: the pause after an attempt
+	Shortened trust.Instant // when the last renewal was sent that may shorten the lease
 
 	Phase   Phase
 	Alone   bool // it never passes on: a named owner's, or one after which the engine has granted another
@@ -165,9 +166,20 @@ func (g *Grant) FixedEnd(e *Env, now trust.Instant, lease time.Duration) trust.I
 	return min(now.Plus(lease), w.EndWith(&e.Suspensions))
 }
 
-// Confirm records that the engine renewed g for lease, by a request sent at sent. A confirmation after the end of the
-// window is worth nothing: the caller has checked that g is not lost.
+// Shorten prepares g for a renewal that may shorten the engine's lease. The trust is cut before the request is sent: it
+// may take effect although it is never answered. Answers to earlier renewals no longer count.
+func (g *Grant) Shorten(now trust.Instant, lease time.Duration) {
+	g.Shortened = now
+	g.Window = g.Window.Shorter(trust.Window{Sent: now, Lease: lease})
+}
+
+// Confirm records that the engine renewed g for lease, by a request sent at sent. It proves nothing any more if a later
+// renewal may have shortened the lease. A confirmation after the end of the window is worth nothing either: the caller
+// has checked that g is not lost.
 func (g *Grant) Confirm(sent trust.Instant, lease time.Duration) {
+	if sent < g.Shortened {
+		return
+	}
 	g.Renewed = max(g.Renewed, sent)
 	g.Window = g.Window.Longer(trust.Window{Sent: sent, Lease: lease})
 }
