@@ -152,7 +152,7 @@ func (q *queue) fail(err error) {
 // request. The caller holds Client.mu.
 func (q *queue) startFetch(give *driver.Release) {
 	if f := q.prepareFetch(give); f != nil {
-		q.c.background.Go(f.run)
+		q.c.emit(effect{verb: sendRequest, fetch: f})
 	}
 }
 

@@ -1,76 +1,154 @@
 package interlock
 
-import "github.com/interlock-go/interlock/internal/trust"
+import (
+	"time"
 
-// Client.mu, and what is put off until it has been given up.
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/trust"
+)
+
+// Client.mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
+// nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
 
 // lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
-// it, and neither the driver nor the user's code is called under it: both may call back into the client. owner.mu is a
-// leaf, which may be taken under it.
-func (c *Client) lock() { c.mu.Lock() }
-
-// deferredCalls is what is put off until Client.mu has been given up. Guarded by Client.mu.
-type deferredCalls struct {
-	cancels   []func() // of contexts, and releases behind them; they come first, because holders must stop
-	callbacks []func() // observers and loggers, which may be slow although they must not be
+// it. owner.mu is a leaf, which may be taken under it.
+func (c *Client) lock() {
+	c.mu.Lock()
+	c.instant = 0
 }
 
-// cancelAfterUnlock has contexts cancelled with cause as soon as Client.mu has been given up: a cancellation runs the
-// user's functions (context.AfterFunc). The caller holds Client.mu.
-func (c *Client) cancelAfterUnlock(contexts []*leaseContext, cause error) {
-	c.deferred.cancels = append(c.deferred.cancels, func() {
-		for _, w := range contexts {
-			w.cancel(cause)
+// now returns the instant at which everything under this Client.mu happens, and notices if the machine was suspended.
+// The caller holds Client.mu.
+func (c *Client) now() trust.Instant {
+	if c.instant == 0 {
+		c.instant = c.reading()
+		if c.watching {
+			c.env.Suspensions.Look(c.instant)
 		}
-	})
+	}
+	return c.instant
 }
 
-// afterUnlock has f, which calls the user's code, called as soon as Client.mu has been given up. The caller holds
-// Client.mu.
-func (c *Client) afterUnlock(f func()) { c.deferred.callbacks = append(c.deferred.callbacks, f) }
+// verb says what an effect does.
+type verb uint8
 
-// unlock gives Client.mu up and then does what was put off, in the caller's goroutine. It is for goroutines of the
-// user.
+const (
+	cancelContexts verb = iota // contexts, with cause; it runs the user's functions (context.AfterFunc)
+	sendRelease                // give, of m, again and again until its outcome is known
+	sendRequest                // fetch
+	sendRenewals               // batch
+	renewForPass               // grant
+	releaseAfter               // late, when its time has come
+	callUser                   // the Observer or the log, which may be slow although they must not be
+)
+
+// effect is one thing to do. What runs in the background is counted when it is emitted, so that Close waits for it.
+type effect struct {
+	verb     verb
+	m        *Mutex
+	give     *driver.Release
+	fetch    *fetch
+	grant    *grant
+	late     *lateRelease
+	after    time.Duration
+	batch    []pendingRenewal
+	contexts []*leaseContext
+	cause    error
+	call     func()
+}
+
+// emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *Client) emit(e effect) {
+	switch e.verb {
+	case cancelContexts, callUser:
+	default:
+		c.background.Add(1)
+	}
+	c.effects = append(c.effects, e)
+}
+
+// afterUnlock has f, which calls the user's code, called. The caller holds Client.mu.
+func (c *Client) afterUnlock(f func()) { c.emit(effect{verb: callUser, call: f}) }
+
+// settle has r, of m, released in the background. The caller holds Client.mu.
+func (c *Client) settle(m *Mutex, r *driver.Release) {
+	c.emit(effect{verb: sendRelease, m: m, give: r})
+}
+
+// unlock gives Client.mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
 func (c *Client) unlock() {
 	todo := c.take()
 	c.mu.Unlock()
-	run(todo.cancels)
-	run(todo.callbacks)
+	c.perform(todo)
+	callEach(todo)
 }
 
 // unlockInside is unlock for the scheduler and for a driver's goroutines. A slow observer must not delay the renewals
-// and losses of other holds, so callbacks get a goroutine of their own.
+// and losses of other holds, so the user's code gets a goroutine of its own.
 func (c *Client) unlockInside() {
 	todo := c.take()
-	if len(todo.callbacks) > 0 {
+	calls := false
+	for i := range todo {
+		calls = calls || todo[i].verb == callUser
+	}
+	if calls {
 		if !c.closed {
-			c.background.Go(func() { run(todo.callbacks) })
+			c.background.Go(func() { callEach(todo) })
 		} else { // Close waits for no new goroutine
-			defer run(todo.callbacks)
+			defer callEach(todo)
 		}
 	}
 	c.mu.Unlock()
-	run(todo.cancels)
+	c.perform(todo)
 }
 
-// take empties the list of what was put off. The caller holds Client.mu.
-func (c *Client) take() deferredCalls {
-	todo := c.deferred
-	c.deferred = deferredCalls{}
+// take empties the list of effects. The caller holds Client.mu.
+func (c *Client) take() []effect {
+	todo := c.effects
+	c.effects = nil
 	return todo
 }
 
-func run(todo []func()) {
-	for _, f := range todo {
-		f()
+// callEach calls the user's code.
+func callEach(todo []effect) {
+	for i := range todo {
+		if todo[i].verb == callUser {
+			todo[i].call()
+		}
 	}
 }
 
-// now returns the present instant, and notices if the machine was suspended. The caller holds Client.mu.
-func (c *Client) now() trust.Instant {
-	now := c.reading()
-	if c.watching {
-		c.env.Suspensions.Look(now)
+// perform does all else. Holders are told before the releases that follow them in todo: otherwise another owner could
+// get in before. What blocks gets a goroutine of its own.
+func (c *Client) perform(todo []effect) {
+	for i := range todo {
+		switch e := &todo[i]; e.verb {
+		case cancelContexts:
+			for _, w := range e.contexts {
+				w.cancel(e.cause)
+			}
+		case callUser:
+		default:
+			go func() { // ends with the engine's word, or with Close
+				defer c.background.Done()
+				c.run(e)
+			}()
+		}
 	}
-	return now
+}
+
+// run does one effect that blocks.
+func (c *Client) run(e *effect) {
+	switch e.verb {
+	case sendRelease:
+		_, _ = c.settleNow(e.m, e.give)
+	case sendRequest:
+		e.fetch.run()
+	case sendRenewals:
+		c.renewBatch(e.batch)
+	case renewForPass:
+		e.grant.renewAndPass()
+	case releaseAfter:
+		c.releaseWhenDue(e.late, e.after)
+	}
 }

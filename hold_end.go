@@ -112,7 +112,7 @@ func (l *Lease) finish(end trust.Instant) {
 		w.answer(l.ended())
 	}
 	if len(l.listeners.contexts) > 0 {
-		c.cancelAfterUnlock(l.listeners.contexts, l.ended())
+		c.emit(effect{verb: cancelContexts, contexts: l.listeners.contexts, cause: l.ended()})
 		l.listeners.contexts = nil
 	}
 }
@@ -127,7 +127,7 @@ func (l *Lease) eventNow() Event {
 // event describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
 // Client.mu.
 func (l *Lease) event() Event {
-	until := l.m.c.reading()
+	until := l.m.c.now()
 	if l.ended() != nil {
 		until = l.end
 	}

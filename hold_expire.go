@@ -42,7 +42,7 @@ func (c *Client) expire(g *grant, now trust.Instant) {
 // holder is told.
 func (c *Client) loseAndRelease(g *grant, reason LostReason) {
 	for l := range g.holds.all(ofGrant) {
-		g.delay(l, c.reading())
+		g.delay(l, c.now())
 	}
 	// Everything about the release is read before lose, which drops g and its cooldown.
 	give, left := g.releaseRequest(), g.Phase == grants.Abandoned || g.isPending()
@@ -54,19 +54,7 @@ func (c *Client) loseAndRelease(g *grant, reason LostReason) {
 		g.runOut(after)
 		return
 	}
-	c.background.Add(1)
-	c.settleAfterUnlock(g.m, give)
-}
-
-// settleAfterUnlock releases give in the background once Client.mu has been given up and the contexts that are to end
-// have been cancelled. The caller holds Client.mu, and has counted the release as background.
-func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
-	c.deferred.cancels = append(c.deferred.cancels, func() {
-		go func() { // ends with the engine's word, or with c.hard
-			defer c.background.Done()
-			_, _ = c.settleNow(m, give)
-		}()
-	})
+	c.settle(g.m, give)
 }
 
 // lose ends g and all its holds as a loss. The waiters behind g are sent to the engine at once: the loser may never

@@ -34,7 +34,8 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	if c.dropIfUnheld(g) {
 		give := g.releaseRequest()
 		give.Keep = keep
-		c.settleAfterUnlock(g.m, give)
+		c.settle(g.m, give)
+		c.background.Done() // settle has counted it too
 	}
 }
 

@@ -48,10 +48,11 @@ type Client struct {
 	background sync.WaitGroup // every goroutine of the client
 
 	// Guards what follows, and every queue, grant, lease and fetch; see client_lock.go.
-	mu       sync.Mutex
-	deferred deferredCalls       // what runs when mu has been given up; see afterUnlock
-	closed   bool                // Close has begun: nothing new may start
-	queues   map[queueKey]*queue // the lines of waiters; empty lines are removed
+	mu      sync.Mutex
+	effects []effect            // what is done when mu has been given up; see emit
+	instant trust.Instant       // of what happens under this mu; 0 until now is asked for
+	closed  bool                // Close has begun: nothing new may start
+	queues  map[queueKey]*queue // the lines of waiters; empty lines are removed
 	// by grant.listName, the first of a list each: everything that the engine gave, until it is released or lost
 	grants map[string]*grant
 	alone  map[*waiter]struct{} // waiters that stand in no line; see askAlone

@@ -73,12 +73,15 @@ func (g *grant) runOut(after time.Duration) {
 		c.runningOut = make(map[*lateRelease]struct{})
 	}
 	c.runningOut[own] = struct{}{}
-	c.background.Go(func() { // ends soon after that time, or with Close
-		pause(c.base, after)
-		if c.takeRunOut(own) {
-			_, _ = c.settleNow(own.m, own.r)
-		}
-	})
+	c.emit(effect{verb: releaseAfter, late: own, after: after})
+}
+
+// releaseWhenDue releases own after that time, unless Close has taken it over. It ends soon after, or with Close.
+func (c *Client) releaseWhenDue(own *lateRelease, after time.Duration) {
+	pause(c.base, after)
+	if c.takeRunOut(own) {
+		_, _ = c.settleNow(own.m, own.r)
+	}
 }
 
 // takeRunOut takes own over, to release it. It reports false if Close has done so: exactly one of the two releases it.

@@ -129,7 +129,7 @@ func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 		// Nobody holds g until the renewal is answered. It keeps its place, so that waiters which come meanwhile stand
 		// behind it and ask nothing.
 		g.Between = true
-		c.background.Go(g.renewAndPass) // ends with the renewal, which is bounded
+		c.emit(effect{verb: renewForPass, grant: g}) // ends with the renewal, which is bounded
 	case grants.Requeue:
 		g.drop()
 		q.startFetch(g.releaseRequest())

@@ -20,11 +20,6 @@ const (
 	settleMost    = time.Second
 )
 
-// settle releases r, of m, in the background. It is counted, so that Close waits for it. The caller holds Client.mu.
-func (c *Client) settle(m *Mutex, r *driver.Release) {
-	c.background.Go(func() { _, _ = c.settleNow(m, r) })
-}
-
 // shortestHorizon is how long a copy of a request is taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 

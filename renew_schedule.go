@@ -184,7 +184,7 @@ func (c *Client) watch() {
 		batch := c.collect(now)
 		c.arm(min(c.deadlocks.look(c, now), c.sched.next(now)))
 		if len(batch) > 0 {
-			c.background.Go(func() { c.renewBatch(batch) })
+			c.emit(effect{verb: sendRenewals, batch: batch})
 		}
 		c.unlockInside()
 		select {
