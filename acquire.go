@@ -16,12 +16,12 @@ import (
 
 // acquire is Lock and TryLock. The label comes first, because it belongs to this call alone. The Observer hears of
 // every end, but of nothing that is wrong before there is a client to name.
-func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
+func (m *lock) acquire(ctx context.Context, try bool) (*Lease, error) {
 	if err := m.mayAcquire(ctx); err != nil {
 		return nil, err
 	}
 	m = m.labelled(ctx)
-	at := m.c.newCall()
+	at := m.client().newCall()
 	o := ownerFrom(ctx)
 	lease, err := m.attempt(ctx, o, try, at)
 	if err != nil {
@@ -34,36 +34,36 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 
 // mayAcquire returns the errors of which no Observer can be told: a mutex that nobody made, a nil context. A bad name
 // or bad options are left to attempt, so that the Observer is told of them.
-func (m *Mutex) mayAcquire(ctx context.Context) error {
-	if err := m.checkMade(); err != nil && (m == nil || m.p == nil || m.c.checkMade() != nil) {
+func (m *lock) mayAcquire(ctx context.Context) error {
+	if err := m.checkMade(); err != nil && (m == nil || m.p == nil || m.client().checkMade() != nil) {
 		return err
 	}
 	return checkContext(ctx)
 }
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.
-func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
+func (m *lock) tellAcquired(ctx context.Context, lease *Lease, at call) {
 	var how Event
 	at.end(&how)
 	lease.tellAcquired(ctx, how)
-	log := m.c.opts.Logger
+	log := m.client().opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
-			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
+			slog.String("engine", m.client().traits.Engine), slog.Uint64("token", lease.Token()),
 			slog.String("owner", lease.owner.id))
 	}
 }
 
 // tellFailed tells the Observer that a call of o has failed with err. o is nil if the call had no owner yet.
-func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
+func (m *lock) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	e := m.event(o)
 	at.end(&e)
-	e.Waited, e.Err = m.c.reading().Since(at.start), err
-	m.c.tellFailed(ctx, e)
+	e.Waited, e.Err = m.client().reading().Since(at.start), err
+	m.client().tellFailed(ctx, e)
 }
 
 // attempt is acquire without what the Observer is told.
-func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+func (m *lock) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	if m.p.err != nil {
 		return nil, m.p.err
 	}
@@ -78,10 +78,10 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Leas
 }
 
 // event describes to an Observer an attempt that has no lease.
-func (m *Mutex) event(o *owner) Event {
+func (m *lock) event(o *owner) Event {
 	key := m.key()
 	e := Event{
-		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine, c: m.c,
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.client().traits.Engine, c: m.client(),
 	}
 	if o != nil {
 		e.Owner = o.id
@@ -92,11 +92,11 @@ func (m *Mutex) event(o *owner) Event {
 // reenter returns another hold if o already has one. It returns nil and no error if o has none, and then the caller
 // takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss. To take the lock anew without
 // a word would hide that another owner was inside meanwhile.
-func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
+func (m *lock) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
-	held := m.c.heldBy(o, m.key())
+	held := m.client().heldBy(o, m.key())
 	if held == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
@@ -109,13 +109,13 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	if o.named {
 		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
 	}
-	return m.c.reenterGrant(ctx, held.g, o, m)
+	return m.client().reenterGrant(ctx, held.g, o, m)
 }
 
 // reenterGrant adds a hold of o to g. On an engine with leases it renews first, in the caller's time: that costs one
 // round trip, and asks the engine whether g still exists. Without an answer within half a renewal interval the window
 // that was confirmed before still counts. It returns nil and no error if g has ended meanwhile.
-func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
+func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *lock) (*Lease, error) {
 	if c.hasLeases() {
 		patient, cancel := context.WithTimeout(ctx, m.p.Renewal/2)
 		defer cancel()
@@ -143,8 +143,8 @@ func (c *Client) reenterGrant(ctx context.Context, g *grant, o *owner, m *Mutex)
 
 // take acquires the mutex for an owner that does not hold it. Client.mu is held from the look at the queue and the
 // grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
-func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
-	c := m.c
+func (m *lock) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+	c := m.client()
 	if err := ctx.Err(); err != nil {
 		return nil, wrap("lock", m.key(), err)
 	}
@@ -177,12 +177,12 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, 
 
 // busy reports whether this client has a grant of m that passes on inside the process, or somebody in line for one.
 // The caller holds Client.mu.
-func (c *Client) busy(m *Mutex) bool { return c.queues[m.queueKey()] != nil || c.passing(m) != nil }
+func (c *Client) busy(m *lock) bool { return c.queues[m.queueKey()] != nil || c.passing(m) != nil }
 
 // tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Client.mu, which
 // tryBusy gives up.
-func (m *Mutex) tryBusy(ctx context.Context, o *owner, at call) (*Lease, error) {
-	c := m.c
+func (m *lock) tryBusy(ctx context.Context, o *owner, at call) (*Lease, error) {
+	c := m.client()
 	if l := m.newLease(o); c.takeOver(l, at.start) {
 		c.unlock()
 		return l, nil
@@ -197,7 +197,7 @@ func (m *Mutex) tryBusy(ctx context.Context, o *owner, at call) (*Lease, error) 
 
 // takeFree asks the engine first, because no goroutine of this client has the lock or waits for it. After a refusal it
 // waits, or says who holds the lock. The caller holds Client.mu, which takeFree gives up.
-func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+func (m *lock) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	lease, err := m.tryOnce(ctx, o, !try, at)
 	switch {
 	case !errors.Is(err, ErrHeld):
@@ -207,18 +207,18 @@ func (m *Mutex) takeFree(ctx context.Context, o *owner, try bool, at call) (*Lea
 	case try:
 		return m.tryBeside(o, at, err)
 	}
-	m.c.lock()
-	return m.c.join(ctx, m.newWaiter(o, at))
+	m.client().lock()
+	return m.client().join(ctx, m.newWaiter(o, at))
 }
 
 // tryOnce asks the engine for m once. waits says that the caller waits after a refusal; a local engine then need not
 // find out who holds the lock. The caller holds Client.mu, which tryOnce gives up.
-func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
-	if m.c.traits.Local {
+func (m *lock) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
+	if m.client().traits.Local {
 		return m.tryLocal(ctx, o, waits, at)
 	}
-	m.c.unlock()
-	return m.c.askAlone(ctx, m.newWaiter(o, at), true)
+	m.client().unlock()
+	return m.client().askAlone(ctx, m.newWaiter(o, at), true)
 }
 
 // checkOwner refuses an owner name on an engine without named owners, and one that is empty, too long or not UTF-8.

@@ -19,7 +19,7 @@ var errAgain = errors.New("the owner has got in meanwhile")
 
 // attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
 // because then the request has to be another one. It is made beside that hold, and not on its own.
-func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
+func (m *lock) attemptDirect(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	for {
 		lease, beside, err := m.reenterDirect(ctx, o)
 		if lease != nil || err != nil {
@@ -28,7 +28,7 @@ func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) 
 		if err := ctx.Err(); err != nil {
 			return nil, wrap("lock", m.key(), err)
 		}
-		if err := m.c.checkOwner(o); err != nil {
+		if err := m.client().checkOwner(o); err != nil {
 			return nil, err
 		}
 		lease, err = m.takeDirect(ctx, o, beside, try, at)
@@ -50,18 +50,18 @@ func (w *waiter) mayReenter() bool {
 }
 
 // hasGotIn reports whether o has a hold that it did not have when it asked, and beside which it may ask again.
-func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
+func (m *lock) hasGotIn(o *owner, beside *grant) bool {
 	if o == nil || o.named || beside != nil || m.p.share.of == nil {
 		return false
 	}
-	m.c.lock()
-	defer m.c.unlock()
-	return m.c.liveGrant(o, m.key()) != nil
+	m.client().lock()
+	defer m.client().unlock()
+	return m.client().liveGrant(o, m.key()) != nil
 }
 
 // takeDirect asks the engine, beside a hold of o's if beside is not nil.
-func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, at call) (*Lease, error) {
-	c := m.c
+func (m *lock) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, at call) (*Lease, error) {
+	c := m.client()
 	if c.traits.Local && beside == nil { // the lock is nearly always free, and a try costs the least
 		c.lock()
 		lease, err := m.tryLocal(ctx, o, !try, at)
@@ -77,11 +77,11 @@ func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try boo
 // reenterDirect returns another hold if o has one of the same mode already, or else the grant of another mode beside
 // which to ask. It returns neither if o holds nothing, if the engine re-enters o by its name, or for permits, of which
 // each call takes its own.
-func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, error) {
+func (m *lock) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, error) {
 	if o == nil || m.p.share.of == nil {
 		return nil, nil, nil
 	}
-	held := m.c.heldBy(o, m.key())
+	held := m.client().heldBy(o, m.key())
 	if held == nil {
 		return nil, nil, nil
 	}
@@ -104,8 +104,8 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 		return nil, nil, wrap("lock", m.key(), errReader)
 	// The same mode shares the grant. Where the engine cannot grant beside a hold, a read shares the grant of its
 	// owner's write. share returns nothing if the hold was unlocked meanwhile.
-	case has.m.p.share.mode == m.p.share.mode || m.c.convert == nil:
-		lease, err := m.c.reenterGrant(ctx, has, o, m)
+	case has.m.p.share.mode == m.p.share.mode || m.client().convert == nil:
+		lease, err := m.client().reenterGrant(ctx, has, o, m)
 		return lease, nil, err
 	}
 	return nil, has, nil
@@ -116,12 +116,12 @@ var errReader = fmt.Errorf("it only reads, and would wait for itself; take Upgra
 	ErrDeadlock)
 
 // best returns the grant of o's that a request of m's mode can share, or else the strongest one that o has.
-func (m *Mutex) best(o *owner) (best *grant) {
-	c := m.c
+func (m *lock) best(o *owner) (best *grant) {
+	c := m.client()
 	c.lock()
 	defer c.unlock()
 	for _, l := range o.on(m.key()) {
-		if l.m.c != c || l.ended() != nil {
+		if l.m.client() != c || l.ended() != nil {
 			continue
 		}
 		switch g := l.g; {

@@ -60,7 +60,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 
 // overtaken gives w a hold on the grant that its owner has, if another goroutine of that owner was quicker. Without
 // this the owner would wait for itself. The caller holds Client.mu.
-func (c *Client) overtaken(w *waiter) bool {
+func (c *core) overtaken(w *waiter) bool {
 	g := c.liveGrant(w.lease.owner, w.lease.m.key())
 	if g == nil {
 		return false
@@ -127,7 +127,7 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 
 // inTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
 // whoever the engine has named to the line; if neither is known, only the client. The caller holds Client.mu.
-func (c *Client) inTheWay(m *Mutex) *HeldError {
+func (c *Client) inTheWay(m *lock) *HeldError {
 	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
 		return g.holder().heldError()
 	}
@@ -140,11 +140,11 @@ func (c *Client) inTheWay(m *Mutex) *HeldError {
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker. Otherwise a
 // try could be refused because of its own owner. It returns err unchanged if o has no live grant.
-func (m *Mutex) tryBeside(o *owner, at call, err error) (*Lease, error) {
+func (m *lock) tryBeside(o *owner, at call, err error) (*Lease, error) {
 	if o == nil {
 		return nil, err
 	}
-	c := m.c
+	c := m.client()
 	c.lock()
 	defer c.unlock()
 	g := c.liveGrant(o, m.key())

@@ -16,8 +16,8 @@ import (
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.
-func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
-	c := m.c
+func (m *lock) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
+	c := m.client()
 	if c.closed {
 		c.unlock()
 		return nil, wrap("lock", m.key(), ErrClosed)
@@ -59,15 +59,15 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*L
 // tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
 // stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Client.mu,
 // which tryAgain gives up.
-func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {
+func (m *lock) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {
 	g.settle(gone)
-	m.c.unlock()
-	return m.c.askAlone(ctx, &waiter{lease: l, call: at}, true)
+	m.client().unlock()
+	return m.client().askAlone(ctx, &waiter{lease: l, call: at}, true)
 }
 
 // newHold returns a grant that must be asked for and its first hold, for o or for a new owner. All three are one
 // allocation: most grants see no other hold, so they live equally long.
-func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
+func (m *lock) newHold(o *owner) (*grant, *Lease) {
 	first := &struct {
 		grant grant
 		lease Lease
@@ -75,7 +75,7 @@ func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	}{}
 	g, l := &first.grant, &first.lease
 	l.self = l
-	*g = grant{Grant: grants.Grant{ID: m.c.newID(), Asked: m.p.Lease}, m: m, index: -1}
+	*g = grant{Grant: grants.Grant{ID: m.client().newID(), Asked: m.p.Lease}, m: m, index: -1}
 	l.m, l.owner = m, o
 	if o == nil {
 		first.owner.id = g.ID // one string for both
@@ -98,7 +98,7 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	*r = g.m.request(g.ID, o)
 	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
 	g.askForRecalls(r)
-	answer, err := g.m.c.d.Acquire(g.m.c.base, r)
+	answer, err := g.m.client().d.Acquire(g.m.client().base, r)
 	*r = driver.Request{}
 	requests.Put(r)
 	return answer, err
@@ -109,7 +109,7 @@ func (g *grant) releaseLocal(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
 	*r = *g.releaseRequest()
 	r.Keep = keep
-	err := g.m.c.d.Release(g.m.c.hard, r)
+	err := g.m.client().d.Release(g.m.client().hard, r)
 	*r = driver.Release{}
 	releases.Put(r)
 	return err

@@ -17,8 +17,8 @@ import (
 //
 // Guarded by Client.mu.
 type queue struct {
-	c *Client
-	m *Mutex // of whoever came first; the others have the same queueKey
+	c *core
+	m *lock // of whoever came first; the others have the same queueKey
 
 	waiters waiterList
 	fetch   *fetch // the request on behalf of the line; nil if none is under way
@@ -34,12 +34,12 @@ type queueKey struct {
 	noRenew bool
 }
 
-func (m *Mutex) queueKey() queueKey {
+func (m *lock) queueKey() queueKey {
 	return queueKey{Key: m.key(), lease: m.p.Lease, delay: m.p.LockDelay, noRenew: m.p.NoRenew}
 }
 
 // queueFor returns the queue for m, and makes it if nobody waits yet. The caller holds Client.mu.
-func (c *Client) queueFor(m *Mutex) *queue {
+func (c *core) queueFor(m *lock) *queue {
 	q := c.queues[m.queueKey()]
 	if q == nil {
 		q = &queue{c: c, m: m}
@@ -108,7 +108,7 @@ func (g *grant) admitOthers() {
 	if o.waits.Load() == 0 {
 		return
 	}
-	g.m.c.suspectDeadlock(o)
+	g.m.c.client().suspectDeadlock(o)
 	// The same owner may wait in another queue of this lock, with other options.
 	for _, q := range g.m.c.queues {
 		if q.m.key() != g.m.key() {
@@ -167,12 +167,12 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 		q.tidy()
 		return nil
 	}
-	f := c.newFetch(q.waiters.first, false)
+	f := c.client().newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
 	// The process has passed the lock on for as long as it may and still has waiters, so it asks for the largest block
 	// of tokens next. See firstPasses.
 	if give != nil && f.r.Tokens > 1 {
-		f.r.Tokens = c.opts.LocalHandoffs + 1
+		f.r.Tokens = c.client().opts.LocalHandoffs + 1
 	}
 	q.fetch = f
 	return f
@@ -180,7 +180,7 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 
 // askFor asks the engine on behalf of the line for m, if there is one: what the line waited for has gone. The caller
 // holds Client.mu.
-func (c *Client) askFor(m *Mutex) {
+func (c *core) askFor(m *lock) {
 	if q := c.queues[m.queueKey()]; q != nil {
 		q.startFetch(nil)
 	}

@@ -24,8 +24,8 @@ func wouldRecall(err error) bool {
 // recall continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four round
 // trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try of a
 // lock that such a client really holds takes that long.
-func (m *Mutex) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
-	c := m.c
+func (m *lock) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
+	c := m.client()
 	most := max(recallWait, 4*c.reading().Since(at.start)) // four round trips: the try was one
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 
 // request describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
 // engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
-func (m *Mutex) request(id string, o *owner) driver.Request {
-	c := m.c
+func (m *lock) request(id string, o *owner) driver.Request {
+	c := m.client()
 	r := driver.Request{
 		Key: m.key(), ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
@@ -53,7 +53,7 @@ func (c *Client) newID() string {
 // so that a hold keeps one string for both. Repetitions need a new one. The caller holds Client.mu.
 func (w *waiter) requestID() string {
 	if !w.fresh {
-		return w.lease.m.c.newID()
+		return w.lease.m.client().newID()
 	}
 	w.fresh = false
 	return w.lease.owner.id

@@ -154,11 +154,11 @@ const retryPause = 100 * time.Millisecond
 // fetchAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
 // pause.
 func (q *queue) fetchAgain() {
-	if !pause(q.c.base, retryPause) {
+	if !pause(q.c.client().base, retryPause) {
 		return
 	}
-	q.c.lock()
-	defer q.c.unlock()
+	q.c.client().lock()
+	defer q.c.client().unlock()
 	q.startFetch(nil)
 }
 

@@ -42,7 +42,7 @@ type waiter struct {
 }
 
 // newWaiter returns an attempt for o, or for a new owner if o is nil.
-func (m *Mutex) newWaiter(o *owner, at call) *waiter {
+func (m *lock) newWaiter(o *owner, at call) *waiter {
 	return &waiter{lease: m.newLease(o), call: at, fresh: o == nil}
 }
 
@@ -88,7 +88,7 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	// The caller gives up. Whether it was answered meanwhile is only known under Client.mu.
 	case <-ctx.Done():
 	}
-	c := w.lease.m.c
+	c := w.lease.m.client()
 	c.lock()
 	// The error is made first: leave may end the fetch, which is what timeout looks at.
 	if !w.answered {
@@ -144,7 +144,7 @@ func (w *waiter) leave() {
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
+		if g := m.client().passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
 			held := g.holder().heldError()
 			held.Cause = cause
 			return held

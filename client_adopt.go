@@ -50,7 +50,7 @@ func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
 }
 
 // parseHandle returns what a handle says, and the lock with the options that it asks for.
-func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err error) {
+func (c *Client) parseHandle(handle string) (h driver.Handle, m *lock, err error) {
 	if h, err = driver.ParseHandle(handle); err != nil {
 		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
 	}
@@ -65,7 +65,7 @@ func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err erro
 	o := &LockOptions{Lease: h.Lease, Label: h.Label}
 	switch h.Kind {
 	case driver.KindMutex:
-		m = c.Mutex(h.Name, o)
+		m = c.Mutex(h.Name, o).inner()
 	case driver.KindRWMutex:
 		m = c.RWMutex(h.Name, o).modeMutex(h.Mode)
 	case driver.KindSemaphore:
@@ -80,8 +80,8 @@ func (c *Client) parseHandle(handle string) (h driver.Handle, m *Mutex, err erro
 }
 
 // adopt makes the hold of h one of m's.
-func (m *Mutex) adopt(ctx context.Context, adopter driver.Adopter, h driver.Handle, at call) (*Lease, error) {
-	c := m.c
+func (m *lock) adopt(ctx context.Context, adopter driver.Adopter, h driver.Handle, at call) (*Lease, error) {
+	c := m.client()
 	c.lock()
 	if c.closed {
 		c.unlock()

@@ -19,10 +19,10 @@ func (c *Client) lock() {
 
 // now returns the instant at which everything under this Client.mu happens, and notices if the machine was suspended.
 // The caller holds Client.mu.
-func (c *Client) now() trust.Instant {
+func (c *core) now() trust.Instant {
 	if c.instant == 0 {
-		c.instant = c.reading()
-		if c.watching {
+		c.instant = c.client().reading()
+		if c.client().watching {
 			c.env.Suspensions.Look(c.instant)
 		}
 	}
@@ -45,7 +45,7 @@ const (
 // effect is one thing to do. What runs in the background is counted when it is emitted, so that Close waits for it.
 type effect struct {
 	verb     verb
-	m        *Mutex
+	m        *lock
 	give     *driver.Release
 	fetch    *fetch
 	grant    *grant
@@ -58,20 +58,20 @@ type effect struct {
 }
 
 // emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
-func (c *Client) emit(e effect) {
+func (c *core) emit(e effect) {
 	switch e.verb {
 	case cancelContexts, callUser:
 	default:
-		c.background.Add(1)
+		c.client().background.Add(1)
 	}
 	c.effects = append(c.effects, e)
 }
 
 // afterUnlock has f, which calls the user's code, called. The caller holds Client.mu.
-func (c *Client) afterUnlock(f func()) { c.emit(effect{verb: callUser, call: f}) }
+func (c *core) afterUnlock(f func()) { c.emit(effect{verb: callUser, call: f}) }
 
 // settle has r, of m, released in the background. The caller holds Client.mu.
-func (c *Client) settle(m *Mutex, r *driver.Release) {
+func (c *core) settle(m *lock, r *driver.Release) {
 	c.emit(effect{verb: sendRelease, m: m, give: r})
 }
 

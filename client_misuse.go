@@ -58,20 +58,20 @@ func (c *Client) checkMade() error {
 }
 
 // checkMade also returns what was wrong with the name or the options.
-func (m *Mutex) checkMade() error {
+func (m *lock) checkMade() error {
 	if m == nil || m.p == nil {
 		return errNoMutex
 	}
 	if m.p.err != nil {
 		return m.p.err
 	}
-	return m.c.checkMade()
+	return m.client().checkMade()
 }
 
 // modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
-func (m *RWMutex) modeMutex(mode driver.Mode) *Mutex {
+func (m *RWMutex) modeMutex(mode driver.Mode) *lock {
 	if m == nil || m.modes[mode].p == nil {
-		return &Mutex{p: &params{err: errNoRWMutex}}
+		return &lock{p: &params{err: errNoRWMutex}}
 	}
 	return &m.modes[mode]
 }

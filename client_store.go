@@ -29,9 +29,9 @@ func storeOf(raw string) string {
 
 // compare orders mutexes in the same way in every process: by name, and mutexes of the same name by their store. So the
 // name of a store matters only where several stores have a lock of the same name.
-func compare(a, b *Mutex) int {
+func compare(a, b *lock) int {
 	return cmp.Or(
 		cmp.Compare(a.name, b.name),
-		cmp.Compare(a.c.opts.Store, b.c.opts.Store),
+		cmp.Compare(a.client().opts.Store, b.client().opts.Store),
 	)
 }

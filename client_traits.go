@@ -20,8 +20,30 @@ func (c *Client) Traits() driver.Traits {
 	return t
 }
 
+// coreOf returns the core, and nil of a nil Client.
+func (c *Client) coreOf() *core {
+	if c == nil {
+		return nil
+	}
+	return &c.core
+}
+
+// client returns the client whose core c is.
+func (c *core) client() *Client {
+	own, _ := c.host.(*Client)
+	return own
+}
+
+// client returns the client of which m is a lock; nil if nobody has made m.
+func (m *lock) client() *Client {
+	if m.c == nil {
+		return nil
+	}
+	return m.c.client()
+}
+
 // hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
-func (c *Client) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
+func (c *core) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
 
 // hasSessions reports whether holds last as long as a session.
-func (c *Client) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
+func (c *core) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }

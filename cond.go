@@ -43,7 +43,7 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	reason, lacks := c.traits.LackingKind(driver.KindCond)
 	_, can := c.d.(driver.Conder)
 	switch {
-	case m.c != c:
+	case m.client() != c:
 		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.key().Name)
 	case lacks:
 		cond.err = wrap("condition of", m.key(), unsupported(c.traits, reason))
@@ -92,8 +92,8 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, wrap("wait for the condition of", c.m.key(), err)
 	}
 	defer w.over()
-	bounded := callContext{user: ctx, base: c.m.c.asks}
-	answer, err := c.m.c.d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
+	bounded := callContext{user: ctx, base: c.m.client().asks}
+	answer, err := c.m.client().d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
 	ended := bounded.Err() != nil
 	bounded.end()
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
-	cl := c.m.c
+	cl := c.m.client()
 	s := &driver.Signal{Key: c.m.key(), ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
 	return cl.persist(ctx, op, c.m.key(), func(ctx context.Context) error {
 		return cl.d.(driver.Conder).CondSignal(ctx, s)

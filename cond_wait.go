@@ -43,7 +43,7 @@ func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
-		forget := context.AfterFunc(c.m.c.asks, cancel)
+		forget := context.AfterFunc(c.m.client().asks, cancel)
 		// The pause also ends if l ends, or with the client; prepare then says which.
 		over := pause(l.Context(bounded), cooldown)
 		forget()
@@ -66,11 +66,11 @@ func (l *Lease) yield(ctx context.Context) error {
 // engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
 // cooldown, prepare returns what is left of it and does nothing else.
 func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error) {
-	cl := c.m.c
+	cl := c.m.client()
 	cl.lock()
 	defer cl.unlock()
 	switch {
-	case l.m.c != cl:
+	case l.m.client() != cl:
 		return nil, 0, fmt.Errorf("the lease is of %s %q of another client: wait by the client that took it: %w",
 			l.m.key().Kind, l.m.key().Name, ErrNotHeld)
 	case l.m.key() != c.m.key():
@@ -109,7 +109,7 @@ func (w *condWait) over() {
 func (l *Lease) mayWait(now trust.Instant) error {
 	l.check(now)
 	switch err := l.ended(); {
-	case err != nil && l.m.c.closed:
+	case err != nil && l.m.client().closed:
 		return ErrClosed
 	case err != nil:
 		return errors.Join(ErrNotHeld, err)
@@ -120,7 +120,7 @@ func (l *Lease) mayWait(now trust.Instant) error {
 	case l.g.Phase == grants.Abandoned:
 		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w",
 			ErrNested)
-	case l.m.c.closed:
+	case l.m.client().closed:
 		return ErrClosed
 	}
 	return nil

@@ -108,13 +108,13 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 	if len(shared) == 0 {
 		return
 	}
-	for _, l := range p.o.onAny(c, shared) {
+	for _, l := range p.o.onAny(&c.core, shared) {
 		if l.ended() != nil {
 			continue
 		}
 		key, weight := l.m.key(), 1
 		if key.Kind == driver.KindSemaphore {
-			if len(p.waits) > 1 || p.o.first(c, key,
+			if len(p.waits) > 1 || p.o.first(&c.core, key,
 				func(other *Lease) bool { return other != l && other.ended() == nil }) != nil {
 				continue
 			}
@@ -174,7 +174,7 @@ func (c *Client) holderFor(w *waiter) *grant {
 
 // onAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
 // The caller holds Client.mu.
-func (o *owner) onAny(c *Client, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*Lease) {
+func (o *owner) onAny(c *core, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	take := func(l *Lease) {

@@ -105,10 +105,10 @@ func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease
 }
 
 // candidate returns the lock by which a candidate with that value asks.
-func (e *Election) candidate(value string) *Mutex {
+func (e *Election) candidate(value string) *lock {
 	p := *e.p
 	p.label = value
-	return &Mutex{c: e.c, name: e.key.Name, p: &p}
+	return &lock{c: e.c.coreOf(), name: e.key.Name, p: &p}
 }
 
 // mayBeAsked returns the errors of which no Observer can be told.

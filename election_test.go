@@ -33,7 +33,7 @@ func mustLead(t *testing.T, c *Client, value string) *Lease {
 func wantLeader(t *testing.T, c *Client, want *Lease, value string) {
 	t.Helper()
 	got, err := c.Election("boss", nil).Leader(t.Context())
-	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != want.m.c.opts.ClientName {
+	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != want.m.client().opts.ClientName {
 		t.Errorf("the leader is %+v, %v; want %q with token %d", got, err, value, want.Token())
 	}
 }

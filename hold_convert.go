@@ -35,7 +35,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c, at := l.m.c, l.m.c.newCall()
+	c, at := l.m.client(), l.m.client().newCall()
 	err := l.upgrade(ctx, at)
 	e := l.eventNow()
 	at.end(&e)
@@ -55,7 +55,7 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("upgrade", l.m.key(), err)
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	if err := l.mayConvert(driver.Exclusive); err != nil {
 		c.unlock()
@@ -87,7 +87,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("downgrade", l.m.key(), err)
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	if err := l.mayConvert(driver.Shared); err != nil {
 		c.unlock()
@@ -127,8 +127,8 @@ func (l *Lease) mayConvert(mode driver.Mode) error {
 		return errReader
 	case mode == driver.Shared && is != driver.Exclusive:
 		return fmt.Errorf("the hold reads already: %w", ErrConflict)
-	case c.convert == nil:
-		return c.noConversion()
+	case c.client().convert == nil:
+		return c.client().noConversion()
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != drive
 // askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
 // answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
-	c, m := l.m.c, &l.m.p.share.of.modes[mode]
+	c, m := l.m.client(), &l.m.p.share.of.modes[mode]
 	if l.m.p.ownLabel {
 		m = m.withLabel(l.m.p.label)
 	}
@@ -241,7 +241,7 @@ func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	if !errors.As(err, &lost) {
 		return err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	if lost.Reason == driver.LostExpired && c.now() >= left.until {

@@ -112,7 +112,7 @@ func (c *Client) has(key driver.Key, token uint64) bool {
 }
 
 // grantOf returns this client's grant of key with that token, or nil. The caller holds Client.mu.
-func (c *Client) grantOf(key driver.Key, token uint64) *grant {
+func (c *core) grantOf(key driver.Key, token uint64) *grant {
 	for g := c.grants[key.Name]; g != nil; g = g.next {
 		if g.m.key() == key && g.Token == token {
 			return g
@@ -146,7 +146,7 @@ func (l *Lease) dropMinHold() {
 
 // lateRelease is a release that is sent when its cooldown is over, or the time for which the lock was left to run out.
 type lateRelease struct {
-	m  *Mutex
+	m  *lock
 	r  *driver.Release
 	at trust.Instant // not before
 }

@@ -51,7 +51,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	told, held := l.announced == announcedStart, l.end.Since(l.since)
 	c.afterUnlock(func() {
 		if told {
-			c.tellLost(l.eventNow(), lost)
+			c.client().tellLost(l.eventNow(), lost)
 		}
 		attrs := []any{
 			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
@@ -61,14 +61,14 @@ func (l *Lease) lose(reason LostReason, cause error) {
 		if cause != nil {
 			attrs = append(attrs, "err", cause)
 		}
-		c.opts.Logger.Error("interlock: lock lost", attrs...)
+		c.client().opts.Logger.Error("interlock: lock lost", attrs...)
 	})
 }
 
 // tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
 // caller holds Client.mu.
 func (l *Lease) tellAdopted() {
-	c := l.m.c
+	c := l.m.client()
 	c.afterUnlock(func() {
 		l.owner.remove(l)
 		l.tellReleased(nil)
@@ -119,22 +119,22 @@ func (l *Lease) finish(end trust.Instant) {
 
 // eventNow is event for a caller that does not hold Client.mu.
 func (l *Lease) eventNow() Event {
-	l.m.c.lock()
-	defer l.m.c.unlock()
+	l.m.client().lock()
+	defer l.m.client().unlock()
 	return l.event()
 }
 
 // event describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
 // Client.mu.
 func (l *Lease) event() Event {
-	until := l.m.c.now()
+	until := l.m.client().now()
 	if l.ended() != nil {
 		until = l.end
 	}
 	return Event{
-		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.c.traits.Engine,
+		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.client().traits.Engine,
 		Hold: l.id(), Owner: l.owner.id, Token: l.token(),
 		Waited: l.waited, Held: until.Since(l.since), Local: l.local,
-		c: l.m.c,
+		c: l.m.client(),
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // expire ends g if its trust window is over, and those of its holds whose own end has come (NoRenew, MaxHold). It reads
 // no clock, so that one judgement is made at one instant. The caller holds Client.mu.
-func (c *Client) expire(g *grant, now trust.Instant) {
+func (c *core) expire(g *grant, now trust.Instant) {
 	if g.Phase == grants.Gone {
 		return
 	}
@@ -40,7 +40,7 @@ func (c *Client) expire(g *grant, now trust.Instant) {
 //
 // The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
 // holder is told.
-func (c *Client) loseAndRelease(g *grant, reason LostReason) {
+func (c *core) loseAndRelease(g *grant, reason LostReason) {
 	for l := range g.holds.all(ofGrant) {
 		g.delay(l, c.now())
 	}
@@ -59,7 +59,7 @@ func (c *Client) loseAndRelease(g *grant, reason LostReason) {
 
 // lose ends g and all its holds as a loss. The waiters behind g are sent to the engine at once: the loser may never
 // call Unlock, so they must not wait for it. The caller holds Client.mu.
-func (c *Client) lose(g *grant, reason LostReason, cause error) {
+func (c *core) lose(g *grant, reason LostReason, cause error) {
 	if g.Phase == grants.Gone {
 		return
 	}
@@ -73,7 +73,7 @@ func (c *Client) lose(g *grant, reason LostReason, cause error) {
 // lostByEngine is Request.Lost: the engine reports that it took the hold back. The driver calls it from a goroutine of
 // its own, perhaps before Acquire has returned. Then only a mark is left, because nobody has the hold yet.
 func (g *grant) lostByEngine(reason LostReason, cause error) {
-	c := g.m.c
+	c := g.m.client()
 	c.lock()
 	defer c.unlockInside()
 	switch g.Phase {

@@ -19,7 +19,7 @@ import (
 // Client.mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
 type grant struct {
 	grants.Grant
-	m     *Mutex // by which it was asked for
+	m     *lock  // by which it was asked for
 	next  *grant // in Client.grants, of the same listName; nil at the end
 	holds list   // of its owner, ofGrant; empty only between two owners
 	last  *Lease // the latest hold while there is none: what events and operators are shown
@@ -27,7 +27,7 @@ type grant struct {
 }
 
 // newGrant returns what the request of that id becomes when the engine grants it.
-func (m *Mutex) newGrant(id string) *grant {
+func (m *lock) newGrant(id string) *grant {
 	return &grant{Grant: grants.Grant{ID: id, Asked: m.p.Lease}, m: m, index: -1}
 }
 
@@ -42,7 +42,7 @@ func (g *grant) taken(a driver.Grant, now trust.Instant) {
 
 // passing returns the grant that waiters for m get without the engine, or nil. There is at most one for a queueKey: a
 // second one has alone set. The caller holds Client.mu.
-func (c *Client) passing(m *Mutex) *grant {
+func (c *core) passing(m *lock) *grant {
 	for g := c.grants[m.key().Name]; g != nil; g = g.next {
 		if !g.Alone && g.m.queueKey() == m.queueKey() {
 			return g
@@ -58,7 +58,7 @@ func (g *grant) admit(l *Lease, asked, now trust.Instant, local bool) {
 	l.g, l.pass, l.waited, l.local = g, g.Pass, now.Since(asked), local
 	l.since, l.end = now, trust.Never
 	// Nobody calls Acquired, so the end may be told at once.
-	if c.opts.Observer.Acquired == nil {
+	if c.client().opts.Observer.Acquired == nil {
 		l.announced = announcedStart
 	}
 	if p.NoRenew {
@@ -87,7 +87,7 @@ func (g *grant) holder() *Lease {
 // what is shown to operators is renewed, because the session keeps the hold. The caller holds Client.mu.
 func (g *grant) renewing() bool {
 	switch {
-	case g.m.c.renewer == nil:
+	case g.m.c.client().renewer == nil:
 		return false
 	case g.retained() != nil:
 		return true

@@ -90,7 +90,7 @@ func (g *grant) retained() *retained {
 // takeOver makes l, which was asked for at the instant asked, a hold on the grant that its client retains. It reports
 // false if there is none, or if too little trust is left; in that case it has released the grant. It sends nothing
 // otherwise. The caller holds Client.mu.
-func (c *Client) takeOver(l *Lease, asked trust.Instant) bool {
+func (c *core) takeOver(l *Lease, asked trust.Instant) bool {
 	if len(c.retention.grants) == 0 {
 		return false
 	}
@@ -117,7 +117,7 @@ func (c *Client) takeOver(l *Lease, asked trust.Instant) bool {
 
 // releaseRetained ends the retention of g and releases it in the background. A grant that is being released is never
 // taken over, because drop has removed it from Client.grants. The caller holds Client.mu.
-func (c *Client) releaseRetained(g *grant) {
+func (c *core) releaseRetained(g *grant) {
 	g.drop()
 	c.settle(g.m, g.releaseRequest())
 }
@@ -126,7 +126,7 @@ func (c *Client) releaseRetained(g *grant) {
 // held is marked, so that its Unlock does not retain it. The driver may call this from any goroutine, repeatedly, and
 // before Acquire has returned.
 func (g *grant) wantedByOther() {
-	c := g.m.c
+	c := g.m.client()
 	c.lock()
 	defer c.unlockInside()
 	if !g.Wanted {
@@ -197,7 +197,7 @@ func (s *retention) remove(g *grant) {
 
 // recall notes that m was recalled while it was retained. From the second recall in a row on, the next 2, 4, 8 ... 64
 // unlocks do not retain the lock: processes that take turns must not pay for retention.
-func (s *retention) recall(m *Mutex) {
+func (s *retention) recall(m *lock) {
 	at := m.queueKey()
 	r := s.recalls[at]
 	switch {
@@ -211,7 +211,7 @@ func (s *retention) recall(m *Mutex) {
 }
 
 // skips reports whether m is not to be retained at this unlock, and counts the unlock.
-func (s *retention) skips(m *Mutex) bool {
+func (s *retention) skips(m *lock) bool {
 	if len(s.recalls) == 0 {
 		return false
 	}
@@ -226,7 +226,7 @@ func (s *retention) skips(m *Mutex) bool {
 }
 
 // mayRetain says why locks of this engine cannot be retained, or nil.
-func (c *Client) mayRetain() error {
+func (c *core) mayRetain() error {
 	if reason, lacks := c.traits.Lacking(driver.Recalls); lacks {
 		return unsupported(c.traits, reason)
 	}

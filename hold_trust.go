@@ -26,6 +26,6 @@ func (l *Lease) trusted() trust.Instant {
 }
 
 // tooLate reports whether answer is over before anybody got the hold. The caller holds Client.mu.
-func (c *Client) tooLate(answer driver.Grant, now trust.Instant) bool {
+func (c *core) tooLate(answer driver.Grant, now trust.Instant) bool {
 	return grants.TooLate(&c.env, answer, now)
 }

@@ -27,7 +27,7 @@ func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 
 // vacate releases g, on which the lost pair rested too, if nobody holds it any more. The release begins when the
 // holders' contexts have been cancelled. The caller holds Client.mu.
-func (c *Client) vacate(g *grant, lost *Lease) {
+func (c *core) vacate(g *grant, lost *Lease) {
 	g.delay(lost, c.now())
 	// Read before dropIfUnheld, which drops g and its cooldown.
 	keep := g.keep()
@@ -35,13 +35,13 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 		give := g.releaseRequest()
 		give.Keep = keep
 		c.settle(g.m, give)
-		c.background.Done() // settle has counted it too
+		c.client().background.Done() // settle has counted it too
 	}
 }
 
 // dropIfUnheld ends g in this process if nobody holds it any more. It reports whether the caller is to release g, which
 // counts as background from then on. The caller holds Client.mu.
-func (c *Client) dropIfUnheld(g *grant) bool {
+func (c *core) dropIfUnheld(g *grant) bool {
 	switch {
 	case g.Phase == grants.Gone:
 		return false
@@ -53,7 +53,7 @@ func (c *Client) dropIfUnheld(g *grant) bool {
 		return false
 	}
 	g.drop()
-	c.background.Add(1)
+	c.client().background.Add(1)
 	return true
 }
 

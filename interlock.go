@@ -23,21 +23,18 @@ import (
 // A client has one goroutine while nothing is under way; locks that are held have none.
 type Client struct {
 	_ noCopy
+	core
 	// Set by New and constant from then on, down to recalls; the atomics guard themselves.
 	d        driver.Driver
-	traits   driver.Traits
 	renewer  driver.Renewer       // nil unless holds have leases, or sessions and the engine tells of recalls
 	requeuer driver.Requeuer      // nil if the engine cannot requeue
 	multi    driver.MultiAcquirer // nil if the engine cannot take several locks in one step
 	convert  driver.Converter     // nil if the engine cannot convert
 	opts     Options
-	defaults params // of a lock without options of its own
 	owned    bool   // Open made it, so Close closes the driver
 	id       string // random; the prefix of all request ids
 	lastID   atomic.Uint64
 	badLabel atomic.Bool // LabelFrom has returned an invalid label; later ones are logged at Debug
-	watching bool        // holds have a trust window, so suspensions of the machine matter
-	recalls  bool        // the engine tells a holder when another client wants the lock
 
 	base       context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
 	stop       context.CancelFunc
@@ -47,29 +44,11 @@ type Client struct {
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
-	// Guards what follows, and every queue, grant, lease and fetch; see client_lock.go.
-	mu      sync.Mutex
-	effects []effect            // what is done when mu has been given up; see emit
-	instant trust.Instant       // of what happens under this mu; 0 until now is asked for
-	closed  bool                // Close has begun: nothing new may start
-	queues  map[queueKey]*queue // the lines of waiters; empty lines are removed
-	// by grant.listName, the first of a list each: everything that the engine gave, until it is released or lost
-	grants map[string]*grant
-	alone  map[*waiter]struct{} // waiters that stand in no line; see askAlone
-	// grants that others must not get yet, held or not; nil until there is one
-	cooldowns map[*grant]*cooldown
-	failures  map[*grant]error // how the last renewal failed, of those of which it did; nil until one did
-	// locks left to run out whose release is still to come; nil until there is one
-	runningOut map[*lateRelease]struct{}
-
 	unconfirmed []error       // releases that were given up since Close began: its error
 	pending     int           // calls of Lease.Pending that are not over
 	quiet       chan struct{} // closed when pending becomes 0; nil unless Close waits for that
 
-	sched     scheduler
 	deadlocks deadlockDetector
-	env       grants.Env
-	retention retention
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
@@ -119,17 +98,21 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 // newClient is New with checked options. suspended is machineSuspended, except in tests.
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
-		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
-		defaults: params{
-			Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
-			kind:  driver.KindMutex, class: otherClass, labelFrom: o.LabelFrom,
-		},
-		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
-		env: grants.Env{
-			Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
-			Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
+		d: d, opts: o, id: rand.Text()[:16],
+		core: core{
+			traits: d.Traits(),
+			defaults: params{
+				Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
+				kind:  driver.KindMutex, class: otherClass, labelFrom: o.LabelFrom,
+			},
+			queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
+			env: grants.Env{
+				Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
+				Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
+			},
 		},
 	}
+	c.host = c
 	// The scheduler sets the timer when its goroutine begins.
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), trust.Never
 	c.deadlocks.at = trust.Never

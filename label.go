@@ -24,7 +24,7 @@ const (
 
 // labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
 // It calls the user's LabelFrom, in the caller's goroutine and without Client.mu. The result asks for no label again.
-func (m *Mutex) labelled(ctx context.Context) *Mutex {
+func (m *lock) labelled(ctx context.Context) *lock {
 	if m.p.labelFrom == nil || m.p.err != nil {
 		return m
 	}
@@ -37,30 +37,30 @@ func (m *Mutex) labelled(ctx context.Context) *Mutex {
 }
 
 // withLabel returns m with that label. The mutex and its options are one allocation.
-func (m *Mutex) withLabel(label string) *Mutex {
+func (m *lock) withLabel(label string) *lock {
 	own := &struct {
-		Mutex
+		lock
 		params
 	}{params: *m.p}
 	own.c, own.name, own.p = m.c, m.name, &own.params
 	own.params.label, own.labelFrom, own.ownLabel = label, nil, true
-	return &own.Mutex
+	return &own.lock
 }
 
 // tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
-func (m *Mutex) tellBadLabel(ctx context.Context, size int) {
+func (m *lock) tellBadLabel(ctx context.Context, size int) {
 	level := slog.LevelDebug
-	if m.c.badLabel.CompareAndSwap(false, true) {
+	if m.client().badLabel.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	m.c.opts.Logger.LogAttrs(ctx, level, "interlock: LabelFrom returned what no label may be: the lock has its Label",
+	m.client().opts.Logger.LogAttrs(ctx, level, "interlock: LabelFrom returned what no label may be: the lock has its Label",
 		slog.String("lock", m.name), slog.String("class", m.p.class), slog.Int("bytes", size),
 		slog.Int("most", maxCallLabel))
 }
 
 // labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs. It copies
 // the slice only if one of them changes.
-func (m *Multi) labelled(ctx context.Context) []*Mutex {
+func (m *Multi) labelled(ctx context.Context) []*lock {
 	locks := m.order
 	for i, l := range m.order {
 		own := l.labelled(ctx)
@@ -68,7 +68,7 @@ func (m *Multi) labelled(ctx context.Context) []*Mutex {
 			continue
 		}
 		if &locks[0] == &m.order[0] {
-			locks = append([]*Mutex(nil), m.order...)
+			locks = append([]*lock(nil), m.order...)
 		}
 		locks[i] = own
 	}

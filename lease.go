@@ -26,7 +26,7 @@ import (
 type Lease struct {
 	_     noCopy
 	self  *Lease // l itself: a copy is recognised by it
-	m     *Mutex
+	m     *lock
 	g     *grant // the engine's grant on which it rests; a conversion changes it; guarded by Client.mu
 	owner *owner
 	in    [listKinds]links // its neighbours in the lists of its grant and of its owner; see list
@@ -62,7 +62,7 @@ type endListeners struct {
 
 // newLease returns a lease of m for o, which is no hold yet. Without an owner it makes one, in the same allocation: an
 // anonymous owner lives about as long as its first hold.
-func (m *Mutex) newLease(o *owner) *Lease {
+func (m *lock) newLease(o *owner) *Lease {
 	if o != nil {
 		l := &Lease{m: m, owner: o}
 		l.self = l
@@ -72,7 +72,7 @@ func (m *Mutex) newLease(o *owner) *Lease {
 		lease Lease
 		owner owner
 	}{}
-	first.owner.id = m.c.newID()
+	first.owner.id = m.client().newID()
 	first.lease.m, first.lease.owner, first.lease.self = m, &first.owner, &first.lease
 	return &first.lease
 }
@@ -106,8 +106,8 @@ func (l *Lease) Owner() string {
 func (l *Lease) Token() uint64 {
 	panicOn(l.checkMade())
 	if l.m.p.share.direct { // of a mutex the token never changes, so it needs no lock
-		l.m.c.lock()
-		defer l.m.c.unlock()
+		l.m.client().lock()
+		defer l.m.client().unlock()
 	}
 	return l.token()
 }
@@ -120,7 +120,7 @@ func (l *Lease) token() uint64 { return l.g.Token + uint64(l.pass) }
 // limit above 1, whose holders are inside together, in no order that a fence could check. It asks no engine.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	panicOn(l.checkMade())
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -137,7 +137,7 @@ func (l *Lease) Err() error {
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -167,7 +167,7 @@ func (l *Lease) isAdopted() bool { return l.loss != nil && l.loss.Reason == Lost
 // engine.
 func (l *Lease) Deadline() time.Time {
 	panicOn(l.checkMade())
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -208,7 +208,7 @@ func (l *Lease) endListeners() *endListeners {
 // A release does not close it. All calls return the same channel. It costs no goroutine.
 func (l *Lease) Lost() <-chan struct{} {
 	panicOn(l.checkMade())
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -233,7 +233,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	panicOn(checkCall(l.checkMade(), parent))
 	w := &leaseContext{lease: l}
 	ctx := w.begin(parent, l.owner)
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	l.check(c.now())
 	ended := l.ended()
@@ -253,8 +253,8 @@ func (l *Lease) Context(parent context.Context) context.Context {
 
 // forget removes a context that has ended.
 func (l *Lease) forget(w *leaseContext) {
-	l.m.c.lock()
-	defer l.m.c.unlock()
+	l.m.client().lock()
+	defer l.m.client().unlock()
 	listeners := l.endListeners()
 	if i := slices.Index(listeners.contexts, w); i >= 0 {
 		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
@@ -263,7 +263,7 @@ func (l *Lease) forget(w *leaseContext) {
 
 // heldError describes l to another owner of this process, in whose way it is. The caller holds Client.mu.
 func (l *Lease) heldError() *HeldError {
-	c := l.m.c
+	c := l.m.client()
 	return &HeldError{
 		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
 		Since: c.time(l.since).Round(0), // without the monotonic reading: it is for people

@@ -26,7 +26,7 @@ func (l *Lease) Abandon() error {
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	now := c.now()
 	l.check(now)

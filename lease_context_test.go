@@ -85,8 +85,8 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	t.Helper()
 	synctest.Wait()
-	l.m.c.lock()
-	defer l.m.c.unlock()
+	l.m.client().lock()
+	defer l.m.client().unlock()
 	if l.listeners != nil && len(l.listeners.contexts) > 0 {
 		t.Errorf("%d contexts are left", len(l.listeners.contexts))
 	}

@@ -26,7 +26,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
 			longest)
 	}
-	c := l.m.c
+	c := l.m.client()
 	end := c.reading().Plus(d)
 	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
@@ -44,7 +44,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 // mayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
 // began.
 func (l *Lease) mayLast(d time.Duration, end trust.Instant) ([]*grant, error) {
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	now := c.now()
@@ -77,7 +77,7 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 // the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A fixed
 // lease is moved to end if the hold still lives.
 func (l *Lease) extended(grants []*grant, end trust.Instant, err error) (last bool, ended error) {
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())

@@ -32,7 +32,7 @@ func (l *Lease) Handle() (string, error) {
 	if err := l.checkMade(); err != nil {
 		return "", err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -56,7 +56,7 @@ func (l *Lease) Handle() (string, error) {
 
 // mayTravel says why l cannot go on to another client, or returns nil. The caller holds Client.mu.
 func (l *Lease) mayTravel() error {
-	switch _, err := l.m.c.adopter(); {
+	switch _, err := l.m.client().adopter(); {
 	case l.ended() != nil:
 		return l.ended()
 	case err != nil:

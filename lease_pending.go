@@ -20,7 +20,7 @@ func (l *Lease) Pending() (over func(), err error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
@@ -102,7 +102,7 @@ func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.Phase = grants.Abandoned
 	c.afterUnlock(func() {
-		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
+		c.client().opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
 			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.Token)
 	})
 }

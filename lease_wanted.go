@@ -13,7 +13,7 @@ package interlock
 // on files, SQL and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
 	panicOn(l.checkMade())
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	listeners := l.endListeners()

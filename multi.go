@@ -29,10 +29,10 @@ import (
 // the owner holds (permits, reads and writes, an election) have no place in that order and do not count.
 type Multi struct {
 	_     noCopy
-	locks []*Mutex // distinct, in the order given
-	order []*Mutex // the same, in the order of taking
-	given []int    // where each of order is in locks
-	err   error    // reported by the first call
+	locks []*lock // distinct, in the order given
+	order []*lock // the same, in the order of taking
+	given []int   // where each of order is in locks
+	err   error   // reported by the first call
 }
 
 // Multi returns the mutexes of those names with the given options, to be taken together. A name that is given twice
@@ -63,9 +63,9 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = l.checkMade(); m.err != nil {
 			return m
 		}
-		if _, twice := seen[lockID{l.c, l.key()}]; !twice {
-			seen[lockID{l.c, l.key()}] = struct{}{}
-			m.locks = append(m.locks, l)
+		if _, twice := seen[lockID{l.client(), l.key()}]; !twice {
+			seen[lockID{l.client(), l.key()}] = struct{}{}
+			m.locks = append(m.locks, l.inner())
 		}
 	}
 	if len(m.locks) == 0 {
@@ -131,7 +131,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	}
 	o := ownerFrom(ctx)
 	if o == nil {
-		o = &owner{id: m.order[0].c.newID()}
+		o = &owner{id: m.order[0].client().newID()}
 	}
 	all := newMultiLease(o, len(m.locks))
 	whole := false
@@ -153,7 +153,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 }
 
 // takeInOrder takes locks, which are in the order of taking, into all, one after the other, until one cannot be had.
-func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
+func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*lock, try bool) error {
 	// The wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
@@ -170,15 +170,15 @@ func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*Mutex
 }
 
 // take takes one of the mutexes. It does not wait for one that comes before another which o holds.
-func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease, error) {
+func (m *Multi) take(ctx context.Context, l *lock, o *owner, try bool) (*Lease, error) {
 	if try {
-		return l.TryLock(ctx)
+		return l.acquire(ctx, true)
 	}
 	above := o.heldLater(l)
 	if above == nil || o.has(l.c, l.key()) {
-		return l.Lock(ctx)
+		return l.acquire(ctx, false)
 	}
-	lease, err := l.TryLock(ctx)
+	lease, err := l.acquire(ctx, true)
 	var held *HeldError
 	if !errors.As(err, &held) {
 		return lease, err
@@ -190,7 +190,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 
 // heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. No Multi waits for a
 // lock of another kind, so those do not count.
-func (o *owner) heldLater(m *Mutex) *Lease {
+func (o *owner) heldLater(m *lock) *Lease {
 	o.mu.Lock()
 	last := o.holds.last()
 	o.mu.Unlock()
@@ -209,7 +209,7 @@ func (o *owner) heldLater(m *Mutex) *Lease {
 }
 
 // allHeldLater returns all holds of o, live or lost, on mutexes that come after m.
-func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
+func (o *owner) allHeldLater(m *lock) (above []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.holds.all() {

@@ -45,7 +45,7 @@ func (l *MultiLease) add(i int, lease *Lease) error {
 
 // watch has w cancelled when the hold ends, or says how it has ended.
 func (l *Lease) watch(w *leaseContext) error {
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())

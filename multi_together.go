@@ -21,7 +21,7 @@ var errOneByOne = errors.New("not in one step")
 // bundle is the locks of a Multi while they are asked for in one step. Only the caller's goroutine uses it.
 type bundle struct {
 	c        *Client
-	locks    []*Mutex // in the order of taking
+	locks    []*lock // in the order of taking
 	o        *owner
 	start    trust.Instant
 	grants   []*grant
@@ -31,8 +31,8 @@ type bundle struct {
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
 // they must be taken one after the other. That is so if they cannot be had in one step, or if not all of them are
 // free and the caller wants to wait.
-func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
-	b := bundle{c: locks[0].c, locks: locks, o: all.owner}
+func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*lock, try bool) error {
+	b := bundle{c: locks[0].client(), locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
 		return errOneByOne
 	}
@@ -56,7 +56,7 @@ func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken
 	}
-	if slices.ContainsFunc(b.locks, func(l *Mutex) bool { return l.c != b.c }) {
+	if slices.ContainsFunc(b.locks, func(l *lock) bool { return l.client() != b.c }) {
 		return false
 	}
 	return !b.owned()
@@ -67,7 +67,7 @@ func (b *bundle) owned() bool {
 	if !b.o.holdsAny() {
 		return false
 	}
-	return slices.ContainsFunc(b.locks, func(m *Mutex) bool { return b.o.has(m.c, m.key()) })
+	return slices.ContainsFunc(b.locks, func(m *lock) bool { return b.o.has(m.c, m.key()) })
 }
 
 // take asks the engine, unless this process knows the answer. It blocks for one round trip.
@@ -128,7 +128,7 @@ func (b *bundle) begin() error {
 }
 
 // alone reports whether the request for l is independent of all others in this process; see Mutex.take.
-func (b *bundle) alone(l *Mutex) bool { return b.o.named || l.p.single }
+func (b *bundle) alone(l *lock) bool { return b.o.named || l.p.single }
 
 // prepare makes the requests, each with an id and a grant of its own.
 func (b *bundle) prepare() {
@@ -209,7 +209,7 @@ func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	}
 	at := 0
 	if held := (*HeldError)(nil); errors.As(err, &held) {
-		at = max(0, slices.IndexFunc(b.locks, func(l *Mutex) bool { return l.key().Name == held.Name }))
+		at = max(0, slices.IndexFunc(b.locks, func(l *lock) bool { return l.key().Name == held.Name }))
 	}
 	b.locks[at].tellFailed(ctx, b.o, call{start: b.start}, err)
 }

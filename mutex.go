@@ -15,20 +15,22 @@ import (
 // use: all Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value
 // cannot be used.
 type Mutex struct {
-	_    noCopy
-	c    *Client
-	name string
-	p    *params // constant; shared by all mutexes without options
+	_ noCopy
+	lock
 }
 
-// key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many
-// Mutexes.
-func (m *Mutex) key() driver.Key { return driver.Key{Kind: m.p.kind, Name: m.name} }
+// inner returns the lock, and nil of a nil Mutex.
+func (m *Mutex) inner() *lock {
+	if m == nil {
+		return nil
+	}
+	return &m.lock
+}
 
 // Mutex returns the mutex of that name with the given options. It asks no engine. An invalid name (empty, longer than
 // 512 bytes, not UTF-8) or invalid options are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
-	m := &Mutex{c: c, name: name}
+	m := &Mutex{lock: lock{c: c.coreOf(), name: name}}
 	err := c.checkMade()
 	if err == nil {
 		err = validateName("name of the lock", name)
@@ -55,12 +57,12 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 //
 // It costs one round trip, and one message when it has to wait. It costs nothing when the lock passes on inside the
 // process or this client retains it.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.inner().acquire(ctx, false) }
 
 // TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError. It
 // costs one round trip, or none if an owner of this client is in the way. If another client may merely retain the lock,
 // it waits for 50 ms, or for four round trips if that is more.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, true) }
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.inner().acquire(ctx, true) }
 
 // Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
 // moment the hold is lost; a Lock with it re-enters.
@@ -74,7 +76,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
 // until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if err := m.mayAcquire(ctx); err != nil {
+	if err := m.inner().mayAcquire(ctx); err != nil {
 		return err
 	}
 	if fn == nil {
@@ -113,7 +115,7 @@ func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err
 // none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
 // a refusal are errors, whatever else they match.
 func (l *Lease) unlockInTime(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.c.opts.CloseTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.client().opts.CloseTimeout)
 	defer cancel()
 	err := l.Unlock(bounded)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
@@ -127,19 +129,19 @@ func (l *Lease) unlockInTime(ctx context.Context) error {
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	panicOn(checkContext(ctx))
-	return &locker{m: m, ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
+	return &locker{m: m.inner(), ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
 }
 
 // locker is a mutex with the lease that its Lock has taken.
 type locker struct {
-	m     *Mutex
+	m     *lock
 	ctx   context.Context //nolint:containedctx // sync.Locker has no parameter to take it from
 	lease *Lease          // written only by the holder, so it needs no guard
 }
 
 // Lock panics on an error: the interface has no other way to report one.
 func (l *locker) Lock() {
-	lease, err := l.m.Lock(l.ctx)
+	lease, err := l.m.acquire(l.ctx, false)
 	if err != nil {
 		panic(err)
 	}

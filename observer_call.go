@@ -81,6 +81,6 @@ func (w *waiter) announcement(ctx context.Context) func() {
 	return func() {
 		e := w.lease.m.event(w.lease.owner)
 		e.Call = CallID{w.waiting}
-		w.waiting.tell(ctx, w.lease.m.c, e)
+		w.waiting.tell(ctx, w.lease.m.client(), e)
 	}
 }

@@ -232,7 +232,7 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = c.settleNow(m, give) }); n > 8 { // contexts of the attempt
+	if n := testing.AllocsPerRun(100, func() { _, _ = c.settleNow(&m.lock, give) }); n > 8 { // contexts of the attempt
 		t.Errorf("%v allocations of a settlement", n)
 	}
 }

@@ -14,7 +14,7 @@ type retentionNews struct {
 // tellRetained tells the Observer that g is retained from now on, once Client.mu has been given up. It returns nil if
 // nobody listens. The caller holds Client.mu.
 func (g *grant) tellRetained() *retentionNews {
-	c := g.m.c
+	c := g.m.client()
 	if o := c.opts.Observer; o.Retained == nil && o.RetentionEnded == nil {
 		return nil
 	}
@@ -55,10 +55,10 @@ func (n *retentionNews) tellEnd() {
 // tellRecalled tells the Observer, once, that another client wants g. The engine may say so before anybody here has got
 // g: then there is nothing to tell yet. The caller holds Client.mu.
 func (g *grant) tellRecalled() {
-	recalled := g.m.c.opts.Observer.Recalled
+	recalled := g.m.client().opts.Observer.Recalled
 	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.holder() == nil {
 		return
 	}
 	g.RecallTold = true
-	g.m.c.tellLater("Recalled", recalled, g.holder().event())
+	g.m.client().tellLater("Recalled", recalled, g.holder().event())
 }

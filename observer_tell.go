@@ -22,7 +22,7 @@ const (
 // tellAcquired tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Client.mu.
 func (l *Lease) tellAcquired(ctx context.Context, how Event) {
-	acquired := l.m.c.opts.Observer.Acquired
+	acquired := l.m.client().opts.Observer.Acquired
 	if acquired == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 
 // isHeard notes that Acquired has returned, and tells the end of l if that has come meanwhile.
 func (l *Lease) isHeard() {
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	late, loss := l.announced == endOwed, l.loss
 	if l.isAdopted() {
@@ -65,7 +65,7 @@ func (l *Lease) isHeard() {
 // tellReleased tells the Observer that the hold was given up. err says what the engine has not confirmed. If Acquired
 // has not returned yet it tells nothing, and isHeard does.
 func (l *Lease) tellReleased(err error) {
-	c := l.m.c
+	c := l.m.client()
 	if c.opts.Observer.Released == nil {
 		return
 	}

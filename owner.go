@@ -116,7 +116,7 @@ func (o *owner) on(key driver.Key) []*Lease {
 
 // first returns the oldest hold on that lock of c for which f returns true, or nil. f is called under owner.mu and
 // takes no mutex.
-func (o *owner) first(c *Client, key driver.Key, f func(*Lease) bool) *Lease {
+func (o *owner) first(c *core, key driver.Key, f func(*Lease) bool) *Lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.holds.onLock(key) {
@@ -128,14 +128,14 @@ func (o *owner) first(c *Client, key driver.Key, f func(*Lease) bool) *Lease {
 }
 
 // has reports whether o has a hold on that lock of c, or has lost one and not unlocked it yet.
-func (o *owner) has(c *Client, key driver.Key) bool {
+func (o *owner) has(c *core, key driver.Key) bool {
 	return o.first(c, key, func(*Lease) bool { return true }) != nil
 }
 
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
 // with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
 func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
-	if !o.has(c, key) { // as nearly always; it costs less than Client.mu
+	if !o.has(&c.core, key) { // as nearly always; it costs less than Client.mu
 		return nil
 	}
 	c.lock()
@@ -143,12 +143,12 @@ func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
 	if l := c.liveHold(o, key); l != nil {
 		return l
 	}
-	return o.first(c, key, func(*Lease) bool { return true })
+	return o.first(&c.core, key, func(*Lease) bool { return true })
 }
 
 // liveHold returns the oldest live hold of o on key, or nil. It notices holds that have just ended, and tries again
 // then. The caller holds Client.mu.
-func (c *Client) liveHold(o *owner, key driver.Key) *Lease {
+func (c *core) liveHold(o *owner, key driver.Key) *Lease {
 	for {
 		l := o.first(c, key, func(l *Lease) bool { return l.ended() == nil })
 		if l == nil {
@@ -162,7 +162,7 @@ func (c *Client) liveHold(o *owner, key driver.Key) *Lease {
 
 // liveGrant returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners, because the
 // engine counts their holds one by one. The caller holds Client.mu.
-func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
+func (c *core) liveGrant(o *owner, key driver.Key) *grant {
 	if o.named {
 		return nil
 	}

@@ -16,10 +16,11 @@ func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	c := &Client{}
-	var locks []*Mutex
+	c.host = c
+	var locks []*lock
 	for i := range 30 {
 		kind := []Kind{KindMutex, driver.KindRWMutex}[i%2]
-		locks = append(locks, &Mutex{c: c, name: fmt.Sprint("lock ", r.IntN(100), i), p: &params{kind: kind}})
+		locks = append(locks, &lock{c: &c.core, name: fmt.Sprint("lock ", r.IntN(100), i), p: &params{kind: kind}})
 	}
 	var h holdings
 	var want []*Lease

@@ -36,7 +36,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	now := c.now()
 	l.check(now)
@@ -103,7 +103,7 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 	}
 	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}
 	g.drop()
-	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.client().background.Add(1) // under Client.mu, so that Close waits for what is under way
 	// Whoever waits here asks after the release; see releaseLocal.
 	if c.traits.Local {
 		return w
@@ -116,7 +116,7 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 // g. The caller holds Client.mu.
 func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 	c, q := g.m.c, g.waitingQueue()
-	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.requeuer != nil && q != nil && q.fetch == nil
+	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.client().requeuer != nil && q != nil && q.fetch == nil
 	switch g.Next(&c.env, &g.m.p.Terms, now, a) {
 	case grants.RunOut:
 		g.leave()
@@ -161,7 +161,7 @@ func (g *grant) waitingQueue() *queue {
 // renewAndPass renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
 // wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
 func (g *grant) renewAndPass() {
-	c := g.m.c
+	c := g.m.client()
 	err := c.renewNow(c.base, g, g.m.p.Lease)
 	c.lock()
 	defer c.unlockInside()
@@ -175,7 +175,7 @@ func (g *grant) renewAndPass() {
 // releaseLocal releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for instance
 // with a full disk, the background goes on.
 func (w pendingRelease) releaseLocal() error {
-	l, c := w.l, w.l.m.c
+	l, c := w.l, w.l.m.client()
 	defer c.background.Done() // added by giveUp
 	err := l.g.releaseLocal(w.keep)
 	c.lock()
@@ -193,7 +193,7 @@ func (w pendingRelease) releaseLocal() error {
 // brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
 // allows. If ctx had ended before the call, it waits for grace.
 func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
-	l, c := w.l, w.l.m.c
+	l, c := w.l, w.l.m.client()
 	r, attempts := w.releaseRequest(), 0
 	var refused error
 	if ctx.Err() == nil {
@@ -228,7 +228,7 @@ func (w pendingRelease) await(ctx context.Context, grace time.Duration) error {
 	switch {
 	case w.none():
 		return nil
-	case w.l.m.c.traits.Local:
+	case w.l.m.client().traits.Local:
 		return w.releaseLocal()
 	default:
 		return w.releaseRemote(ctx, grace)
@@ -270,7 +270,7 @@ func (l *Lease) confirmed(err error, attempts int, until trust.Instant) error {
 	found := told != nil && told.Reason != LostExpired
 	// An earlier attempt may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
 	// because the lease had not run out.
-	if attempts > 1 && !found && l.m.c.reading() < until {
+	if attempts > 1 && !found && l.m.client().reading() < until {
 		return nil
 	}
 	return lost

@@ -37,7 +37,7 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 // settleNow asks the engine to release r, of m, until it is known to be done, until nothing can be left of r, or until
 // Close gives up. It returns how often it asked and the last answer, and tells the Observer. It blocks for up to
 // endsByItself.
-func (c *Client) settleNow(m *Mutex, r *driver.Release) (attempts int, err error) {
+func (c *Client) settleNow(m *lock, r *driver.Release) (attempts int, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
 		e := m.event(nil)
 		e.Undo = r.Undo

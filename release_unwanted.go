@@ -12,14 +12,14 @@ func (l *Lease) decline() {
 		return
 	}
 	l.dropMinHold()
-	if left := l.giveUp(l.m.c.now()); !left.none() {
-		go func() { _ = left.await(l.m.c.hard, unlockGrace) }() // giveUp has counted it as background
+	if left := l.giveUp(l.m.client().now()); !left.none() {
+		go func() { _ = left.await(l.m.client().hard, unlockGrace) }() // giveUp has counted it as background
 	}
 }
 
 // disown takes the MinHold off l, because nobody got to know it.
 func (l *Lease) disown() {
-	c := l.m.c
+	c := l.m.client()
 	c.lock()
 	defer c.unlock()
 	if l.ended() == nil {
@@ -32,11 +32,11 @@ func (l *Lease) disown() {
 func (l *Lease) giveBack(ctx context.Context) error {
 	l.disown()
 	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, l.m.c.opts.CloseTimeout)
+		bounded, cancel := context.WithTimeout(ctx, l.m.client().opts.CloseTimeout)
 		defer cancel()
 		return l.Unlock(bounded)
 	}
-	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
+	if !l.m.client().spawn(func() { _ = l.Unlock(l.m.client().hard) }) {
 		return ErrClosed // Close has released it
 	}
 	return nil

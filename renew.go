@@ -99,7 +99,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each 
 
 // renewed processes the answer to one renewal, and returns the error for a caller that waits for it. The caller holds
 // Client.mu.
-func (c *Client) renewed(b pendingRenewal, err error) error {
+func (c *core) renewed(b pendingRenewal, err error) error {
 	g, now := b.g, c.now()
 	c.expire(g, now) // an answer that comes after the end does not revive it
 	if g.Phase == grants.Gone {
@@ -115,7 +115,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		g.Confirm(b.sent, b.r.Lease)
 		g.NotBefore = 0
 		g.Mislabelled = g.Mislabelled && b.r.Pass != int(g.Pass)
-		c.observeRenewal(g, now, left, lease)
+		c.client().observeRenewal(g, now, left, lease)
 	// The engine says that the hold is gone.
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)
@@ -138,10 +138,10 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		// Read now: an upgrade may change the token before the callback runs.
 		left, token := g.remaining(now), g.Token
 		c.afterUnlock(func() {
-			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
+			c.client().opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
 		})
-		c.observeFailure(g, left, err)
+		c.client().observeFailure(g, left, err)
 	}
 	c.reschedule(g)
 	return err

@@ -71,7 +71,7 @@ func (h *grantHeap) add(g *grant, due trust.Instant) {
 
 // reschedule puts g where its next instant says, or takes it out if nothing is due. It is called whenever something
 // changes that nextLook reads. The caller holds Client.mu.
-func (c *Client) reschedule(g *grant) {
+func (c *core) reschedule(g *grant) {
 	if g.Phase == grants.Gone {
 		return
 	}
@@ -93,9 +93,9 @@ func (c *Client) reschedule(g *grant) {
 }
 
 // wakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Client.mu.
-func (c *Client) wakeBy(due trust.Instant) {
+func (c *core) wakeBy(due trust.Instant) {
 	if due < c.sched.armed {
-		c.arm(due)
+		c.client().arm(due)
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *Client) arm(at trust.Instant) {
 }
 
 // unschedule takes g out, if it is in. The caller holds Client.mu.
-func (c *Client) unschedule(g *grant) {
+func (c *core) unschedule(g *grant) {
 	if g.index >= 0 {
 		heap.Remove(&c.sched.grants, int(g.index))
 	}
@@ -209,7 +209,7 @@ func (s *scheduler) next(now trust.Instant) trust.Instant {
 
 // heedSuspensions computes all instants anew after a suspension. It costs as much as there are grants, and suspensions
 // are rare. The caller holds Client.mu.
-func (c *Client) heedSuspensions() {
+func (c *core) heedSuspensions() {
 	if c.sched.suspensions == c.env.Suspensions.Count() {
 		return
 	}
@@ -222,7 +222,7 @@ func (c *Client) heedSuspensions() {
 
 // collect ends what is over and returns the renewals to send now, at most mostTogether. Grants that are nearly due
 // travel along: one batch costs one round trip for each shard, however many it has. The caller holds Client.mu.
-func (c *Client) collect(now trust.Instant) []pendingRenewal {
+func (c *core) collect(now trust.Instant) []pendingRenewal {
 	var looked []*grant
 	var batch []pendingRenewal
 	for len(c.sched.grants) > 0 && len(batch) < mostTogether {

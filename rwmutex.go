@@ -25,7 +25,7 @@ import (
 // same lock.
 type RWMutex struct {
 	_      noCopy
-	modes  [3]Mutex // by driver.Mode: the lock as each mode asks for it
+	modes  [3]lock // by driver.Mode: the lock as each mode asks for it
 	params [3]params
 }
 
@@ -38,7 +38,7 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	for i := range m.modes {
 		m.params[i] = p
 		m.params[i].share = shareMode{direct: true, mode: driver.Mode(i), weight: 1, of: m}
-		m.modes[i] = Mutex{c: c, name: name, p: &m.params[i]}
+		m.modes[i] = lock{c: c.coreOf(), name: name, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
 		up.err = wrap("lock", key, c.noConversion())

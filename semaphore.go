@@ -31,14 +31,14 @@ type Semaphore struct {
 
 // permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
 type permit struct {
-	Mutex
+	lock
 	params
 }
 
 // newPermit returns a permit with the options p, limit and weight included.
 func newPermit(c *Client, name string, p params) *permit {
 	ask := &permit{params: p}
-	ask.c, ask.name, ask.p = c, name, &ask.params
+	ask.c, ask.name, ask.p = c.coreOf(), name, &ask.params
 	return ask
 }
 
@@ -82,20 +82,20 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 }
 
 // permits returns how n permits are asked for. One permit, the usual number, costs no allocation.
-func (s *Semaphore) permits(n int) *Mutex {
+func (s *Semaphore) permits(n int) *lock {
 	if err := s.checkMade(); err != nil {
-		return &Mutex{p: &params{err: err}}
+		return &lock{p: &params{err: err}}
 	}
 	one := s.one.Load()
 	if n == 1 {
-		return &one.Mutex
+		return &one.lock
 	}
-	many := newPermit(one.c, one.name, one.params)
+	many := newPermit(one.client(), one.name, one.params)
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
 		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
 			"most its limit of %d",
 			many.name, n, limit)
 	}
-	return &many.Mutex
+	return &many.lock
 }

@@ -27,7 +27,7 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 		return err
 	}
 	now := s.one.Load()
-	c, key := now.c, now.key()
+	c, key := now.client(), now.key()
 	if now.err != nil {
 		return now.err
 	}
