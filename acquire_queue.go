@@ -108,7 +108,7 @@ func (g *grant) admitOthers() {
 	if o.waits.Load() == 0 {
 		return
 	}
-	g.m.c.client().suspectDeadlock(o)
+	g.m.c.shell.suspectDeadlock(o)
 	// The same owner may wait in another queue of this lock, with other options.
 	for _, q := range g.m.c.queues {
 		if q.m.key() != g.m.key() {
@@ -167,12 +167,12 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 		q.tidy()
 		return nil
 	}
-	f := c.client().newFetch(q.waiters.first, false)
+	f := c.shell.newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
 	// The process has passed the lock on for as long as it may and still has waiters, so it asks for the largest block
 	// of tokens next. See firstPasses.
 	if give != nil && f.r.Tokens > 1 {
-		f.r.Tokens = c.client().opts.LocalHandoffs + 1
+		f.r.Tokens = c.env.LocalHandoffs + 1
 	}
 	q.fetch = f
 	return f

@@ -52,7 +52,7 @@ type effect struct {
 	late     *lateRelease
 	after    time.Duration
 	batch    []pendingRenewal
-	contexts []*leaseContext
+	contexts []*ending
 	cause    error
 	call     func()
 }

@@ -32,6 +32,6 @@ func storeOf(raw string) string {
 func compare(a, b *lock) int {
 	return cmp.Or(
 		cmp.Compare(a.name, b.name),
-		cmp.Compare(a.client().opts.Store, b.client().opts.Store),
+		cmp.Compare(a.c.store, b.c.store),
 	)
 }

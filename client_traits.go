@@ -30,7 +30,7 @@ func (c *Client) coreOf() *core {
 
 // client returns the client whose core c is.
 func (c *core) client() *Client {
-	own, _ := c.host.(*Client)
+	own, _ := c.shell.(*Client)
 	return own
 }
 

@@ -1,7 +1,9 @@
 package interlock
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/grants"
@@ -11,12 +13,19 @@ import (
 // core is the state of a client. It changes under core.mu, at one instant for each event, and what is to be done is
 // emitted: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
 type core struct {
-	host     any // the *Client around it; see client
+	shell    shell  // the *Client around it; see client
+	store    string // Options.Store
+	hears    bool   // the Observer has Acquired
+	renews   bool   // the engine has to be asked for renewals
+	requeues bool   // the engine can requeue
+	converts bool   // the engine can convert
 	traits   driver.Traits
 	defaults params // of a lock without options of its own
 	env      grants.Env
 	recalls  bool // the engine tells a holder when another client wants the lock
 	watching bool // holds have a trust window, so suspensions of the machine matter
+
+	background sync.WaitGroup // every goroutine of the client
 
 	mu      sync.Mutex          // guards what follows, and every queue, grant, lease and fetch; see client_lock.go
 	effects []effect            // what is done when mu has been given up; see emit
@@ -34,6 +43,30 @@ type core struct {
 	sched      scheduler
 	retention  retention
 }
+
+// shell is what the core asks of the client around it, under core.mu. None of it blocks.
+type shell interface {
+	newFetch(w *waiter, try bool) *fetch
+	newID() string
+	suspectDeadlock(o *owner)
+	arm(at trust.Instant)
+	// What the Observer and the log are told once core.mu has been given up.
+	lost(l *Lease, lost *LostError)
+	adopted(l *Lease)
+	retained(g *grant) news
+	renewalConfirmed(g *grant, left, lease time.Duration)
+	renewalFailed(g *grant, left time.Duration, err error)
+	leftPending(g *grant)
+}
+
+// news is told when a retention is over.
+type news interface{ end() }
+
+// givenUp is a wait that gives a hold up, while the engine is asked.
+type givenUp interface{ overtaken(lost *LostError) }
+
+// ending is something that ends with a hold.
+type ending struct{ cancel context.CancelCauseFunc }
 
 // lock is what a Mutex, a mode of an RWMutex, permits or a candidate is to the core: a name and terms.
 type lock struct {

@@ -127,14 +127,14 @@ func (l *Lease) mayConvert(mode driver.Mode) error {
 		return errReader
 	case mode == driver.Shared && is != driver.Exclusive:
 		return fmt.Errorf("the hold reads already: %w", ErrConflict)
-	case c.client().convert == nil:
-		return c.client().noConversion()
+	case !c.converts:
+		return c.noConversion()
 	}
 	return nil
 }
 
 // noConversion says why this engine converts nothing.
-func (c *Client) noConversion() error {
+func (c *core) noConversion() error {
 	reason, lacks := c.traits.Lacking(driver.Conversion)
 	if !lacks {
 		reason = "a hold cannot be turned into another mode"
@@ -157,7 +157,7 @@ func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != drive
 // askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
 // answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
-	c, m := l.m.client(), &l.m.p.share.of.modes[mode]
+	c, m := l.m.client(), &l.m.p.share.of[mode]
 	if l.m.p.ownLabel {
 		m = m.withLabel(l.m.p.label)
 	}

@@ -44,26 +44,34 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	}
 	// Another client has adopted the hold, so nothing was lost, and the Observer hears of a release.
 	if reason == LostAdopted {
-		l.tellAdopted()
+		c.shell.adopted(l)
 		return
 	}
+	c.shell.lost(l, lost)
+}
+
+// lost tells that l was lost. The caller holds Client.mu.
+func (c *Client) lost(l *Lease, lost *LostError) {
 	// Read under Client.mu; the callback below runs after it.
 	told, held := l.announced == announcedStart, l.end.Since(l.since)
 	c.afterUnlock(func() {
 		if told {
-			c.client().tellLost(l.eventNow(), lost)
+			c.tellLost(l.eventNow(), lost)
 		}
 		attrs := []any{
 			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
 			lost.Token,
-			"owner", l.owner.id, "held", held, "reason", string(reason),
+			"owner", l.owner.id, "held", held, "reason", string(lost.Reason),
 		}
-		if cause != nil {
-			attrs = append(attrs, "err", cause)
+		if lost.Cause != nil {
+			attrs = append(attrs, "err", lost.Cause)
 		}
-		c.client().opts.Logger.Error("interlock: lock lost", attrs...)
+		c.opts.Logger.Error("interlock: lock lost", attrs...)
 	})
 }
+
+// adopted is tellAdopted for the core. The caller holds Client.mu.
+func (c *Client) adopted(l *Lease) { l.tellAdopted() }
 
 // tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
 // caller holds Client.mu.
@@ -83,7 +91,8 @@ func (l *Lease) lasted() trust.Instant { return min(l.m.c.now(), l.end, l.truste
 
 // lostError returns the error that says that l was lost. The caller holds Client.mu.
 func (l *Lease) lostError(reason LostReason, cause error) *LostError {
-	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
+	key := l.m.key()
+	return &LostError{Kind: key.Kind, Name: key.Name, Token: l.token(), Reason: reason, Cause: cause}
 }
 
 // finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off its grant.

@@ -58,7 +58,7 @@ func (g *grant) admit(l *Lease, asked, now trust.Instant, local bool) {
 	l.g, l.pass, l.waited, l.local = g, g.Pass, now.Since(asked), local
 	l.since, l.end = now, trust.Never
 	// Nobody calls Acquired, so the end may be told at once.
-	if c.client().opts.Observer.Acquired == nil {
+	if !c.hears {
 		l.announced = announcedStart
 	}
 	if p.NoRenew {
@@ -87,7 +87,7 @@ func (g *grant) holder() *Lease {
 // what is shown to operators is renewed, because the session keeps the hold. The caller holds Client.mu.
 func (g *grant) renewing() bool {
 	switch {
-	case g.m.c.client().renewer == nil:
+	case !g.m.c.renews:
 		return false
 	case g.retained() != nil:
 		return true

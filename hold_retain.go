@@ -43,9 +43,9 @@ type retention struct {
 // retained is one grant that nobody holds.
 type retained struct {
 	g            *grant
-	since, until trust.Instant  // LockOptions.Retain long
-	before, next *retained      // in the ring of retention.last
-	news         *retentionNews // what the Observer knows of it; nil if nobody listens
+	since, until trust.Instant // LockOptions.Retain long
+	before, next *retained     // in the ring of retention.last
+	news         news          // what the Observer knows of it; nil if nobody listens
 }
 
 // recalls counts how often others have recalled a lock. A lock that is recalled repeatedly is not retained for some
@@ -176,7 +176,7 @@ func (s *retention) add(g *grant, now trust.Instant) {
 	r := &retained{g: g, since: now, until: now.Plus(g.m.p.Retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.grants[g] = r
-	r.news = g.tellRetained()
+	r.news = g.m.c.shell.retained(g)
 }
 
 // forget removes everything about g, which is over. Only a recallable grant can be in here, so the others cost no look.

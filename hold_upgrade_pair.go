@@ -35,7 +35,7 @@ func (c *core) vacate(g *grant, lost *Lease) {
 		give := g.releaseRequest()
 		give.Keep = keep
 		c.settle(g.m, give)
-		c.client().background.Done() // settle has counted it too
+		c.background.Done() // settle has counted it too
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *core) dropIfUnheld(g *grant) bool {
 		return false
 	}
 	g.drop()
-	c.client().background.Add(1)
+	c.background.Add(1)
 	return true
 }
 

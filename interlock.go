@@ -42,7 +42,6 @@ type Client struct {
 	stopAsking context.CancelFunc
 	hard       context.Context //nolint:containedctx // ended when Close gives up: releases end with it
 	stopHard   context.CancelFunc
-	background sync.WaitGroup // every goroutine of the client
 
 	unconfirmed []error       // releases that were given up since Close began: its error
 	pending     int           // calls of Lease.Pending that are not over
@@ -112,7 +111,7 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 			},
 		},
 	}
-	c.host = c
+	c.shell, c.store, c.hears = c, o.Store, o.Observer.Acquired != nil
 	// The scheduler sets the timer when its goroutine begins.
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), trust.Never
 	c.deadlocks.at = trust.Never
@@ -125,13 +124,14 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)
+	c.requeues, c.converts = c.requeuer != nil, c.convert != nil
 	if c.hasLeases() || c.hasSessions() && c.recalls {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
 			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer",
 				c.traits.Engine)
 		}
-		c.renewer = renewer
+		c.renewer, c.renews = renewer, true
 	}
 	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
 	// hard when it gives up waiting for releases.

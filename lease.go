@@ -53,11 +53,11 @@ type Lease struct {
 // endListeners are notified when the lease ends. Most holds have none, so they are made when asked for. Guarded by
 // Client.mu.
 type endListeners struct {
-	lost       chan struct{}   // closed by a loss; nil until Lost is called
-	wanted     chan struct{}   // closed when another client wants the lock; nil until Wanted is called
-	contexts   []*leaseContext // to be cancelled, once Client.mu has been given up
-	conversion *waiter         // the Upgrade or Downgrade that waits; see hold_convert.go
-	condWait   *condWait       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
+	lost       chan struct{} // closed by a loss; nil until Lost is called
+	wanted     chan struct{} // closed when another client wants the lock; nil until Wanted is called
+	contexts   []*ending     // to be cancelled, once Client.mu has been given up
+	conversion *waiter       // the Upgrade or Downgrade that waits; see hold_convert.go
+	condWait   givenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
 }
 
 // newLease returns a lease of m for o, which is no hold yet. Without an owner it makes one, in the same allocation: an
@@ -72,7 +72,7 @@ func (m *lock) newLease(o *owner) *Lease {
 		lease Lease
 		owner owner
 	}{}
-	first.owner.id = m.client().newID()
+	first.owner.id = m.c.shell.newID()
 	first.lease.m, first.lease.owner, first.lease.self = m, &first.owner, &first.lease
 	return &first.lease
 }
@@ -239,7 +239,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	ended := l.ended()
 	if ended == nil {
 		listeners := l.endListeners()
-		listeners.contexts = append(listeners.contexts, w)
+		listeners.contexts = append(listeners.contexts, &w.ending)
 	}
 	c.unlock()
 	if ended != nil {
@@ -256,7 +256,7 @@ func (l *Lease) forget(w *leaseContext) {
 	l.m.client().lock()
 	defer l.m.client().unlock()
 	listeners := l.endListeners()
-	if i := slices.Index(listeners.contexts, w); i >= 0 {
+	if i := slices.Index(listeners.contexts, &w.ending); i >= 0 {
 		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
 // multi is set, except for the listeners of a MultiLease, which have only cancel.
 type leaseContext struct {
-	cancel context.CancelCauseFunc
+	ending
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
 	done   <-chan struct{} // the context's own Done: a context with another one has an end of its own
 	lease  *Lease          // whose context it is, or

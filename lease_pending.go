@@ -101,8 +101,13 @@ func (c *Client) leavePending() {
 func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.Phase = grants.Abandoned
+	c.shell.leftPending(g)
+}
+
+// leftPending logs that. The caller holds Client.mu.
+func (c *Client) leftPending(g *grant) {
 	c.afterUnlock(func() {
-		c.client().opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
+		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
 			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.Token)
 	})
 }

@@ -40,7 +40,7 @@ func newMultiLease(o *owner, n int) *MultiLease {
 // add takes in the hold at place i, or says why it has ended already. From then on its end reaches l.ended.
 func (l *MultiLease) add(i int, lease *Lease) error {
 	l.leases[i] = lease
-	return lease.watch(&leaseContext{cancel: l.ended})
+	return lease.watch(&leaseContext{ending: ending{l.ended}})
 }
 
 // watch has w cancelled when the hold ends, or says how it has ended.
@@ -53,7 +53,7 @@ func (l *Lease) watch(w *leaseContext) error {
 		return err
 	}
 	listeners := l.endListeners()
-	listeners.contexts = append(listeners.contexts, w)
+	listeners.contexts = append(listeners.contexts, &w.ending)
 	return nil
 }
 

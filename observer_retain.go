@@ -31,6 +31,9 @@ func (g *grant) tellRetained() *retentionNews {
 	return n
 }
 
+// retained is tellRetained for the core. The caller holds Client.mu.
+func (c *Client) retained(g *grant) news { return g.tellRetained() }
+
 // end tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
 // Client.mu.
 func (n *retentionNews) end() {

@@ -208,5 +208,5 @@ type shareMode struct {
 	direct        bool // each request goes to the engine by itself; see acquire_direct.go
 	mode          driver.Mode
 	limit, weight int
-	of            *RWMutex // the lock of which this is one mode; nil of a semaphore
+	of            *[3]lock // the lock of which this is one mode; nil of a semaphore
 }

@@ -16,7 +16,7 @@ func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	c := &Client{}
-	c.host = c
+	c.shell = c
 	var locks []*lock
 	for i := range 30 {
 		kind := []Kind{KindMutex, driver.KindRWMutex}[i%2]

@@ -103,7 +103,7 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 	}
 	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}
 	g.drop()
-	c.client().background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	// Whoever waits here asks after the release; see releaseLocal.
 	if c.traits.Local {
 		return w
@@ -116,7 +116,7 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 // g. The caller holds Client.mu.
 func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 	c, q := g.m.c, g.waitingQueue()
-	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.client().requeuer != nil && q != nil && q.fetch == nil
+	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.requeues && q != nil && q.fetch == nil
 	switch g.Next(&c.env, &g.m.p.Terms, now, a) {
 	case grants.RunOut:
 		g.leave()

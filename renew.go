@@ -115,7 +115,7 @@ func (c *core) renewed(b pendingRenewal, err error) error {
 		g.Confirm(b.sent, b.r.Lease)
 		g.NotBefore = 0
 		g.Mislabelled = g.Mislabelled && b.r.Pass != int(g.Pass)
-		c.client().observeRenewal(g, now, left, lease)
+		c.shell.renewalConfirmed(g, left, lease)
 	// The engine says that the hold is gone.
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)
@@ -135,16 +135,26 @@ func (c *core) renewed(b pendingRenewal, err error) error {
 		if g.holds.first != nil {
 			g.NotBefore = min(g.NotBefore, now.Plus(g.retryIn(now)))
 		}
-		// Read now: an upgrade may change the token before the callback runs.
-		left, token := g.remaining(now), g.Token
-		c.afterUnlock(func() {
-			c.client().opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
-				"token", token, "remaining", left, "err", err)
-		})
-		c.client().observeFailure(g, left, err)
+		left := g.remaining(now)
+		c.shell.renewalFailed(g, left, err)
 	}
 	c.reschedule(g)
 	return err
+}
+
+// renewalConfirmed tells of a confirmed renewal. The caller holds Client.mu.
+func (c *Client) renewalConfirmed(g *grant, left, lease time.Duration) {
+	c.observeRenewal(g, c.now(), left, lease)
+}
+
+// renewalFailed tells of one that failed. The caller holds Client.mu.
+func (c *Client) renewalFailed(g *grant, left time.Duration, err error) {
+	token := g.Token // read now: an upgrade may change it before the callback runs
+	c.afterUnlock(func() {
+		c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
+			"token", token, "remaining", left, "err", err)
+	})
+	c.observeFailure(g, left, err)
 }
 
 // observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that

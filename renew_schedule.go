@@ -95,7 +95,7 @@ func (c *core) reschedule(g *grant) {
 // wakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Client.mu.
 func (c *core) wakeBy(due trust.Instant) {
 	if due < c.sched.armed {
-		c.client().arm(due)
+		c.shell.arm(due)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
-		m.params[i].share = shareMode{direct: true, mode: driver.Mode(i), weight: 1, of: m}
+		m.params[i].share = shareMode{direct: true, mode: driver.Mode(i), weight: 1, of: &m.modes}
 		m.modes[i] = lock{c: c.coreOf(), name: name, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
