@@ -17,7 +17,7 @@ import (
 // does not cost the others their place in the engine's queue. Undoing what a cancelled or ambiguous request may have
 // left is the duty of the fetch, after the driver has returned.
 type fetch struct {
-	c      *Client
+	c      *core
 	q      *queue  // whose line it is for; nil if it is for one waiter alone
 	only   *waiter // the one waiter that it is for; nil if it is for a line
 	leader *waiter // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Client.mu
@@ -40,7 +40,7 @@ type fetch struct {
 // renewal brings those of the actual holder. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
-	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
+	f := &fetch{c: &c.core, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = m.newGrant(f.r.ID)
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
 	f.g.askForRecalls(&f.r)
@@ -58,8 +58,8 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 // waiting is Request.Waiting. The driver calls it, from any goroutine, when the engine has said who holds the lock, and
 // again when that changes.
 func (f *fetch) waiting(held *HeldError) {
-	f.c.lock()
-	defer f.c.unlockInside()
+	f.c.client().lock()
+	defer f.c.client().unlockInside()
 	f.held = held
 	if f.only != nil {
 		f.only.mustWait(held)
@@ -75,7 +75,7 @@ func (f *fetch) waiting(held *HeldError) {
 // cost as much as the engine's own work. If w leaves while others stand in the line, another goroutine goes on, because
 // f belongs to the line. The caller has counted f as background under Client.mu; whoever ends f counts it down.
 func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
-	if !f.c.traits.Resumes {
+	if !f.c.client().traits.Resumes {
 		go f.runInBackground()
 		return w.wait(ctx)
 	}
@@ -88,31 +88,31 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 		return w.wait(ctx)
 	}
 	f.done(answer, err)
-	f.c.background.Done()
+	f.c.client().background.Done()
 	return w.wait(ctx)
 }
 
 // goOn repeats the request for those who still stand in the line, after err has ended it only because its leader has
 // left. The id is the same, so the engine resumes the same place in its queue. Without anybody in line it ends f.
 func (f *fetch) goOn(err error) {
-	f.c.lock()
-	wanted := f.only == nil && f.q.fetch == f && !f.c.closed
+	f.c.client().lock()
+	wanted := f.only == nil && f.q.fetch == f && !f.c.client().closed
 	if wanted {
 		f.cancel()
-		f.ctx, f.cancel = context.WithCancel(f.c.base)
+		f.ctx, f.cancel = context.WithCancel(f.c.client().base)
 	}
-	f.c.unlock()
+	f.c.client().unlock()
 	if wanted {
 		go f.runInBackground() // ends with f.ctx, which Close and the last waiter of the line end
 		return
 	}
 	f.done(driver.Grant{}, err)
-	f.c.background.Done()
+	f.c.client().background.Done()
 }
 
 // runInBackground is run in a goroutine of the client. Close or the last waiter of the line ends it by f.cancel.
 func (f *fetch) runInBackground() {
-	defer f.c.background.Done()
+	defer f.c.client().background.Done()
 	f.run()
 }
 
@@ -127,7 +127,7 @@ func (f *fetch) run() {
 func (f *fetch) done(answer driver.Grant, err error) {
 	defer f.cancel()
 	refused := errors.Is(err, ErrLost)
-	f.c.lock()
+	f.c.client().lock()
 	wanted := f.detach()
 	switch {
 	// The engine did not answer, or said no.
@@ -138,9 +138,9 @@ func (f *fetch) done(answer driver.Grant, err error) {
 		f.orphaned(err, wanted)
 	// A grant that still has trust, and somebody who wants it. All three are checked under one Client.mu, or a loss
 	// that is reported in between would be missed.
-	case wanted && !refused && f.g.Phase != grants.Revoked && !f.c.tooLate(answer, f.c.now()):
+	case wanted && !refused && f.g.Phase != grants.Revoked && !f.c.client().tooLate(answer, f.c.client().now()):
 		f.granted(answer)
-		f.c.unlock()
+		f.c.client().unlock()
 	// Nobody wants it, or it is over: give it back, and ask again for the waiters.
 	default:
 		f.returned(refused, wanted)
@@ -153,11 +153,11 @@ func (f *fetch) ask() (driver.Grant, error) {
 	if f.give == nil {
 		return f.acquire(f.ctx)
 	}
-	answer, err := f.c.requeuer.Requeue(f.ctx, f.give, &f.r)
+	answer, err := f.c.client().requeuer.Requeue(f.ctx, f.give, &f.r)
 	if err != nil {
-		f.c.lock()
-		f.c.settle(f.g.m, f.give)
-		f.c.unlock()
+		f.c.client().lock()
+		f.c.client().settle(f.g.m, f.give)
+		f.c.client().unlock()
 	}
 	return answer, err
 }
@@ -178,8 +178,8 @@ func (f *fetch) detach() bool {
 // granted makes the engine's answer a grant and serves it. The caller holds Client.mu.
 func (f *fetch) granted(answer driver.Grant) {
 	g := f.g
-	old := f.c.passing(g.m)
-	g.taken(answer, f.c.now())
+	old := f.c.client().passing(g.m)
+	g.taken(answer, f.c.client().now())
 	// It came after a wait, so others may stand behind in the engine's queue. They have told the previous holder and
 	// not this one, so the grant must not be retained.
 	if f.held != nil || f.give != nil {
@@ -204,7 +204,7 @@ func (f *fetch) granted(answer driver.Grant) {
 // owner's.
 func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
 	if f.beside != nil {
-		return f.c.convert.Convert(ctx, f.beside.ID, &f.r)
+		return f.c.client().convert.Convert(ctx, f.beside.ID, &f.r)
 	}
-	return f.c.d.Acquire(ctx, &f.r)
+	return f.c.client().d.Acquire(ctx, &f.r)
 }

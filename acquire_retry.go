@@ -20,7 +20,7 @@ func (f *fetch) returned(refused, wanted bool) {
 	if f.only == nil && !refused {
 		f.q.startFetch(nil)
 	}
-	f.c.unlock()
+	f.c.client().unlock()
 	wait := time.Duration(0)
 	if refused {
 		wait = retryPause // an engine that always refuses must not be asked without a pause
@@ -28,9 +28,9 @@ func (f *fetch) returned(refused, wanted bool) {
 	switch {
 	case !wanted:
 	case f.only != nil:
-		f.c.spawn(func() { f.askAgain(wait) })
+		f.c.client().spawn(func() { f.askAgain(wait) })
 	case refused:
-		f.c.spawn(f.q.fetchAgain)
+		f.c.client().spawn(f.q.fetchAgain)
 	}
 }
 
@@ -45,21 +45,21 @@ func (f *fetch) askAgain(after time.Duration) {
 		next.cancel()
 		return
 	}
-	f.c.lock()
+	f.c.client().lock()
 	next.idle = false
-	f.c.unlock()
+	f.c.client().unlock()
 	next.run()
 }
 
 // again returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one may
 // have been undone, and an undone id is refused.
 func (f *fetch) again() *fetch {
-	f.c.lock()
-	defer f.c.unlock()
+	f.c.client().lock()
+	defer f.c.client().unlock()
 	if !f.detach() {
 		return nil
 	}
-	next := f.c.newFetch(f.only, f.r.Try)
+	next := f.c.client().newFetch(f.only, f.r.Try)
 	next.only, next.idle, f.only.own = f.only, true, next
 	return next
 }
@@ -67,7 +67,7 @@ func (f *fetch) again() *fetch {
 // failed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
 // caller holds Client.mu, which failed gives up.
 func (f *fetch) failed(err error, wanted bool) {
-	c, q := f.c, f.q
+	c, q := f.c.client(), f.q
 	definite := driver.IsDefinite(err)
 	again := wanted && f.sortOut(err, definite)
 	if q != nil {
@@ -166,7 +166,7 @@ func (q *queue) fetchAgain() {
 // process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Client.mu, which
 // orphaned gives up.
 func (f *fetch) orphaned(err error, wanted bool) {
-	c, g := f.c, f.beside
+	c, g := f.c.client(), f.beside
 	f.g.settle(true)
 	if g.Phase != grants.Gone {
 		reason := driver.LostExpired

@@ -21,8 +21,8 @@ func (c *Client) lock() {
 // The caller holds Client.mu.
 func (c *core) now() trust.Instant {
 	if c.instant == 0 {
-		c.instant = c.client().reading()
-		if c.client().watching {
+		c.instant = c.env.Clock.Now()
+		if c.watching {
 			c.env.Suspensions.Look(c.instant)
 		}
 	}
@@ -39,6 +39,7 @@ const (
 	sendRenewals               // batch
 	renewForPass               // grant
 	releaseAfter               // late, when its time has come
+	finishRelease              // left, which giveUp has counted
 	callUser                   // the Observer or the log, which may be slow although they must not be
 )
 
@@ -54,6 +55,7 @@ type effect struct {
 	batch    []pendingRenewal
 	contexts []*ending
 	cause    error
+	left     pendingRelease
 	call     func()
 }
 
@@ -62,7 +64,7 @@ func (c *core) emit(e effect) {
 	switch e.verb {
 	case cancelContexts, callUser:
 	default:
-		c.client().background.Add(1)
+		c.background.Add(1)
 	}
 	c.effects = append(c.effects, e)
 }
@@ -148,6 +150,8 @@ func (c *Client) run(e *effect) {
 		c.renewBatch(e.batch)
 	case renewForPass:
 		e.grant.renewAndPass()
+	case finishRelease:
+		_ = e.left.await(c.hard, unlockGrace)
 	case releaseAfter:
 		c.releaseWhenDue(e.late, e.after)
 	}

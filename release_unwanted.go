@@ -12,8 +12,8 @@ func (l *Lease) decline() {
 		return
 	}
 	l.dropMinHold()
-	if left := l.giveUp(l.m.client().now()); !left.none() {
-		go func() { _ = left.await(l.m.client().hard, unlockGrace) }() // giveUp has counted it as background
+	if left := l.giveUp(l.m.c.now()); !left.none() {
+		l.m.c.emit(effect{verb: finishRelease, left: left})
 	}
 }
 
