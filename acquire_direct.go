@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -12,10 +11,6 @@ import (
 // goes to the engine by itself, and nothing passes on inside the process. Only the engine knows whose turn it is among
 // readers and writers, and whether enough permits are left. It follows acquire.go in place of the line of
 // acquire_queue.go.
-
-// errAgain ends the wait of an owner that got in by another request meanwhile. attemptDirect then asks once more,
-// beside that hold.
-var errAgain = errors.New("the owner has got in meanwhile")
 
 // attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
 // because then the request has to be another one. It is made beside that hold, and not on its own.
@@ -41,12 +36,6 @@ func (m *lock) attemptDirect(ctx context.Context, o *owner, try bool, at call) (
 			return lease, err
 		}
 	}
-}
-
-// mayReenter reports whether w would wait for its own owner if that owner had a hold of the lock. Permits do not
-// re-enter, a request beside a hold is one already, and the engine re-enters named owners.
-func (w *waiter) mayReenter() bool {
-	return w.lease.m.p.share.of != nil && w.beside == nil && !w.lease.owner.named
 }
 
 // hasGotIn reports whether o has a hold that it did not have when it asked, and beside which it may ask again.
@@ -111,10 +100,6 @@ func (m *lock) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, err
 	return nil, has, nil
 }
 
-// errReader refuses a write, or an upgrade, to an owner that only reads.
-var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
-	ErrDeadlock)
-
 // best returns the grant of o's that a request of m's mode can share, or else the strongest one that o has.
 func (m *lock) best(o *owner) (best *grant) {
 	c := m.client()
@@ -143,38 +128,5 @@ func rank(mode driver.Mode) int {
 		return 1
 	default:
 		return 0
-	}
-}
-
-// admitDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait for it.
-// Each asks again beside g. The engine does so by itself for named owners. The caller holds Client.mu.
-func (g *grant) admitDirect(o *owner) {
-	if g.m.p.share.of == nil { // permits: each call takes its own
-		return
-	}
-	if o.several() {
-		g.spreadToken(o)
-	}
-	if o.named || o.waits.Load() == 0 {
-		return
-	}
-	for w := range g.m.c.alone {
-		if w.lease.owner == o && w.lease.m.key() == g.m.key() && w.beside == nil {
-			w.leave()
-			w.answer(errAgain)
-		}
-	}
-}
-
-// spreadToken gives the token of g, if g is an upgrade, to all holds of o on this lock. A fence that has seen the
-// write's token would refuse a read with an older one, although both are the same owner's. The caller holds Client.mu.
-func (g *grant) spreadToken(o *owner) {
-	for _, l := range o.on(g.m.key()) {
-		if l.m.c != g.m.c || l.ended() != nil {
-			continue
-		}
-		if l.g.TakeToken(&g.Grant); l.upgradePair != nil {
-			l.upgradePair.g.TakeToken(&g.Grant)
-		}
 	}
 }

@@ -12,30 +12,6 @@ import (
 // acquire_request.go says what is asked. A usable answer becomes a grant (hold_grant.go); everything else goes to
 // acquire_retry.go.
 
-// fetch is one acquisition that the engine is asked for: on behalf of a queue's line, or for one waiter alone (a try, a
-// named owner, a conversion). A fetch for a line belongs to the queue and not to a waiter. So a waiter that gives up
-// does not cost the others their place in the engine's queue. Undoing what a cancelled or ambiguous request may have
-// left is the duty of the fetch, after the driver has returned.
-type fetch struct {
-	c      *core
-	q      *queue  // whose line it is for; nil if it is for one waiter alone
-	only   *waiter // the one waiter that it is for; nil if it is for a line
-	leader *waiter // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Client.mu
-	beside *grant  // the grant beside which a conversion or re-entry asks; nil if it asks on its own
-	r      driver.Request
-	// what a successful answer becomes; made before the request, so that the driver can report its loss at any time
-	g      *grant
-	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
-	cancel context.CancelFunc
-	first  callContext     // what ctx is while the leader's goroutine asks; it costs nothing until a driver waits on it
-	give   *driver.Release // what is released in the same step; nil if nothing
-
-	// Guarded by Client.mu.
-	held      *HeldError // who holds the lock, once the engine has said so
-	abandoned bool       // the waiter of only has left
-	idle      bool       // no request is under way: it ended with an error, or a repetition has not been sent yet
-}
-
 // newFetch prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
 // renewal brings those of the actual holder. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {

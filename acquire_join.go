@@ -58,17 +58,6 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	return f.lead(ctx, w)
 }
 
-// overtaken gives w a hold on the grant that its owner has, if another goroutine of that owner was quicker. Without
-// this the owner would wait for itself. The caller holds Client.mu.
-func (c *core) overtaken(w *waiter) bool {
-	g := c.liveGrant(w.lease.owner, w.lease.m.key())
-	if g == nil {
-		return false
-	}
-	g.admit(w.lease, w.start, c.now(), true)
-	return true
-}
-
 // askAlone asks the engine on behalf of w alone, past the queue of this client. It serves tries, which must not wait in
 // a line, and named owners, which only the engine can tell apart across processes. For a read/write lock it returns
 // errAgain if the owner has got a hold since w was made: then the caller asks beside that hold.

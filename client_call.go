@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -12,94 +11,7 @@ import (
 // The contexts of questions to the engine, and calls that are repeated until they are answered (latches, conditions,
 // Resize, Adopt). Acquisitions have their own way to repeat: acquire_retry.go.
 
-// callContext is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the
-// user's context, with the client's, when it is told to, and after its time.
-//
-// Most questions are answered before anybody has to wait in a select for that end. So it costs no allocation until a
-// driver asks for more than Err: then it becomes a context of package context.
-type callContext struct {
-	user  context.Context //nolint:containedctx // it is a context; nil if there is no user's
-	base  context.Context //nolint:containedctx // the client's
-	until time.Time       // its own end, if it has one
-
-	mu         sync.Mutex      // guards what follows
-	underlying context.Context //nolint:containedctx // what it has become
-	stop       func()          // of underlying
-	ended      bool            // told to end
-}
-
 var _ context.Context = (*callContext)(nil)
-
-// Err says whether it has ended, and why.
-func (x *callContext) Err() error {
-	x.mu.Lock()
-	underlying, ended := x.underlying, x.ended
-	x.mu.Unlock()
-	switch {
-	case underlying != nil:
-		return underlying.Err()
-	case ended:
-		return context.Canceled
-	case x.user != nil && x.user.Err() != nil:
-		return x.user.Err()
-	case !x.until.IsZero() && !time.Now().Before(x.until):
-		return context.DeadlineExceeded
-	}
-	return x.base.Err()
-}
-
-// Done returns a channel that is closed when it has ended. The first call makes a context of package context.
-func (x *callContext) Done() <-chan struct{} { return x.become().Done() }
-
-// Deadline returns none, although there may be one. A client library that kept to it by itself would give up an instant
-// before Err says why. Callers must be able to tell the end of this call from every other error.
-func (x *callContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Value returns the user's.
-func (x *callContext) Value(key any) any { return x.become().Value(key) }
-
-// become makes it a context of package context, once.
-func (x *callContext) become() context.Context {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.underlying != nil {
-		return x.underlying
-	}
-	parent := x.user
-	if parent == nil {
-		parent = x.base
-	}
-	var cancel context.CancelFunc
-	if !x.until.IsZero() {
-		x.underlying, cancel = context.WithDeadline(parent, x.until)
-	} else {
-		x.underlying, cancel = context.WithCancel(parent)
-	}
-	forget := context.AfterFunc(x.base, cancel)
-	x.stop = func() { forget(); cancel() }
-	if x.ended {
-		x.stop()
-	}
-	return x.underlying
-}
-
-// end ends it, and releases what it needed. It may be called more than once.
-func (x *callContext) end() {
-	x.mu.Lock()
-	x.ended = true
-	stop := x.stop
-	x.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-}
-
-// setUser makes ctx the user's. x must not have become a context of package context yet.
-func (x *callContext) setUser(ctx context.Context) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.user = ctx
-}
 
 // asking asks the engine something once, in the caller's goroutine. Close ends that, and then the error is ErrClosed.
 func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {

@@ -1,11 +1,6 @@
 package interlock
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/trust"
-)
+import ()
 
 // Client.mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
 // nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
@@ -15,66 +10,6 @@ import (
 func (c *Client) lock() {
 	c.mu.Lock()
 	c.instant = 0
-}
-
-// now returns the instant at which everything under this Client.mu happens, and notices if the machine was suspended.
-// The caller holds Client.mu.
-func (c *core) now() trust.Instant {
-	if c.instant == 0 {
-		c.instant = c.env.Clock.Now()
-		if c.watching {
-			c.env.Suspensions.Look(c.instant)
-		}
-	}
-	return c.instant
-}
-
-// verb says what an effect does.
-type verb uint8
-
-const (
-	cancelContexts verb = iota // contexts, with cause; it runs the user's functions (context.AfterFunc)
-	sendRelease                // give, of m, again and again until its outcome is known
-	sendRequest                // fetch
-	sendRenewals               // batch
-	renewForPass               // grant
-	releaseAfter               // late, when its time has come
-	finishRelease              // left, which giveUp has counted
-	callUser                   // the Observer or the log, which may be slow although they must not be
-)
-
-// effect is one thing to do. What runs in the background is counted when it is emitted, so that Close waits for it.
-type effect struct {
-	verb     verb
-	m        *lock
-	give     *driver.Release
-	fetch    *fetch
-	grant    *grant
-	late     *lateRelease
-	after    time.Duration
-	batch    []pendingRenewal
-	contexts []*ending
-	cause    error
-	left     pendingRelease
-	call     func()
-}
-
-// emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
-func (c *core) emit(e effect) {
-	switch e.verb {
-	case cancelContexts, callUser:
-	default:
-		c.background.Add(1)
-	}
-	c.effects = append(c.effects, e)
-}
-
-// afterUnlock has f, which calls the user's code, called. The caller holds Client.mu.
-func (c *core) afterUnlock(f func()) { c.emit(effect{verb: callUser, call: f}) }
-
-// settle has r, of m, released in the background. The caller holds Client.mu.
-func (c *core) settle(m *lock, r *driver.Release) {
-	c.emit(effect{verb: sendRelease, m: m, give: r})
 }
 
 // unlock gives Client.mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.

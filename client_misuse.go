@@ -11,9 +11,6 @@ import (
 // What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
 // error say so; the others panic with the same words. Every exported method begins with one of these checks.
 
-// noCopy makes go vet (copylocks) report copies of a struct that has it as a field. It has no size.
-type noCopy struct{}
-
 // Lock is what go vet looks for.
 func (*noCopy) Lock() {}
 

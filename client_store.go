@@ -1,7 +1,6 @@
 package interlock
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -25,13 +24,4 @@ func storeOf(raw string) string {
 		parts = append(parts, u.Query.Get(key))
 	}
 	return strings.Join(parts, "|")
-}
-
-// compare orders mutexes in the same way in every process: by name, and mutexes of the same name by their store. So the
-// name of a store matters only where several stores have a lock of the same name.
-func compare(a, b *lock) int {
-	return cmp.Or(
-		cmp.Compare(a.name, b.name),
-		cmp.Compare(a.c.store, b.c.store),
-	)
 }

@@ -41,9 +41,3 @@ func (m *lock) client() *Client {
 	}
 	return m.c.client()
 }
-
-// hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
-func (c *core) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
-
-// hasSessions reports whether holds last as long as a session.
-func (c *core) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }

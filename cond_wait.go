@@ -126,12 +126,6 @@ func (l *Lease) mayWait(now trust.Instant) error {
 	return nil
 }
 
-// hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
-// Client.mu.
-func (l *Lease) hasOthers() bool {
-	return l.owner.first(l.m.c, l.m.key(), func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
-}
-
 // giveUp ends the old hold in this process. It may be called when the hold has ended already. The caller holds
 // Client.mu.
 func (w *condWait) giveUp(now trust.Instant) {

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -77,3 +78,81 @@ type lock struct {
 
 // key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many locks.
 func (m *lock) key() driver.Key { return driver.Key{Kind: m.p.kind, Name: m.name} }
+
+// now returns the instant at which everything under this Client.mu happens, and notices if the machine was suspended.
+// The caller holds Client.mu.
+func (c *core) now() trust.Instant {
+	if c.instant == 0 {
+		c.instant = c.env.Clock.Now()
+		if c.watching {
+			c.env.Suspensions.Look(c.instant)
+		}
+	}
+	return c.instant
+}
+
+// verb says what an effect does.
+type verb uint8
+
+const (
+	cancelContexts verb = iota // contexts, with cause; it runs the user's functions (context.AfterFunc)
+	sendRelease                // give, of m, again and again until its outcome is known
+	sendRequest                // fetch
+	sendRenewals               // batch
+	renewForPass               // grant
+	releaseAfter               // late, when its time has come
+	finishRelease              // left, which giveUp has counted
+	callUser                   // the Observer or the log, which may be slow although they must not be
+)
+
+// effect is one thing to do. What runs in the background is counted when it is emitted, so that Close waits for it.
+type effect struct {
+	verb     verb
+	m        *lock
+	give     *driver.Release
+	fetch    *fetch
+	grant    *grant
+	late     *lateRelease
+	after    time.Duration
+	batch    []pendingRenewal
+	contexts []*ending
+	cause    error
+	left     pendingRelease
+	call     func()
+}
+
+// emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *core) emit(e effect) {
+	switch e.verb {
+	case cancelContexts, callUser:
+	default:
+		c.background.Add(1)
+	}
+	c.effects = append(c.effects, e)
+}
+
+// afterUnlock has f, which calls the user's code, called. The caller holds Client.mu.
+func (c *core) afterUnlock(f func()) { c.emit(effect{verb: callUser, call: f}) }
+
+// settle has r, of m, released in the background. The caller holds Client.mu.
+func (c *core) settle(m *lock, r *driver.Release) {
+	c.emit(effect{verb: sendRelease, m: m, give: r})
+}
+
+// hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
+func (c *core) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
+
+// hasSessions reports whether holds last as long as a session.
+func (c *core) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
+
+// compare orders mutexes in the same way in every process: by name, and mutexes of the same name by their store. So the
+// name of a store matters only where several stores have a lock of the same name.
+func compare(a, b *lock) int {
+	return cmp.Or(
+		cmp.Compare(a.name, b.name),
+		cmp.Compare(a.c.store, b.c.store),
+	)
+}
+
+// noCopy makes go vet (copylocks) report copies of a struct that has it as a field. It has no size.
+type noCopy struct{}

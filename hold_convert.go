@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -107,53 +106,6 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.named("downgrade", withOperation("downgrade", l.m.key(), l.giveLeft(ctx, left)))
 }
 
-// mayConvert says why l cannot be turned into that mode, or nil. The order matters: the end of the hold is told before
-// what would be wrong with a live one. The caller holds Client.mu.
-func (l *Lease) mayConvert(mode driver.Mode) error {
-	c := l.m.c
-	l.check(c.now())
-	switch is := l.mode(); {
-	case l.m.p.share.of == nil:
-		return fmt.Errorf("only a hold of an RWMutex has modes: %w", ErrUnsupported)
-	case l.ended() != nil:
-		return l.ended()
-	case c.closed:
-		return ErrClosed
-	case l.listeners != nil && l.listeners.conversion != nil:
-		return fmt.Errorf("it is being done already: %w", ErrConflict)
-	case mode == driver.Exclusive && is == driver.Exclusive:
-		return fmt.Errorf("the hold writes already: %w", ErrConflict)
-	case mode == driver.Exclusive && is == driver.Shared:
-		return errReader
-	case mode == driver.Shared && is != driver.Exclusive:
-		return fmt.Errorf("the hold reads already: %w", ErrConflict)
-	case !c.converts:
-		return c.noConversion()
-	}
-	return nil
-}
-
-// noConversion says why this engine converts nothing.
-func (c *core) noConversion() error {
-	reason, lacks := c.traits.Lacking(driver.Conversion)
-	if !lacks {
-		reason = "a hold cannot be turned into another mode"
-	}
-	return unsupported(c.traits, reason)
-}
-
-// mode returns what l may do now: the mode of its grant, which conversions change. The caller holds Client.mu.
-func (l *Lease) mode() driver.Mode {
-	// Such a hold may be on the grant of a write, where the engine cannot convert; see reenterDirect.
-	if l.m.p.share.mode == driver.Shared {
-		return driver.Shared
-	}
-	return l.g.m.p.share.mode
-}
-
-// reads reports whether l is a reader's hold, plain or upgradeable. The caller holds Client.mu.
-func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
-
 // askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
 // answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
@@ -169,65 +121,6 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w
 	defer c.unlock()
 	listeners.conversion = nil
 	return w, err
-}
-
-// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and must be
-// released, or nil. The caller holds Client.mu.
-func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
-	had := l.g
-	if g.m.p.share.mode == driver.Exclusive {
-		read := &Lease{
-			m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true,
-			upgradePair: l,
-		}
-		l.upgradePair = read
-		l.moveTo(g)
-		had.holds.add(ofGrant, read)
-		had.TakeToken(&g.Grant)
-		return nil
-	}
-	l.moveTo(g)
-	return l.leaves(had)
-}
-
-// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and must be
-// released, or nil. The caller holds Client.mu.
-func (l *Lease) goBack() (left *pendingRelease) {
-	had, read := l.g, l.splitPair()
-	read.g.holds.remove(ofGrant, read)
-	l.moveTo(read.g)
-	return l.leaves(had)
-}
-
-// moveTo makes l a hold on g instead of the grant that it was on. Its MinHold moves along, because it is the lock that
-// must stay closed and not the mode. The caller holds Client.mu.
-func (l *Lease) moveTo(g *grant) {
-	c := l.m.c
-	l.g.holds.remove(ofGrant, l)
-	l.g, l.pass, l.local = g, g.Pass, false
-	g.last = nil
-	g.holds.add(ofGrant, l)
-	if p := l.m.p; p.MinHold > 0 {
-		g.keepClosed(l.since.Plus(p.MinHold), l)
-	}
-	c.reschedule(g)
-}
-
-// leaves deals with had, the grant on which l was before a downgrade. It returns nil as long as another hold is on had,
-// and else the release to await. A MinHold on had, also one of a hold that has ended, goes on with what l has now. A
-// LockDelay stays with had, which is closed to readers too until it is over. The caller holds Client.mu.
-func (l *Lease) leaves(had *grant) (left *pendingRelease) {
-	c := l.m.c
-	r, now := c.cooldowns[had], c.now()
-	w := &pendingRelease{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
-	if !c.dropIfUnheld(had) {
-		return nil
-	}
-	if r != nil && r.until > now {
-		l.g.keepClosed(r.until, r.by)
-		w.keep = max(0, r.delay.Since(now))
-	}
-	return w
 }
 
 // giveLeft releases what a downgrade has left, and waits for the engine's confirmation. If the engine says that it was

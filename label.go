@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"log/slog"
-	"time"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -16,10 +15,6 @@ import (
 const (
 	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
 	maxCallLabel = 255
-
-	// relabelDelay is how long a hold that was passed on inside the process goes before the engine is told its label.
-	// Most holds are over by then and cost no message.
-	relabelDelay = 100 * time.Millisecond
 )
 
 // labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
@@ -73,14 +68,6 @@ func (m *Multi) labelled(ctx context.Context) []*lock {
 		locks[i] = own
 	}
 	return locks
-}
-
-// relabel notes that l has g now. The engine shows the label of the request, or of an earlier holder, until a renewal
-// brings this one. The caller holds Client.mu.
-func (g *grant) relabel(l *Lease) {
-	if l.m.p.ownLabel && l.m != g.m && g.holds.first == l {
-		g.Mislabelled = true
-	}
 }
 
 // present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has

@@ -51,31 +51,6 @@ func (l *Lease) Abandon() error {
 	return nil
 }
 
-// leave ends g in this process and lets it run out. The caller holds Client.mu.
-func (g *grant) leave() {
-	after := g.runOutAfter()
-	g.drop()
-	g.runOut(after)
-	g.m.c.askFor(g.m) // the waiters here stand in the engine's line now
-}
-
-// runOutAfter returns how long g is kept when it is left to run out. That is one lease, as after a crash, or its
-// cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
-func (g *grant) runOutAfter() time.Duration { return max(g.Asked, g.m.p.Lease, g.cooldown()) }
-
-// runOut releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
-// It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
-// releaseLater. The caller holds Client.mu, and has dropped g.
-func (g *grant) runOut(after time.Duration) {
-	c := g.m.c
-	own := &lateRelease{g.m, g.releaseRequest(), c.now().Plus(after)}
-	if c.runningOut == nil {
-		c.runningOut = make(map[*lateRelease]struct{})
-	}
-	c.runningOut[own] = struct{}{}
-	c.emit(effect{verb: releaseAfter, late: own, after: after})
-}
-
 // releaseWhenDue releases own after that time, unless Close has taken it over. It ends soon after, or with Close.
 func (c *Client) releaseWhenDue(own *lateRelease, after time.Duration) {
 	pause(c.base, after)

@@ -1,6 +1,5 @@
 package interlock
 
-import "github.com/interlock-go/interlock/internal/grants"
 import "time"
 
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
@@ -49,22 +48,6 @@ func (l *Lease) Pending() (over func(), err error) {
 	}, nil
 }
 
-// isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The
-// caller holds Client.mu.
-func (l *Lease) isPending() bool {
-	return l.pending > 0 || l.upgradePair != nil && l.upgradePair.pending > 0
-}
-
-// isPending reports whether any hold on g is pending. The caller holds Client.mu.
-func (g *grant) isPending() bool {
-	for l := range g.holds.all(ofGrant) {
-		if l.isPending() {
-			return true
-		}
-	}
-	return false
-}
-
 // awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Client.mu, which is
 // given up meanwhile: renewals go on, and over needs it.
 func (c *Client) awaitPending(most time.Duration) {
@@ -95,13 +78,6 @@ func (c *Client) leavePending() {
 			}
 		}
 	}
-}
-
-// leaveAtClose is leavePending for one grant. The caller holds Client.mu.
-func (g *grant) leaveAtClose() {
-	c := g.m.c
-	g.Phase = grants.Abandoned
-	c.shell.leftPending(g)
 }
 
 // leftPending logs that. The caller holds Client.mu.

@@ -208,18 +208,6 @@ func (o *owner) heldLater(m *lock) *Lease {
 	return nil
 }
 
-// allHeldLater returns all holds of o, live or lost, on mutexes that come after m.
-func (o *owner) allHeldLater(m *lock) (above []*Lease) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for l := range o.holds.all() {
-		if l.m.key().Kind == driver.KindMutex && compare(l.m, m) > 0 {
-			above = append(above, l)
-		}
-	}
-	return above
-}
-
 // together calls f for each of the leases, side by side if there are several, and returns their errors in order. The
 // first runs in the caller's goroutine.
 func together(leases []*Lease, f func(*Lease) error) error {

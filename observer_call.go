@@ -2,18 +2,10 @@ package interlock
 
 import (
 	"context"
-	"github.com/interlock-go/interlock/internal/trust"
-	"sync"
 )
 
 // One call as the Observer sees it: Waiting at most once, and never after the end of the call. acquire_wait.go
 // announces; acquire.go ends the call.
-
-// call is what all attempts of one Lock, TryLock, Upgrade or the like have in common.
-type call struct {
-	start   trust.Instant // when the call began: Event.Waited counts from here
-	waiting *announcement // nil if the Observer has no Waiting
-}
 
 // newCall begins a call. It allocates only if the Observer has Waiting.
 func (c *Client) newCall() call {
@@ -22,14 +14,6 @@ func (c *Client) newCall() call {
 		at.waiting = new(announcement)
 	}
 	return at
-}
-
-// announcement tells the Observer that a call waits: once, however many attempts the call takes, and never after its
-// end. So a gauge of waiting calls can count up in Waiting and down in what ends the call.
-type announcement struct {
-	mu   sync.Mutex    // guards the others; never held while Waiting runs
-	told chan struct{} // closed when Waiting has returned; nil until it is called
-	over bool          // the call has ended, so Waiting must not be called any more
 }
 
 // tell calls Waiting, unless it has been called or the call is over. It may run in any goroutine, beside the end of the

@@ -10,15 +10,6 @@ import (
 // How the Observer is told, and what becomes of a panic of the user's code. No hold stays behind, and no goroutine of
 // this package ends the process. The callers are in the acquire_*, hold_* and release files.
 
-// announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.
-type announced uint8
-
-const (
-	unannounced    announced = iota // Acquired has not returned; for a hold that nobody gets it is never called
-	announcedStart                  // Acquired has returned, so the end is told when it comes
-	endOwed                         // the hold ended before Acquired returned: whoever calls Acquired tells the end
-)
-
 // tellAcquired tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Client.mu.
 func (l *Lease) tellAcquired(ctx context.Context, how Event) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -69,20 +68,6 @@ type LockOptions struct {
 	Retain time.Duration
 
 	_ struct{}
-}
-
-// params is a lock's options with the client's filled in. It does not change once the lock is made: many Mutexes, holds
-// and calls share one.
-type params struct {
-	grants.Terms
-	kind         driver.Kind // of lock
-	single       bool        // it never passes on, and each request goes to the engine by itself: an election
-	label, class string
-	labelFrom    func(context.Context, string) string // nil if all calls have the same label
-	ownLabel     bool                                 // label belongs to one call
-	err          error                                // an invalid name or option; the first call returns it
-	// for readers, writers and permits
-	share shareMode
 }
 
 // params resolves o against the client's options and the engine's traits. All locks without options share one, so that
@@ -201,12 +186,4 @@ func (p *params) noRetain(o *LockOptions, what string) error {
 		return fmt.Errorf("interlock: LockOptions: Retain of %s: %w; only a mutex is retained", what, ErrUnsupported)
 	}
 	return nil
-}
-
-// shareMode is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
-type shareMode struct {
-	direct        bool // each request goes to the engine by itself; see acquire_direct.go
-	mode          driver.Mode
-	limit, weight int
-	of            *[3]lock // the lock of which this is one mode; nil of a semaphore
 }

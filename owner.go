@@ -3,32 +3,12 @@ package interlock
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
 // Who holds: an owner, with all that it holds and how many of its goroutines wait. It travels in the context
 // (lease_context.go). owner_holds.go has what it holds, owner_names.go the table of named owners.
-
-// owner is one logical activity, which may spread over goroutines. It travels in contexts, because goroutines have no
-// identity. See docs/adr/0009.
-type owner struct {
-	id string // shown to operators; for a named owner, the name that the engine compares
-
-	// Guards holds. It is a leaf: it may be taken under Client.mu, and nothing that takes a mutex is called under it.
-	mu    sync.Mutex
-	holds holdings
-
-	// How many goroutines wait as this owner, of all clients. It is 0 while only the goroutine that made an anonymous
-	// owner can wait.
-	waits atomic.Int32
-	named bool
-}
-
-type ownerKey struct{}
 
 // WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner,
 // however often WithOwner is called, by whichever client, and in another process too. It re-enters what it already
@@ -78,60 +58,6 @@ func ownerFrom(ctx context.Context) *owner {
 	return o
 }
 
-// add notes a hold of o, until remove.
-func (o *owner) add(l *Lease) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.holds.add(l)
-}
-
-// remove forgets a hold of o. It does nothing if l is not there.
-func (o *owner) remove(l *Lease) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.holds.remove(l)
-}
-
-// holdsAny reports whether o has a hold of anything, lost ones included.
-func (o *owner) holdsAny() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.holds.any()
-}
-
-// several reports whether o has more than one hold, of any locks.
-func (o *owner) several() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.holds.several()
-}
-
-// on returns the holds on the lock of that key, by whichever client. The slice is a copy, so that the caller may take
-// Client.mu.
-func (o *owner) on(key driver.Key) []*Lease {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Collect(o.holds.onLock(key))
-}
-
-// first returns the oldest hold on that lock of c for which f returns true, or nil. f is called under owner.mu and
-// takes no mutex.
-func (o *owner) first(c *core, key driver.Key, f func(*Lease) bool) *Lease {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for l := range o.holds.onLock(key) {
-		if l.m.c == c && f(l) {
-			return l
-		}
-	}
-	return nil
-}
-
-// has reports whether o has a hold on that lock of c, or has lost one and not unlocked it yet.
-func (o *owner) has(c *core, key driver.Key) bool {
-	return o.first(c, key, func(*Lease) bool { return true }) != nil
-}
-
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
 // with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
 func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
@@ -144,30 +70,4 @@ func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
 		return l
 	}
 	return o.first(&c.core, key, func(*Lease) bool { return true })
-}
-
-// liveHold returns the oldest live hold of o on key, or nil. It notices holds that have just ended, and tries again
-// then. The caller holds Client.mu.
-func (c *core) liveHold(o *owner, key driver.Key) *Lease {
-	for {
-		l := o.first(c, key, func(l *Lease) bool { return l.ended() == nil })
-		if l == nil {
-			return nil
-		}
-		if l.check(c.now()); l.ended() == nil {
-			return l
-		}
-	}
-}
-
-// liveGrant returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners, because the
-// engine counts their holds one by one. The caller holds Client.mu.
-func (c *core) liveGrant(o *owner, key driver.Key) *grant {
-	if o.named {
-		return nil
-	}
-	if l := c.liveHold(o, key); l != nil {
-		return l.g
-	}
-	return nil
 }

@@ -90,11 +90,3 @@ func (c *Client) unsettled(err error) error {
 	}
 	return err
 }
-
-// settle releases in the background what the request of g may have left. undo says that its outcome is unknown: then
-// the engine also takes away a place in its queue, and refuses late copies of the request. The caller holds Client.mu.
-func (g *grant) settle(undo bool) {
-	give := g.releaseRequest()
-	give.Undo = undo
-	g.m.c.settle(g.m, give)
-}

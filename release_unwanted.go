@@ -5,18 +5,6 @@ import "context"
 // Holds that were granted to a caller that never got to know. Its context had ended, or a panic or a part of a Multi
 // got in the way. They are released without their MinHold, because nothing was done under them.
 
-// decline releases such a hold and does not wait for the engine. The caller holds Client.mu.
-func (l *Lease) decline() {
-	l.owner.remove(l)
-	if l.ended() != nil {
-		return
-	}
-	l.dropMinHold()
-	if left := l.giveUp(l.m.c.now()); !left.none() {
-		l.m.c.emit(effect{verb: finishRelease, left: left})
-	}
-}
-
 // disown takes the MinHold off l, because nobody got to know it.
 func (l *Lease) disown() {
 	c := l.m.client()

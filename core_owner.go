@@ -3,11 +3,112 @@ package interlock
 import (
 	"container/heap"
 	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What an owner holds, in lists (hold_list.go). multi.go asks for the last one in its order.
+// owner is one logical activity, which may spread over goroutines. It travels in contexts, because goroutines have no
+// identity. See docs/adr/0009.
+type owner struct {
+	id string // shown to operators; for a named owner, the name that the engine compares
+
+	// Guards holds. It is a leaf: it may be taken under Client.mu, and nothing that takes a mutex is called under it.
+	mu    sync.Mutex
+	holds holdings
+
+	// How many goroutines wait as this owner, of all clients. It is 0 while only the goroutine that made an anonymous
+	// owner can wait.
+	waits atomic.Int32
+	named bool
+}
+
+type ownerKey struct{}
+
+// add notes a hold of o, until remove.
+func (o *owner) add(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds.add(l)
+}
+
+// remove forgets a hold of o. It does nothing if l is not there.
+func (o *owner) remove(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds.remove(l)
+}
+
+// holdsAny reports whether o has a hold of anything, lost ones included.
+func (o *owner) holdsAny() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.any()
+}
+
+// several reports whether o has more than one hold, of any locks.
+func (o *owner) several() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.several()
+}
+
+// on returns the holds on the lock of that key, by whichever client. The slice is a copy, so that the caller may take
+// Client.mu.
+func (o *owner) on(key driver.Key) []*Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(o.holds.onLock(key))
+}
+
+// first returns the oldest hold on that lock of c for which f returns true, or nil. f is called under owner.mu and
+// takes no mutex.
+func (o *owner) first(c *core, key driver.Key, f func(*Lease) bool) *Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.holds.onLock(key) {
+		if l.m.c == c && f(l) {
+			return l
+		}
+	}
+	return nil
+}
+
+// has reports whether o has a hold on that lock of c, or has lost one and not unlocked it yet.
+func (o *owner) has(c *core, key driver.Key) bool {
+	return o.first(c, key, func(*Lease) bool { return true }) != nil
+}
+
+// liveHold returns the oldest live hold of o on key, or nil. It notices holds that have just ended, and tries again
+// then. The caller holds Client.mu.
+func (c *core) liveHold(o *owner, key driver.Key) *Lease {
+	for {
+		l := o.first(c, key, func(l *Lease) bool { return l.ended() == nil })
+		if l == nil {
+			return nil
+		}
+		if l.check(c.now()); l.ended() == nil {
+			return l
+		}
+	}
+}
+
+// liveGrant returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners, because the
+// engine counts their holds one by one. The caller holds Client.mu.
+func (c *core) liveGrant(o *owner, key driver.Key) *grant {
+	if o.named {
+		return nil
+	}
+	if l := c.liveHold(o, key); l != nil {
+		return l.g
+	}
+	return nil
+}
 
 // fewHolds is up to how many holds of an owner are searched one by one.
 const fewHolds = 8
@@ -204,4 +305,66 @@ func (h *holdHeap) Pop() any {
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	return l
+}
+
+// nameTable knows the named owners of this process. It keeps none of them alive: contexts, waits and holds keep an
+// owner, and the garbage collector finds a name that nobody uses. Counting uses was refused, because nobody says when a
+// context is thrown away (docs/adr/0009).
+type nameTable struct {
+	mu     sync.Mutex // guards owners; a leaf
+	owners map[string]weak.Pointer[owner]
+}
+
+// names is for all clients: an owner may hold by several of them. It is never replaced.
+var names = nameTable{owners: make(map[string]weak.Pointer[owner])}
+
+// owner returns the owner of that name, and makes it if nobody uses the name.
+func (t *nameTable) owner(name string) *owner {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.owners[name].Value(); o != nil {
+		return o
+	}
+	name = strings.Clone(name) // not a part of a larger string, such as the message that it was cut from
+	o := &owner{id: name, named: true}
+	t.owners[name] = weak.Make(o)
+	runtime.AddCleanup(o, t.forget, name)
+	return o
+}
+
+// known returns the owner of that name, or nil if nobody of this process uses the name.
+func (t *nameTable) known(name string) *owner {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owners[name].Value()
+}
+
+// waits returns how many goroutines of this process wait as the owner of that name.
+func (t *nameTable) waits(name string) int {
+	if o := t.known(name); o != nil {
+		return int(o.waits.Load())
+	}
+	return 0
+}
+
+// forget removes name, unless another owner has got it since. The garbage collector calls it, in a goroutine of its
+// own.
+func (t *nameTable) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p, known := t.owners[name]; known && p.Value() == nil {
+		delete(t.owners, name)
+	}
+}
+
+// allHeldLater returns all holds of o, live or lost, on mutexes that come after m.
+func (o *owner) allHeldLater(m *lock) (above []*Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.holds.all() {
+		if l.m.key().Kind == driver.KindMutex && compare(l.m, m) > 0 {
+			above = append(above, l)
+		}
+	}
+	return above
 }
