@@ -3,13 +3,13 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
-// acquire_request.go says what is asked. A usable answer becomes a grant (hold_grant.go); everything else goes to
+// acquire_request.go says what is asked. A usable answer becomes a grant (core_grant.go); everything else goes to
 // acquire_retry.go.
 
 // newFetch prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// core is the state of a client. It changes under core.mu, at one instant for each event, and what is to be done is
+// core is the state of a client. It changes under core.mu, at one instant for each event, and the work that follows is
 // emitted: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
 type core struct {
 	shell    shell  // the *Client around it; see client

@@ -316,7 +316,7 @@ func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 	return false
 }
 
-// giveBack releases g in the background, and asks anew for those who wait here. The caller holds Client.mu.
+// giveBack releases g in the background, and asks anew for the waiters of this process. The caller holds Client.mu.
 func (g *grant) giveBack() {
 	g.drop()
 	g.m.c.settle(g.m, g.releaseRequest())

@@ -32,7 +32,7 @@ type Lease struct {
 	rank      int32         // its place in its owner's holdHeap; guarded by owner.mu
 	local     bool          // it came by a pass or a re-entry, without a request to the engine
 	announced announced     // what the Observer knows; guarded by Client.mu
-	inner     bool          // it keeps the upgradeable read of upgradePair; see hold_upgrade_pair.go
+	inner     bool          // it keeps the upgradeable read of upgradePair; see core_convert.go
 
 	// Guarded by Client.mu.
 	released bool       // by Unlock or Close

@@ -14,7 +14,7 @@ import (
 // Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
 // its way. The scheduler runs the search, under Client.mu, only while somebody waits who holds something, or may. What
 // it finds must be there twice, half a second apart, with the same waits and the same acquisitions: then none of them
-// has moved. deadlock_local.go makes the graph, deadlock_graph.go searches it, and deadlock_remote.go does the same
+// has moved. deadlock_local.go makes the graph, package waitgraph searches it, and deadlock_remote.go does the same
 // over several clients. docs/adr/0023 has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see

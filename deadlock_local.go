@@ -2,15 +2,15 @@ package interlock
 
 import (
 	"cmp"
-	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
-// The graph of what this client knows: its waiters, its grants and its owners (deadlock_graph.go searches it).
+// The graph of what this client knows: its waiters, its grants and its owners (package waitgraph searches it).
 
 // mostInTheWay bounds how many holds in the way of one wait are looked at. Otherwise a crowd of readers that waits for
 // another such crowd would keep Client.mu for the product of both. An obstacle that is left out can only hide a
@@ -120,7 +120,9 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 			}
 			weight = l.g.m.p.share.weight
 		}
-		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()}})
+		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{
+			Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()},
+		})
 	}
 }
 
@@ -133,7 +135,9 @@ func (c *Client) waitOf(
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {
 			if by := all.owners[g.holder().owner]; by != nil {
-				wants.By = []waitgraph.Obstacle[localHold]{{Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive}}}
+				wants.By = []waitgraph.Obstacle[localHold]{{
+					Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive},
+				}}
 			}
 		}
 		return wants

@@ -12,7 +12,7 @@ import (
 // new grant.
 //
 // A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
-// inner one of an upgrade pair (hold_upgrade_pair.go), holds the upgradeable read meanwhile. Both are lost and released
+// inner one of an upgrade pair (core_convert.go), holds the upgradeable read meanwhile. Both are lost and released
 // together. docs/adr/0021 has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so

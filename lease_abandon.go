@@ -1,7 +1,10 @@
 package interlock
 
-import "github.com/interlock-go/interlock/internal/grants"
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/internal/grants"
+)
 
 // Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
 // process. locktx is its user; lease_pending.go has the other half, what must not be given back while its outcome is
