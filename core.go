@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// core is the state of a client. It changes under core.mu, at one instant for each event, and what is to be done is
-// emitted: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
+// core is the state of a client. It changes under core.mu, at one instant for each event, and emits the work that
+// follows from that: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
 type core struct {
 	shell    shell  // the *Client around it; see client
 	store    string // Options.Store

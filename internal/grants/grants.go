@@ -1,6 +1,6 @@
 // Package grants is what the engine has given, as values: until when a grant counts, when it must be renewed, and what
 // becomes of it when nobody holds it any more. Nothing here reads a clock, blocks, starts a goroutine or calls an engine:
-// every judgement is made at an instant that the caller gives, and what is to be done is returned ([Next]).
+// every judgement is made at an instant that the caller gives, and returned ([Next]).
 package grants
 
 import (
@@ -15,7 +15,7 @@ import (
 type Env struct {
 	Lifetime         driver.Lifetime // what ends a hold
 	LocalHandoffs    int             // how often a grant passes on inside the process while others may wait
-	LocalHandoffTime time.Duration   // and for how long
+	LocalHandoffTime time.Duration   // and how long
 	Clock            trust.Clock
 	Suspensions      trust.Suspensions
 }
