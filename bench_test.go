@@ -49,6 +49,21 @@ func benchUncontended(b *testing.B, d driver.Driver) {
 	}
 }
 
+// BenchmarkRetained measures the lock and unlock of a lock that the client retains: the engine is not asked.
+func BenchmarkRetained(b *testing.B) {
+	m := benchClient(b, memlock.New(nil)).Mutex("a", &LockOptions{Retain: time.Minute})
+	b.ReportAllocs()
+	for b.Loop() {
+		l, err := m.Lock(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Unlock(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkContended256(b *testing.B) {
 	c := benchClient(b, memlock.New(nil))
 	b.ReportAllocs()

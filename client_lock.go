@@ -81,6 +81,8 @@ func (c *Client) run(e *effect) {
 		e.fetch.run()
 	case sendRenewals:
 		c.renewBatch(e.batch)
+	case sendLastRenewal:
+		c.renewToRunOut(e.batch, e.after)
 	case renewForPass:
 		e.grant.renewAndPass()
 	case finishRelease:

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// core is the state of a client. It changes under core.mu, at one instant for each event, and the work that follows is
-// emitted: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
+// core is the state of a client. It changes under core.mu, at one instant for each event, and emits the work that
+// follows from that: it calls no engine and no user, starts no goroutine and reads a clock in now alone.
 type core struct {
 	shell    shell  // the *Client around it; see client
 	store    string // Options.Store
@@ -95,14 +95,15 @@ func (c *core) now() trust.Instant {
 type verb uint8
 
 const (
-	cancelContexts verb = iota // contexts, with cause; it runs the user's functions (context.AfterFunc)
-	sendRelease                // give, of m, again and again until its outcome is known
-	sendRequest                // fetch
-	sendRenewals               // batch
-	renewForPass               // grant
-	releaseAfter               // late, when its time has come
-	finishRelease              // left, which giveUp has counted
-	callUser                   // the Observer or the log, which may be slow although they must not be
+	cancelContexts  verb = iota // contexts, with cause; it runs the user's functions (context.AfterFunc)
+	sendRelease                 // give, of m, again and again until its outcome is known
+	sendRequest                 // fetch
+	sendRenewals                // batch
+	sendLastRenewal             // batch, of one that is left to run out, again and again for that time
+	renewForPass                // grant
+	releaseAfter                // late, when its time has come
+	finishRelease               // left, which giveUp has counted
+	callUser                    // the Observer or the log, which may be slow although they must not be
 )
 
 // effect is one thing to do. What runs in the background is counted when it is emitted, so that Close waits for it.

@@ -39,11 +39,12 @@ func (g *grant) keepClosed(until trust.Instant, by *Lease) {
 	c.cooldowns[g] = &cooldown{until: until, by: by}
 }
 
-// delay begins the LockDelay of l, one of the holds on g, because l is being lost. It comes before the hold is taken
-// off g: from then on only the cooldown keeps g from others. The caller holds Client.mu.
+// delay begins the LockDelay of l, one of the holds on g, because l is being lost. A hold that re-entered has at least
+// the LockDelay of the first: that is the one that the engine knows. It comes before the hold is taken off g: from then
+// on only the cooldown keeps g from others. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now trust.Instant) {
-	if l.m.p.LockDelay > 0 {
-		until := now.Plus(l.m.p.LockDelay)
+	if delay := max(l.m.p.LockDelay, g.m.p.LockDelay); delay > 0 {
+		until := now.Plus(delay)
 		g.keepClosed(until, nil)
 		r := g.m.c.cooldowns[g]
 		r.delay = max(r.delay, until)

@@ -237,12 +237,25 @@ func (g *grant) runOutAfter() time.Duration { return max(g.Asked, g.m.p.Lease, g
 // releaseLater. The caller holds Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
+	g.renewLast()
 	own := &lateRelease{g.m, g.releaseRequest(), c.now().Plus(after)}
 	if c.runningOut == nil {
 		c.runningOut = make(map[*lateRelease]struct{})
 	}
 	c.runningOut[own] = struct{}{}
 	c.emit(effect{verb: releaseAfter, late: own, after: after})
+}
+
+// renewLast has g, which is left to run out, renewed once more if the engine has less for it than a lease from the last
+// renewal. A grant that came by a push is like that until it is claimed, and so is one that was retained until a moment
+// ago. The caller holds Client.mu.
+func (g *grant) renewLast() {
+	c, now := g.m.c, g.m.c.now()
+	l := g.holder()
+	if !c.hasLeases() || l == nil || now >= g.deadline() || g.Window.Over() >= g.Renewed.Plus(l.m.p.Lease) {
+		return
+	}
+	c.emit(effect{verb: sendLastRenewal, batch: []pendingRenewal{g.renewalFor(l.m.p.Lease, now)}, after: g.remaining(now)})
 }
 
 // isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The

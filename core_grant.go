@@ -62,12 +62,15 @@ func (g *grant) admit(l *Lease, asked, now trust.Instant, local bool) {
 		l.end = g.FixedEnd(&c.env, l.since, p.Lease)
 	}
 	l.end = min(l.end, l.maxHoldEnd())
+	if !c.hasLeases() { // else renewals tell the engine; see renewalFor
+		g.Asked = max(g.Asked, p.Lease)
+	}
 	if p.MinHold > 0 {
 		g.keepClosed(l.since.Plus(p.MinHold), l)
 	}
+	g.relabel(l)
 	g.last = nil
 	g.holds.add(ofGrant, l)
-	g.relabel(l)
 	l.owner.add(l)
 	c.reschedule(g)
 }
@@ -291,6 +294,9 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 // g. The caller holds Client.mu.
 func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 	c, q := g.m.c, g.waitingQueue()
+	// The line goes by the terms of the request, which its waiters share. Retention goes by those of the hold that ended:
+	// it may have come by another Mutex of the lock.
+	a.CanRetain = a.CanRetain && g.last.m.p.Retain > 0
 	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.requeues && q != nil && q.fetch == nil
 	switch g.Next(&c.env, &g.m.p.Terms, now, a) {
 	case grants.RunOut:

@@ -142,10 +142,17 @@ const (
 	endOwed                         // the hold ended before Acquired returned: whoever calls Acquired tells the end
 )
 
-// relabel notes that l has g now. The engine shows the label of the request, or of an earlier holder, until a renewal
-// brings this one. The caller holds Client.mu.
+// relabel notes that l is about to have g. The engine shows the label of the request, or of an earlier holder, until a
+// renewal brings this one. The caller holds Client.mu.
 func (g *grant) relabel(l *Lease) {
-	if l.m.p.ownLabel && l.m != g.m && g.holds.first == l {
+	if g.holds.first != nil { // the oldest hold's label is shown
+		return
+	}
+	shown := g.m.p.label
+	if g.last != nil {
+		shown = g.last.m.p.label
+	}
+	if l.m.p.label != shown {
 		g.Mislabelled = true
 	}
 }

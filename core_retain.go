@@ -32,7 +32,7 @@ type retention struct {
 // retained is one grant that nobody holds.
 type retained struct {
 	g            *grant
-	since, until trust.Instant // LockOptions.Retain long
+	since, until trust.Instant // LockOptions.Retain of the last hold long
 	before, next *retained     // in the ring of retention.last
 	news         news          // what the Observer knows of it; nil if nobody listens
 }
@@ -141,7 +141,7 @@ func (s *retention) add(g *grant, now trust.Instant) {
 		s.grants = make(map[*grant]*retained)
 		s.last.next, s.last.before = &s.last, &s.last
 	}
-	r := &retained{g: g, since: now, until: now.Plus(g.m.p.Retain), before: s.last.before, next: &s.last}
+	r := &retained{g: g, since: now, until: now.Plus(g.last.m.p.Retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.grants[g] = r
 	r.news = g.m.c.shell.retained(g)

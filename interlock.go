@@ -235,10 +235,12 @@ func (c *Client) endWaits() {
 func (c *Client) dropAll() (releases []lateRelease) {
 	for len(c.grants) > 0 { // dropGrant takes them out
 		for _, g := range c.grants {
-			if g.Phase != grants.Abandoned { // an abandoned one is ended by the engine's lease
+			if g.Phase != grants.Abandoned {
 				r := g.releaseRequest()
 				r.Keep = g.keep()
 				releases = append(releases, lateRelease{m: g.m, r: r})
+			} else { // it is ended by the engine's lease
+				g.renewLast()
 			}
 			c.dropGrant(g)
 		}

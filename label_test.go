@@ -233,7 +233,30 @@ func TestLabelFrom_OfAHoldThatWasPassedOn(t *testing.T) {
 	})
 }
 
-// Without LabelFrom a pass inside the process sends no renewal for a label.
+// The same of Mutexes of one lock that differ in LockOptions.Label, also when the first of them has the lock again.
+func TestLabel_OfAHoldThatWasPassedOnToAnotherMutex(t *testing.T) {
+	bubble(t, &Options{LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		mutexes := []*Mutex{c.Mutex("a", &LockOptions{Label: "first"}), c.Mutex("a", &LockOptions{Label: "second"})}
+		l := must(t)(mutexes[0].Lock(t.Context()))
+		for i, label := range []string{"second", "first", "second"} {
+			waits := make(chan outcome, 1)
+			go func() {
+				l, err := mutexes[(i+1)%2].Lock(t.Context())
+				waits <- outcome{l, err}
+			}()
+			synctest.Wait()
+			mustUnlock(t, l)
+			l = woken(t, "who waits", waits)
+			time.Sleep(relabelDelay + 1)
+			synctest.Wait()
+			shows(t, other, KindMutex, label)
+		}
+		mustUnlock(t, l)
+	})
+}
+
+// Without labels that differ a pass inside the process sends no renewal for a label.
 func TestALocalPass_WithoutLabelsOfCalls_IsNotRenewedForThem(t *testing.T) {
 	bubble(t, &Options{LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		l := passedOn(t, c, "a")

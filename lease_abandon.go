@@ -1,8 +1,11 @@
 package interlock
 
 import (
+	"context"
+	"errors"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
@@ -14,14 +17,17 @@ import (
 // has run out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose
 // COMMIT was not answered. No other owner is to begin while that may still be under way. Package locktx uses it.
 //
-// Abandon asks no engine and returns at once. From then on Err says ErrReleased, contexts made by Context have ended,
+// Abandon returns at once. From then on Err says ErrReleased, contexts made by Context have ended,
 // and the owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they
 // go on and are renewed. When the last of them has ended, however it ended, the lock is left to run out. Until then it
 // cannot be given up for a condition ([Cond.Wait] returns ErrNested). Like Unlock, Abandon returns the *LostError after
 // a loss, and an error that matches ErrReleased after a release.
 //
 // On engines with leases the lock is free one lease after the last renewal, also if the process ends or the client is
-// closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. Where a hold lasts as long
+// closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. The engine may have less than
+// that for a lock of which it was not asked yet: one that was pushed to this client, or taken over while retained. Then
+// Abandon has it renewed once more, in the background; Close waits for that. If the process ends before, or the engine
+// does not answer, such a lock is free within 2 s. Where a hold lasts as long
 // as a session or a process, this client keeps it for one lease from now. If the rest of its MinHold is longer, it
 // keeps it for that. It then gives it back in the background, also if the client is closed meanwhile. The end of the
 // process, or of the session, frees the lock at once.
@@ -52,6 +58,26 @@ func (l *Lease) Abandon() error {
 		"token", l.Token(), "owner", l.owner.id)
 	l.tellReleased(nil)
 	return nil
+}
+
+// renewToRunOut sends the last renewal of a lock that is left to run out, until it is answered or the trust is over,
+// which was left away when it was prepared. Close waits for it: only c.hard ends it early. Nobody holds the lock any
+// more, so the answer changes nothing here.
+func (c *Client) renewToRunOut(one []pendingRenewal, left time.Duration) {
+	ctx, cancel := context.WithTimeout(c.hard, left)
+	defer cancel()
+	for wait := settleFirst; ; wait *= 2 {
+		var err error
+		c.renewer.Renew(ctx, []driver.Renewal{one[0].r}, func(_ int, answer error) { err = answer })
+		if err == nil {
+			return
+		}
+		if errors.Is(err, ErrLost) || !pause(ctx, wait) {
+			c.opts.Logger.Warn("interlock: lock left to run out was not renewed, and may be free sooner than its lease says",
+				"lock", one[0].r.Name, "engine", c.traits.Engine, "err", err)
+			return
+		}
+	}
 }
 
 // releaseWhenDue releases own after that time, unless Close has taken it over. It ends soon after, or with Close.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // heldFor returns how long it takes until other gets the lock "a".
@@ -184,5 +186,95 @@ func TestAbandon_AFurtherHoldHearsOfABreakAtOnce(t *testing.T) {
 			t.Error("the hold that went on was not told")
 		}
 		wantLost(t, inner.Unlock(t.Context()), LostBroken)
+	})
+}
+
+// pushes has every grant come with less than was asked for, as a push does: nothing else has asked the engine yet.
+func pushes(h *hooks) {
+	on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		short := *r
+		short.Lease = 2 * second
+		return h.Driver.Acquire(ctx, &short)
+	})
+}
+
+// justGranted are the ways to a grant for which the engine has less than a lease at first.
+var justGranted = map[string]func(t *testing.T, c *Client, h *hooks) *Lease{
+	"pushed": func(t *testing.T, c *Client, h *hooks) *Lease {
+		pushes(h)
+		return mustLock(t, t.Context(), c, "a")
+	},
+	"taken over": func(t *testing.T, c *Client, _ *hooks) *Lease {
+		m := c.Mutex("a", &LockOptions{Retain: time.Minute})
+		mustUnlock(t, must(t)(m.Lock(t.Context())))
+		time.Sleep(second - 1) // retained with a short lease, of which half is over
+		synctest.Wait()
+		return must(t)(m.Lock(t.Context()))
+	},
+}
+
+func TestAbandon_BeforeTheEngineWasAsked_KeepsTheLockForALease(t *testing.T) {
+	for how, grant := range justGranted {
+		for name, end := range map[string]func(t *testing.T, c *Client, l *Lease) error{
+			"abandoned": func(_ *testing.T, _ *Client, l *Lease) error { return l.Abandon() },
+			"abandoned, and the client closed": func(_ *testing.T, c *Client, l *Lease) error {
+				return errors.Join(l.Abandon(), c.Close())
+			},
+			"pending, and the client closed": func(t *testing.T, c *Client, l *Lease) error {
+				over, err := l.Pending()
+				t.Cleanup(over)
+				return errors.Join(err, c.Close())
+			},
+		} {
+			t.Run(how+", "+name, func(t *testing.T) {
+				// CloseTimeout is short, so that no renewal falls due while Close waits for what is pending.
+				bubble(t, &Options{CloseTimeout: 2 * time.Millisecond}, func(t *testing.T, c *Client, h *hooks) {
+					other := peer(t, h, nil)
+					l := grant(t, c, h)
+					if err := end(t, c, l); err != nil {
+						t.Fatal(err)
+					}
+					if got := heldFor(t, other); got < 29*second || got > 31*second {
+						t.Errorf("another got it after %v, want a lease", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAbandon_WhoseLastRenewalFails_RepeatsIt(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		l := justGranted["pushed"](t, c, h)
+		on(h, &h.renew, func(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+			if h.renewals.Load() < 4 {
+				refused(ctx, batch, done)
+				return
+			}
+			h.Driver.Renew(ctx, batch, done)
+		})
+		if err := l.Abandon(); err != nil {
+			t.Fatal(err)
+		}
+		if got := heldFor(t, other); got < 29*second || got > 31*second {
+			t.Errorf("another got it after %v, want a lease", got)
+		}
+	})
+}
+
+func TestAbandon_OfWhatTheEngineHasForALease_AsksNothing(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		for name, o := range map[string]*LockOptions{"a": nil, "b": {NoRenew: true}} {
+			l := must(t)(c.Mutex(name, o).Lock(t.Context()))
+			time.Sleep(5 * second)
+			if err := l.Abandon(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := h.renewals.Load(); n != 0 {
+			t.Errorf("%d renewals", n)
+		}
 	})
 }

@@ -26,7 +26,7 @@ type Around struct {
 	Cooldown   time.Duration // how much longer nobody may get the lock
 	Waiting    bool          // somebody of this process stands in its line
 	CanRequeue bool          // the engine can, and the line has no request under way
-	CanRetain  bool          // the client is open, and others have not recalled the lock lately
+	CanRetain  bool          // the client is open, and the last hold asked for retention
 	Renewed    bool          // it was to be renewed for a pass, and that is over
 	Doubt      bool          // the renewal was not confirmed
 }
