@@ -212,6 +212,10 @@ func leavesDoubt(err error) bool {
 	return driver.Refusal(err) == nil && !driver.IsDefinite(err) && !driver.IsNotSent(err)
 }
 
+// mayHaveRun reports whether an attempt that ended with err may have done what it was to do, also when the engine has
+// said no.
+func mayHaveRun(err error) bool { return !driver.IsDefinite(err) && !driver.IsNotSent(err) }
+
 // reasons removes from err what its class will say again. It turns joined errors into one line, with what the engine
 // said in front.
 func reasons(err error) error {

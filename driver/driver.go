@@ -65,6 +65,10 @@ type Driver interface {
 	// A driver that repeats a release by itself and then finds nothing does not know which copy ended the hold. It
 	// returns an error that does not match ErrLost, and is asked again. For Undo see [Release]. r is the caller's again
 	// when Release has returned.
+	//
+	// LostExpired and LostTaken are what an engine concludes when it finds no such hold: they are no evidence of a loss
+	// if an earlier copy of the release may have ended it. Every other reason says that the engine remembers another
+	// end.
 	Release(ctx context.Context, r *Release) error
 
 	// Close releases what the driver has of the machine: connections, goroutines, descriptors. Holds of a session or
