@@ -23,8 +23,13 @@ func (m *lock) acquire(ctx context.Context, try bool) (*Lease, error) {
 	m = m.labelled(ctx)
 	at := m.client().newCall()
 	o := ownerFrom(ctx)
-	lease, err := m.attempt(ctx, o, try, at)
-	if err != nil {
+	wait := m.p.wait
+	if try {
+		wait = 0
+	}
+	bound, bounded := boundWait(ctx, wait)
+	lease, err := m.attempt(bounded, o, try, at)
+	if err = bound.end("lock", m.key(), err); err != nil {
 		m.tellFailed(ctx, o, at, err)
 		return nil, err
 	}

@@ -115,8 +115,9 @@ func (l *Lease) check(now trust.Instant) {
 // and calls share one.
 type params struct {
 	grants.Terms
-	kind         driver.Kind // of lock
-	single       bool        // it never passes on, and each request goes to the engine by itself: an election
+	kind         driver.Kind   // of lock
+	wait         time.Duration // LockOptions.Wait; 0 if the caller's context alone bounds the waiting
+	single       bool          // it never passes on, and each request goes to the engine by itself: an election
 	label, class string
 	labelFrom    func(context.Context, string) string // nil if all calls have the same label
 	ownLabel     bool                                 // label belongs to one call

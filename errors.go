@@ -29,6 +29,8 @@ type (
 	//		Until  time.Time // when its lease ends, by the engine's clock
 	//		Cause  error     // of a wait: why it ended, such as context.DeadlineExceeded; nil of a Try
 	//
+	//		Waited time.Duration // how long the wait lasted that LockOptions.Wait ended; else 0
+	//
 	//		Retains bool // its client may keep it after it was unlocked, until another asks: LockOptions.Retain
 	//	}
 	HeldError = driver.HeldError

@@ -35,7 +35,8 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 		return err
 	}
 	c, at := l.m.client(), l.m.client().newCall()
-	err := l.upgrade(ctx, at)
+	bound, bounded := boundWait(ctx, l.m.p.wait)
+	err := bound.end("upgrade", l.m.key(), l.upgrade(bounded, at))
 	e := l.eventNow()
 	at.end(&e)
 	e.Waited, e.Local, e.Err = c.reading().Since(at.start), false, err

@@ -154,12 +154,6 @@ func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return c.Mutex(name, nil).TryLock(ctx)
 }
 
-// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
-// hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
-func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
-	return c.Mutex(name, nil).Do(ctx, fn)
-}
-
 // spawn runs f in a goroutine that Close waits for. It returns false, and runs nothing, if the client is closed.
 func (c *Client) spawn(f func()) bool {
 	c.lock()

@@ -26,6 +26,14 @@ type LockOptions struct {
 	// MaxHold ends the hold, as a loss, this long after the grant, even if its renewals succeed. The default is none.
 	MaxHold time.Duration
 
+	// Wait bounds the waiting of Lock, RLock, UpgradeableRLock, Acquire, Campaign, Upgrade and every Do, beside ctx.
+	// When it ends the error is a *HeldError whose Waited says how long the call has waited. It is an *UnavailableError
+	// if the engine did not answer meanwhile. Neither matches a context's error. The work under the lock is not
+	// bounded. A Multi waits for the shortest Wait of its mutexes, as a whole. A try does not wait. Cond.Wait is not
+	// bounded, because the engine does not tell when the signal has come. The default, 0, means that ctx alone bounds
+	// the waiting.
+	Wait time.Duration
+
 	// Label is shown to operators beside the owner. At most 256 bytes.
 	Label string
 
@@ -49,8 +57,8 @@ type LockOptions struct {
 	// resources that cannot check a fence: what the loser has sent can arrive first. It begins when the engine ends the
 	// lease, so a crash of the holder keeps others out for Lease and LockDelay together. It also begins when the holder
 	// tells the engine of the loss, or with Break; a second Break with the same token ends it. Holds that re-enter have
-	// at least the LockDelay of the first. Too long, and each crash blocks others for long. Engines that cannot remember it
-	// refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	// at least the LockDelay of the first. Too long, and each crash blocks others for long. Engines that cannot
+	// remember it refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
 	// Retain is how long the client keeps the lock after an Unlock for which nobody waits. A Lock of this process
@@ -60,8 +68,8 @@ type LockOptions struct {
 	// This has a price. If this process dies while it retains the lock, others wait for 2 s, or for the whole Lease
 	// during the first 10 ms of retention. On ZooKeeper and etcd they always wait until the session ends, which is the
 	// whole Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
-	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones. If Mutexes of
-	// one lock differ in Retain, that of the last hold counts.
+	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones. If Mutexes
+	// of one lock differ in Retain, that of the last hold counts.
 	//
 	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot
 	// tell a holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and memory.
@@ -107,6 +115,9 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := p.resolveCooldowns(c, o); err != nil {
 		return err
 	}
+	if o.Wait < 0 {
+		return fmt.Errorf("interlock: LockOptions: Wait %v must not be negative; use a Try to wait for nothing", o.Wait)
+	}
 	if o.MaxHold < 0 || o.MaxHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
 	}
@@ -131,6 +142,7 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := p.resolveRetain(c, o); err != nil {
 		return err
 	}
+	p.wait = o.Wait
 	p.NoRenew, p.MaxHold, p.label = o.NoRenew, o.MaxHold, o.Label
 	if o.LabelFrom != nil {
 		p.labelFrom = o.LabelFrom
