@@ -15,7 +15,8 @@ import (
 // wait. refused says that the engine itself reported the hold gone. The caller holds Client.mu, which returned gives
 // up. It does not block.
 func (f *fetch) returned(refused, wanted bool) {
-	f.g.settle(refused)
+	f.settle(refused)
+	wanted = wanted && !f.withdrawn
 	// Without a refusal the line asks at once; after one it asks after a pause, below.
 	if f.only == nil && !refused {
 		f.q.startFetch(nil)
@@ -31,6 +32,22 @@ func (f *fetch) returned(refused, wanted bool) {
 		f.c.client().spawn(func() { f.askAgain(wait) })
 	case refused:
 		f.c.client().spawn(f.q.fetchAgain)
+	}
+}
+
+// settle is grant.settle for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
+// Client.mu.
+func (f *fetch) settle(undo bool) {
+	give := f.g.releaseRequest()
+	give.Undo = undo
+	f.settling = true
+	f.c.emit(effect{verb: sendRelease, m: f.g.m, give: give, done: f.over})
+}
+
+// tellOver tells a candidate that nothing is left of f, unless the release that settles it will.
+func (f *fetch) tellOver() {
+	if f.over != nil && !f.settling {
+		close(f.over)
 	}
 }
 
@@ -76,7 +93,7 @@ func (f *fetch) failed(err error, wanted bool) {
 	// The engine may have granted the request or kept a place for it. Both would block others until they end by
 	// themselves.
 	if !definite {
-		f.g.settle(true)
+		f.settle(true)
 	}
 	c.unlock()
 	if !again {
@@ -98,6 +115,9 @@ func (f *fetch) failed(err error, wanted bool) {
 // once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
 // caller holds Client.mu.
 func (f *fetch) sortOut(err error, definite bool) (again bool) {
+	if f.withdrawn { // its waiter knows already what to say
+		return false
+	}
 	survives := !definite && driver.Refusal(err) == nil
 	f.idle = true
 	sort := func(w *waiter) {

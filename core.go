@@ -120,6 +120,7 @@ type effect struct {
 	cause    error
 	left     pendingRelease
 	call     func()
+	done     chan struct{} // of sendRelease: closed when its outcome is known; nil if nobody waits for that
 }
 
 // emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
