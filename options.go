@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -73,7 +74,7 @@ type Options struct {
 
 	// Retain is the LockOptions.Retain of mutexes that set none. It has no effect where a lock cannot be retained: with
 	// NoRenew, MinHold or LockDelay, and for locks other than mutexes. With an engine that cannot retain any lock, Open
-	// and New return ErrUnsupported. The default is none.
+	// and New return ErrUnsupported, and with a negative LocalHandoffs an error. The default is none.
 	Retain time.Duration
 
 	// LabelFrom returns the label of one call for a lock, such as one with the trace of the call. It gets the context
@@ -160,6 +161,9 @@ func (o *Options) validate() error {
 	if o.Retain < 0 || o.Retain > longest {
 		return fmt.Errorf("interlock: Options: Retain %v must be between 0 and %v", o.Retain, longest)
 	}
+	if o.Retain > 0 && o.LocalHandoffs < 0 {
+		return fmt.Errorf("interlock: Options: %w", errNoTakeOver)
+	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
 	}
@@ -168,6 +172,9 @@ func (o *Options) validate() error {
 	}
 	return validateText("ClientName", o.ClientName)
 }
+
+// errNoTakeOver refuses a retention that could never be used: a take-over is a hand-off of the client to itself.
+var errNoTakeOver = errors.New("Retain needs hand-offs inside the process, and a negative LocalHandoffs switches them off")
 
 // validateLease checks a lease and the interval of its renewals. The interval must be less than half of the lease, so
 // that one renewal can go unanswered without a loss.
