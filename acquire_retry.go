@@ -86,7 +86,10 @@ func (f *fetch) again() *fetch {
 func (f *fetch) failed(err error, wanted bool) {
 	c, q := f.c.client(), f.q
 	definite := driver.IsDefinite(err)
-	again := wanted && f.sortOut(err, definite)
+	told, again := false, false
+	if wanted {
+		told, again = f.sortOut(err, definite)
+	}
 	if q != nil {
 		q.tidy()
 	}
@@ -99,7 +102,7 @@ func (f *fetch) failed(err error, wanted bool) {
 	if !again {
 		return
 	}
-	c.opts.Logger.Warn("interlock: asking again after an error while waiting",
+	c.opts.Logger.Log(c.base, onceWarn(told), "interlock: asking again after an error while waiting",
 		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
 	if f.only != nil {
 		c.spawn(func() { f.askAgain(retryPause) })
@@ -108,20 +111,22 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them.
+// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them, and whether
+// that is so after an error already.
 //
 // A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at
 // once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
 // caller holds Client.mu.
-func (f *fetch) sortOut(err error, definite bool) (again bool) {
+func (f *fetch) sortOut(err error, definite bool) (told, again bool) {
 	if f.withdrawn { // its waiter knows already what to say
-		return false
+		return false, false
 	}
 	survives := !definite && driver.Refusal(err) == nil
 	f.idle = true
 	sort := func(w *waiter) {
 		if survives && w.hasBegun() {
+			told = told || w.broken != nil
 			w.broken, again = err, true
 			w.doubt = w.doubt || leavesDoubt(err)
 			return
@@ -133,10 +138,10 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	}
 	if f.only != nil {
 		sort(f.only)
-		return again
+		return told, again
 	}
 	f.q.waiters.each(sort)
-	return again
+	return told, again
 }
 
 // markOpen returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A

@@ -56,7 +56,7 @@ type shell interface {
 	adopted(l *Lease)
 	retained(g *grant) news
 	renewalConfirmed(g *grant, left, lease time.Duration)
-	renewalFailed(g *grant, left time.Duration, err error)
+	renewalFailed(g *grant, left time.Duration, again bool, err error)
 	leftPending(g *grant)
 }
 

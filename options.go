@@ -96,9 +96,10 @@ type Options struct {
 	// CloseTimeout bounds Close, and the releases that Do makes after its function has returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It
-	// must not block. A panic of its handler costs that record and nothing else. The default discards; panics of the
-	// Observer then go to slog.Default.
+	// Logger gets acquisitions at Debug, the first of several renewals or attempts that fail in a row and what was left
+	// behind at Warn, and losses and panics of the Observer at Error. With Open the engine's own records go there too, such as findings about the server at Warn. It
+	// must not block. A panic of its handler costs that record and nothing else. The default is slog.Default() at the
+	// time when the client is made, which shows no Debug unless the program has set it so. slog.DiscardHandler discards.
 	Logger *slog.Logger
 
 	// Store names the store that keeps the locks, for [MultiOf] over several clients. Locks of the same name are taken
@@ -139,7 +140,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.ClientName = defaultClientName()
 	}
 	if c.Logger == nil {
-		c.Logger = discards
+		c.Logger = slog.Default() // a loss must not go unnoticed only because nobody has asked for a log
 	}
 	c.Logger = guard(c.Logger)
 	if c.Observer == nil {
