@@ -286,7 +286,7 @@ func (s *search) tick(w world) {
 	w.engine, w.other = max(0, w.engine-1), max(0, w.other-1)
 	for i := range w.wire {
 		if w.wire[i].kind != none {
-			w.wire[i].age, w.wire[i].late = min(w.wire[i].age+1, oldest), w.wire[i].late
+			w.wire[i].age = min(w.wire[i].age+1, oldest)
 		}
 	}
 	if (w.inside || w.retained) && now >= w.g.Deadline(&s.env) {
