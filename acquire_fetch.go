@@ -20,6 +20,9 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	f.g = m.newGrant(f.r.ID)
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
 	f.g.askForRecalls(&f.r)
+	if m.p.single {
+		f.over = make(chan struct{})
+	}
 	// On such an engine a wait that is left loses its place in the queue. So the request gets a context that the end of
 	// no caller's context touches, and lead asks in a goroutine of its own.
 	if !c.traits.Resumes {
@@ -60,12 +63,24 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	// The request ended because w did, so the engine has refused nothing. goOn runs after wait, when w has left the
 	// line and the rest of it is known.
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
+		if f.over != nil { // a candidate waits for the undo, which must have begun by then
+			f.withdraw()
+			f.goOn(err)
+			return w.wait(ctx)
+		}
 		defer f.goOn(err)
 		return w.wait(ctx)
 	}
 	f.done(answer, err)
 	f.c.client().background.Done()
 	return w.wait(ctx)
+}
+
+// withdraw notes that the candidate for which f asks is about to leave.
+func (f *fetch) withdraw() {
+	f.c.client().lock()
+	defer f.c.client().unlock()
+	f.withdrawn = true
 }
 
 // goOn repeats the request for those who still stand in the line, after err has ended it only because its leader has
@@ -102,6 +117,7 @@ func (f *fetch) run() {
 // for again. An operator may have broken it, or this process stood still for longer than its lease.
 func (f *fetch) done(answer driver.Grant, err error) {
 	defer f.cancel()
+	defer f.tellOver()
 	refused := errors.Is(err, ErrLost)
 	f.c.client().lock()
 	wanted := f.detach()

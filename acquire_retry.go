@@ -15,7 +15,8 @@ import (
 // wait. refused says that the engine itself reported the hold gone. The caller holds Client.mu, which returned gives
 // up. It does not block.
 func (f *fetch) returned(refused, wanted bool) {
-	f.g.settle(refused)
+	f.settle(refused)
+	wanted = wanted && !f.withdrawn
 	// Without a refusal the line asks at once; after one it asks after a pause, below.
 	if f.only == nil && !refused {
 		f.q.startFetch(nil)
@@ -31,6 +32,22 @@ func (f *fetch) returned(refused, wanted bool) {
 		f.c.client().spawn(func() { f.askAgain(wait) })
 	case refused:
 		f.c.client().spawn(f.q.fetchAgain)
+	}
+}
+
+// settle is grant.settle for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
+// Client.mu.
+func (f *fetch) settle(undo bool) {
+	give := f.g.releaseRequest()
+	give.Undo = undo
+	f.settling = true
+	f.c.emit(effect{verb: sendRelease, m: f.g.m, give: give, done: f.over})
+}
+
+// tellOver tells a candidate that nothing is left of f, unless the release that settles it will.
+func (f *fetch) tellOver() {
+	if f.over != nil && !f.settling {
+		close(f.over)
 	}
 }
 
@@ -69,20 +86,23 @@ func (f *fetch) again() *fetch {
 func (f *fetch) failed(err error, wanted bool) {
 	c, q := f.c.client(), f.q
 	definite := driver.IsDefinite(err)
-	again := wanted && f.sortOut(err, definite)
+	told, again := false, false
+	if wanted {
+		told, again = f.sortOut(err, definite)
+	}
 	if q != nil {
 		q.tidy()
 	}
 	// The engine may have granted the request or kept a place for it. Both would block others until they end by
 	// themselves.
 	if !definite {
-		f.g.settle(true)
+		f.settle(true)
 	}
 	c.unlock()
 	if !again {
 		return
 	}
-	c.opts.Logger.Warn("interlock: asking again after an error while waiting",
+	c.opts.Logger.Log(c.base, onceWarn(told), "interlock: asking again after an error while waiting",
 		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
 	if f.only != nil {
 		c.spawn(func() { f.askAgain(retryPause) })
@@ -91,17 +111,22 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them.
+// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them, and whether
+// that is so after an error already.
 //
 // A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at
 // once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
 // caller holds Client.mu.
-func (f *fetch) sortOut(err error, definite bool) (again bool) {
+func (f *fetch) sortOut(err error, definite bool) (told, again bool) {
+	if f.withdrawn { // its waiter knows already what to say
+		return false, false
+	}
 	survives := !definite && driver.Refusal(err) == nil
 	f.idle = true
 	sort := func(w *waiter) {
 		if survives && w.hasBegun() {
+			told = told || w.broken != nil
 			w.broken, again = err, true
 			w.doubt = w.doubt || leavesDoubt(err)
 			return
@@ -113,10 +138,10 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	}
 	if f.only != nil {
 		sort(f.only)
-		return again
+		return told, again
 	}
 	f.q.waiters.each(sort)
-	return again
+	return told, again
 }
 
 // markOpen returns err of a wait, marked as open if doubt says that the outcome of an earlier attempt is unknown. A

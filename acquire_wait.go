@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -36,6 +37,9 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	}
 	c := w.lease.m.client()
 	c.lock()
+	if w.lease.m.p.single {
+		return w.withdraw(ctx.Err())
+	}
 	// The error is made first: leave may end the fetch, which is what timeout looks at.
 	if !w.answered {
 		defer c.unlock()
@@ -49,6 +53,42 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	}
 	w.decline()
 	return nil, wrap("lock", w.lease.m.key(), ctx.Err())
+}
+
+// withdrawGrace is how long a candidate whose context has ended waits until the engine has forgotten it: as long as
+// Unlock waits in that case.
+const withdrawGrace = unlockGrace
+
+// withdraw ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine that
+// could be granted: whoever has given up must not be named as the leader. If the engine was quicker, the caller leads,
+// and others may have seen that. The caller holds Client.mu, which withdraw gives up.
+func (w *waiter) withdraw(cause error) (*Lease, error) {
+	c, f := w.lease.m.client(), w.own
+	if w.answered {
+		defer c.unlock()
+		return w.result()
+	}
+	err := w.timeout(cause) // made first: see wait
+	if !f.idle {
+		f.withdrawn = true
+		f.cancel()
+		c.unlock()
+		timer := time.NewTimer(withdrawGrace)
+		select {
+		case <-f.over:
+		case <-timer.C: // the engine is silent: the rest goes on in the background
+		}
+		timer.Stop()
+		c.lock()
+	}
+	defer c.unlock()
+	switch {
+	case !w.answered:
+		w.leave()
+	case w.err == nil:
+		return w.lease, nil
+	}
+	return nil, err
 }
 
 // timeout returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in

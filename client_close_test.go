@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,28 @@ func TestClose_OnAHungEngine_ReturnsInTimeAndSaysWhatIsUnknown(t *testing.T) {
 		}
 		if got := time.Since(start); got > 3*second+50*time.Millisecond {
 			t.Errorf("Close took %v", got)
+		}
+	})
+}
+
+// Whoever was told of a loss must not read that nothing has happened, nor may anybody whose hold Close has ended.
+func TestClose_OnAnEngineThatCannotBeReached_SaysWhenTheLocksAreFree(t *testing.T) {
+	bubble(t, &Options{CloseTimeout: 3 * second}, func(t *testing.T, c *Client, h *hooks) {
+		lost := mustLock(t, t.Context(), c, "lost")
+		on(h, &h.renew, refused)
+		on(h, &h.release, func(_ context.Context, r *driver.Release) error {
+			return &UnavailableError{Op: "release", Name: r.Name, Err: syscall.ECONNREFUSED, NotSent: true}
+		})
+		<-lost.Lost()
+		mustLock(t, t.Context(), c, "held")
+		err := c.Close()
+		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("Close: %v", err)
+		}
+		for _, line := range strings.Split(err.Error(), "\n") {
+			if strings.Contains(line, "nothing was done") || !strings.Contains(line, "becomes free when its lease has ended") {
+				t.Errorf("it says: %s", line)
+			}
 		}
 	})
 }

@@ -77,6 +77,9 @@ func (c *Client) run(e *effect) {
 	switch e.verb {
 	case sendRelease:
 		_, _ = c.settleNow(e.m, e.give)
+		if e.done != nil {
+			close(e.done)
+		}
 	case sendRequest:
 		e.fetch.run()
 	case sendRenewals:

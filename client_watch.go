@@ -61,7 +61,7 @@ func (w *changes) hint() {
 // less a random part of up to a quarter. It returns false when ctx has ended.
 func (w *changes) next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
-	wait -= rand.N(wait / 4) // spread: clients that were told of the same change would all look at once
+	wait = spread(wait) // clients that were told of the same change would all look at once
 	select {
 	case <-failed:
 		wait, failed = lookOften, nil
@@ -78,6 +78,9 @@ func (w *changes) next(ctx context.Context, at time.Time) bool {
 	}
 	return true
 }
+
+// spread returns a pause less a random part of up to a quarter.
+func spread(pause time.Duration) time.Duration { return pause - rand.N(pause/4) }
 
 // rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
 // so. That is soon after an error, and else after lookRarely.

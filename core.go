@@ -56,7 +56,7 @@ type shell interface {
 	adopted(l *Lease)
 	retained(g *grant) news
 	renewalConfirmed(g *grant, left, lease time.Duration)
-	renewalFailed(g *grant, left time.Duration, err error)
+	renewalFailed(g *grant, left time.Duration, again bool, err error)
 	leftPending(g *grant)
 }
 
@@ -120,6 +120,7 @@ type effect struct {
 	cause    error
 	left     pendingRelease
 	call     func()
+	done     chan struct{} // of sendRelease: closed when its outcome is known; nil if nobody waits for that
 }
 
 // emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.

@@ -353,9 +353,14 @@ type fetch struct {
 	first  callContext     // what ctx is while the leader's goroutine asks; it costs nothing until a driver waits on it
 	give   *driver.Release // what is released in the same step; nil if nothing
 
+	// of a candidate: closed once nothing of the request is left that could be granted; nil of all others
+	over chan struct{}
+
 	// Guarded by Client.mu.
 	held      *HeldError // who holds the lock, once the engine has said so
 	abandoned bool       // the waiter of only has left
+	withdrawn bool       // it is about to, and waits for over: nothing is asked again
+	settling  bool       // over is closed by the release of what the request may have left
 	idle      bool       // no request is under way: it ended with an error, or a repetition has not been sent yet
 }
 

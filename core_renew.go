@@ -102,12 +102,13 @@ func (c *core) renewed(b pendingRenewal, err error) error {
 		return err
 	// No answer, or an error: the window that was confirmed before still counts, and the next try comes soon.
 	default:
+		again := g.Failed
 		g.hasFailed(err)
 		if g.holds.first != nil {
 			g.NotBefore = min(g.NotBefore, now.Plus(g.retryIn(now)))
 		}
 		left := g.remaining(now)
-		c.shell.renewalFailed(g, left, err)
+		c.shell.renewalFailed(g, left, again, err)
 	}
 	c.reschedule(g)
 	return err

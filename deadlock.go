@@ -88,7 +88,7 @@ func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
 	if waiters.suspicious {
 		k.at = now.Plus(searchAfter)
 	}
-	k.remote.look(c, now, waiters.remotePause())
+	k.remote.look(c, now, waiters)
 	g := c.waitGraph(waiters)
 	g.Settle()
 	found := g.Cycle()

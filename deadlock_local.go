@@ -45,6 +45,40 @@ func (c *waiterSet) remotePause() time.Duration {
 	return 0
 }
 
+// namedOnes returns the named owners that may be stuck, with the locks that they wait for and have in this process. Of
+// very many owners or locks it returns one more than are looked at. The caller holds Client.mu.
+func (c *waiterSet) namedOnes() (all []waitgraph.Waiting) {
+	left := waitgraph.MostLooks + 1
+	for o, p := range c.owners {
+		if !o.named || p.free {
+			continue
+		}
+		if len(all) > waitgraph.MostOwners {
+			break
+		}
+		w := waitgraph.Waiting{Owner: o.id, Holds: o.keys(left)}
+		left -= len(w.Holds)
+		for _, wait := range p.waits {
+			w.Waits = append(w.Waits, wait.lease.m.key())
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// keys returns the locks that o holds by any client, at most so many.
+func (o *owner) keys(most int) (keys []driver.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.holds.all() {
+		if len(keys) == most {
+			break
+		}
+		keys = append(keys, l.m.key())
+	}
+	return keys
+}
+
 // waiterSet returns all waiting owners. The caller holds Client.mu.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}

@@ -14,30 +14,37 @@ import (
 // Owners named by WithOwner that wait for each other, by one client or by several, as the engine lists them. Only such
 // owners are the same for every client. A list is not a picture of one instant. So a cycle counts if two lists have it,
 // with the same tokens and the same waits: between the two none of them moved. Every client that has a part in the
-// cycle finds the same victim, and the client in which the victim waits ends its wait. deadlock_remote_list.go makes
-// the graph of a list.
+// cycle finds the same victim, and the client in which the victim waits ends its wait.
+//
+// A list costs the engine as much as it has keys, of whatever program. So a client first looks at the locks around its
+// own waiters, and asks for a list only if one of them can be the victim (waitgraph.Suspect). What looks cannot exclude,
+// because an owner may hold something in another process, the waiters of a line list for by turns, one each remoteMost.
 
 const (
-	// remoteFirst and remoteMost are the shortest and the longest pause between two lists; each list that finds nothing
-	// doubles it. A list costs the engine more the more locks it has.
+	// remoteFirst and remoteMost are the shortest and the longest pause between two searches; each that finds nothing
+	// doubles it. Less a random part of up to a quarter, so that clients which were started together do not all ask at
+	// once.
 	remoteFirst = time.Second
 	remoteMost  = 30 * time.Second
-	// listTimeout bounds one list.
+	// listTimeout bounds one search.
 	listTimeout = 10 * time.Second
+	// mostTurns bounds after how many searches a waiter lists although only what it has elsewhere is suspicious.
+	mostTurns = 32
 )
 
 // remoteDetector is the state of that search. Guarded by Client.mu.
 type remoteDetector struct {
 	at    trust.Instant                         // when to ask next, at the earliest
 	first time.Duration                         // the pause with which it began for the present waiters
-	pause time.Duration                         // until the next list; 0 if none is planned
-	busy  bool                                  // the engine is being asked: one list at a time
+	pause time.Duration                         // until the next search; 0 if none is planned
+	busy  bool                                  // the engine is being asked: one search at a time
+	turn  int                                   // of the searches that remoteMost was between
 	seen  waitgraph.Facts[waitgraph.ListedFact] // what the last list had
 }
 
-// look has the engine asked if it is time to, in a goroutine of its own. first is after how long a wait, and 0 if no
-// named owner waits. The caller holds Client.mu.
-func (f *remoteDetector) look(c *Client, now trust.Instant, first time.Duration) {
+// look has the engine asked if it is time to, in a goroutine of its own. The caller holds Client.mu.
+func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) {
+	first := waiters.remotePause()
 	inspector, can := c.d.(driver.Inspector)
 	_, blind := c.traits.Lacking(driver.Waiters)
 	switch {
@@ -54,10 +61,15 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, first time.Duration)
 		return
 	}
 	f.first, f.busy = first, true
+	s := remoteSearch{c: c, inspector: inspector, waiting: waiters.namedOnes(), confirms: f.seen != nil, turn: -1}
+	if f.pause == remoteMost {
+		s.turn = f.turn
+		f.turn++
+	}
 	c.background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
 		ctx, cancel := context.WithTimeout(c.base, listTimeout)
 		defer cancel()
-		g, err := waitgraph.Listed(ctx, inspector, names.waits)
+		g, err := s.graph(ctx)
 		c.lock()
 		defer c.unlockInside()
 		f.busy = false
@@ -65,11 +77,41 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, first time.Duration)
 	})
 }
 
-// takeList processes what a list had. The caller holds Client.mu.
+// remoteSearch is one search, prepared under Client.mu.
+type remoteSearch struct {
+	c         *Client
+	inspector driver.Inspector
+	waiting   []waitgraph.Waiting
+	confirms  bool // the last search has found a cycle
+	turn      int  // of this client; negative if none is due
+}
+
+// graph returns the graph of a list, or nil if looks have shown that none is needed. It blocks for as long as the engine
+// takes.
+func (s *remoteSearch) graph(ctx context.Context) (*waitgraph.ListGraph, error) {
+	if !s.confirms {
+		look := func(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+			return driver.Look(ctx, s.c.d, key)
+		}
+		found, err := waitgraph.Suspect(ctx, look, s.waiting)
+		if err != nil || !found.Likely && !s.isTurn(found) {
+			return nil, err
+		}
+	}
+	return waitgraph.Listed(ctx, s.inspector, names.waits)
+}
+
+// isTurn reports whether this client is to list for all that stand in a line with its waiter.
+func (s *remoteSearch) isTurn(found waitgraph.Suspicion) bool {
+	turns := min(found.Of, mostTurns)
+	return found.Possible && s.turn >= 0 && turns > 0 && s.turn%turns == found.Place%turns
+}
+
+// takeList processes what a search has found; g is nil if it asked for no list. The caller holds Client.mu.
 func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) {
 	f.pause = min(2*f.pause, remoteMost)
-	if err != nil {
-		f.at, f.seen = c.reading().Plus(f.pause), nil
+	if g == nil || err != nil {
+		f.at, f.seen = c.reading().Plus(spread(f.pause)), nil
 		return
 	}
 	found := g.Cycle()
@@ -77,7 +119,7 @@ func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) 
 	if len(found) > 0 && !told {
 		f.pause = remoteFirst // look again soon
 	}
-	f.at = c.reading().Plus(f.pause)
+	f.at = c.reading().Plus(spread(f.pause))
 	if !told {
 		return
 	}

@@ -141,7 +141,8 @@ var (
 	// (the error says who for what), or an owner would wait for itself. Give back what you hold before you try again.
 	// Of owners that wait for each other the one who came last gets the error. Within one client that is on every
 	// engine, about a second later. Over clients and processes it is only in memory and on Redis, for owners named by
-	// [WithOwner], up to a minute later.
+	// [WithOwner], up to a minute later, and later still if an owner holds in one process and waits in another, in a
+	// long line.
 	ErrDeadlock = driver.ErrDeadlock
 	// ErrNested: the owner has further holds on this lock, so this one cannot be given up alone.
 	ErrNested = driver.ErrNested

@@ -215,3 +215,48 @@ func TestRetain_WithOtherCallsOfTheSameClient_GivesWay(t *testing.T) {
 		})
 	}
 }
+
+// A Multi is tried in one step, which a mere retention refuses. Whoever retains gives way to it as to any other try.
+func TestRetain_ATryOfAMulti_GetsWhatIsMerelyRetained(t *testing.T) {
+	for name, options := range map[string]*LockOptions{
+		"like the retained ones": nil,
+		"with another lease":     {Lease: 20 * second},
+	} {
+		for by, names := range map[string][2][]string{ // retained by the client itself, and by another
+			"the client":             {{"a", "b"}, nil},
+			"another":                {nil, {"a", "c"}},
+			"the client and another": {{"a", "b"}, {"c"}},
+		} {
+			t.Run(by+", "+name, func(t *testing.T) {
+				bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+					other := peer(t, h, retaining)
+					for i, retains := range []*Client{c, other} {
+						for _, name := range names[i] {
+							pair(t, retains, name)
+						}
+					}
+					l, err := c.Multi([]string{"a", "b", "c"}, options).TryLock(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := l.Unlock(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestRetain_ATryOfAMulti_OfWhatIsHeld_IsRefusedAndKeepsNothing(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, retaining)
+		pair(t, other, "a")
+		held := mustLock(t, t.Context(), other, "b")
+		if _, err := c.Multi([]string{"a", "b"}, nil).TryLock(t.Context()); !errors.Is(err, ErrHeld) {
+			t.Fatalf("got %v", err)
+		}
+		mustUnlock(t, must(t)(other.TryLock(t.Context(), "a")))
+		mustUnlock(t, held)
+	})
+}

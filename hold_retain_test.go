@@ -149,6 +149,14 @@ func TestRetain_WhereItCannotBe_IsRefusedOrLeft(t *testing.T) {
 		if _, err := New(&lacking{h}, retaining); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("an engine that cannot: %v", err)
 		}
+		// What is retained is taken over by a hand-off, and there would be none.
+		if _, err := New(h, &Options{Retain: time.Minute, LocalHandoffs: -1}); err == nil {
+			t.Error("a client without hand-offs is not refused")
+		}
+		apart := peer(t, h, &Options{LocalHandoffs: -1})
+		if _, err := apart.Mutex("a", &LockOptions{Retain: second}).Lock(t.Context()); err == nil {
+			t.Error("a Mutex of a client without hand-offs is not refused")
+		}
 		// Client-wide Retain is for mutexes of anonymous owners with renewal. All other holds are given back.
 		for i, lock := range []func() (*Lease, error){
 			func() (*Lease, error) { return c.Lock(WithOwner(t.Context(), "me"), "named") },

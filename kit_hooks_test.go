@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	_ "github.com/interlock-go/interlock/internal/quiet"
 	"github.com/interlock-go/interlock/memlock"
 )
 

@@ -105,7 +105,8 @@ func (m *Multi) Lock(ctx context.Context) (*MultiLease, error) { return m.acquir
 
 // TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is
 // not. In one step (see Multi) nobody sees some of them taken meanwhile, and it costs one round trip, whatever the
-// answer is.
+// answer is. If a client merely retains one of them ([LockOptions].Retain), they are tried one after the other, each as
+// by [Mutex.TryLock].
 func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, true) }
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].

@@ -29,8 +29,8 @@ type bundle struct {
 }
 
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
-// they must be taken one after the other. That is so if they cannot be had in one step, or if not all of them are
-// free and the caller wants to wait.
+// they must be taken one after the other. That is so if they cannot be had in one step. It is so, too, if not all of
+// them are free and the caller wants to wait, or if a client merely retains one: a try of that one recalls it.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*lock, try bool) error {
 	b := bundle{c: locks[0].client(), locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
@@ -38,7 +38,7 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*lock
 	}
 	b.start = b.c.reading()
 	leases, err := b.take(ctx)
-	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || b.owned()) {
+	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || wouldRecall(err) || b.owned()) {
 		return errOneByOne
 	}
 	var ended error

@@ -61,13 +61,25 @@ func (r *records) Enabled(context.Context, slog.Level) bool { return true }
 func (r *records) Handle(_ context.Context, rec slog.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	text := rec.Message
+	text := rec.Level.String() + " " + rec.Message
 	rec.Attrs(func(a slog.Attr) bool {
 		text += " " + a.String()
 		return true
 	})
 	r.all = append(r.all, text)
 	return nil
+}
+
+// count returns how many records have that level.
+func (r *records) count(level string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range r.all {
+		if strings.HasPrefix(text, level+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *records) has(parts ...string) bool {
@@ -310,8 +322,8 @@ func recalled(t *testing.T, c *Client, h *hooks) {
 	mustUnlock(t, mustLock(t, t.Context(), peer(t, h, nil), "a"))
 }
 
-// A bug of the program must not go unnoticed because the client has no Logger.
-func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
+// byDefault runs f while slog.Default goes to the records that it returns.
+func byDefault(f func()) *records {
 	told, before, out, flags := &records{Handler: slog.DiscardHandler}, slog.Default(), log.Writer(), log.Flags()
 	slog.SetDefault(slog.New(told)) // SetDefault changes package log too
 	defer func() {
@@ -319,11 +331,31 @@ func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
 		log.SetOutput(out)
 		log.SetFlags(flags)
 	}()
-	bubble(t, &Options{Observer: panicky("Released")}, func(t *testing.T, c *Client, _ *hooks) {
-		mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+	f()
+	return told
+}
+
+// Neither a bug of the program nor a loss must go unnoticed because the client has no Logger.
+func TestLogger_ByDefault_IsThatOfTheProgram(t *testing.T) {
+	told := byDefault(func() {
+		bubble(t, &Options{Observer: panicky("Released")}, func(t *testing.T, c *Client, h *hooks) {
+			mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+			on(h, &h.renew, refused)
+			<-mustLock(t, t.Context(), c, "b").Lost()
+		})
 	})
-	if len(told.all) != 1 || !told.has("Observer.Released has panicked", errBug.Error()) {
-		t.Errorf("logged %q", told.all)
+	for _, want := range [][]string{
+		{"Observer.Released has panicked", errBug.Error()},
+		{"WARN interlock: renewal failed", "lock=b"},
+		{"ERROR interlock: lock lost", "lock=b", "reason=unconfirmed"},
+	} {
+		if !told.has(want...) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
+	// An outage lets tens of renewals fail for each lock.
+	if n := told.count("WARN"); n != 1 {
+		t.Errorf("%d warnings, want 1 for all renewals that failed in a row", n)
 	}
 }
 

@@ -108,23 +108,15 @@ func (c *Client) contain(name string, f func()) {
 		if p == nil {
 			return
 		}
-		log := c.opts.Logger
-		// A bug of the program must not go unnoticed only because nobody has asked for a log.
-		if log == discards {
-			log = guard(slog.Default())
-		}
-		log.Error("interlock: Observer."+name+" has panicked", "engine", c.traits.Engine,
+		c.opts.Logger.Error("interlock: Observer."+name+" has panicked", "engine", c.traits.Engine,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}()
 	f()
 }
 
-// discards is the Logger of a client that was given none. It is compared by identity; see contain.
-var discards = slog.New(slog.DiscardHandler)
-
 // guard returns log with a handler whose panics go no further. It does nothing to a Logger that is guarded already.
 func guard(log *slog.Logger) *slog.Logger {
-	if _, is := log.Handler().(guarded); is || log == discards {
+	if _, is := log.Handler().(guarded); is {
 		return log
 	}
 	return slog.New(guarded{log.Handler()})

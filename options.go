@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -73,7 +74,7 @@ type Options struct {
 
 	// Retain is the LockOptions.Retain of mutexes that set none. It has no effect where a lock cannot be retained: with
 	// NoRenew, MinHold or LockDelay, and for locks other than mutexes. With an engine that cannot retain any lock, Open
-	// and New return ErrUnsupported. The default is none.
+	// and New return ErrUnsupported, and with a negative LocalHandoffs an error. The default is none.
 	Retain time.Duration
 
 	// LabelFrom returns the label of one call for a lock, such as one with the trace of the call. It gets the context
@@ -95,9 +96,10 @@ type Options struct {
 	// CloseTimeout bounds Close, and the releases that Do makes after its function has returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It
-	// must not block. A panic of its handler costs that record and nothing else. The default discards; panics of the
-	// Observer then go to slog.Default.
+	// Logger gets acquisitions at Debug, the first of several renewals or attempts that fail in a row and what was left
+	// behind at Warn, and losses and panics of the Observer at Error. With Open the engine's own records go there too, such as findings about the server at Warn. It
+	// must not block. A panic of its handler costs that record and nothing else. The default is slog.Default() at the
+	// time when the client is made, which shows no Debug unless the program has set it so. slog.DiscardHandler discards.
 	Logger *slog.Logger
 
 	// Store names the store that keeps the locks, for [MultiOf] over several clients. Locks of the same name are taken
@@ -138,7 +140,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.ClientName = defaultClientName()
 	}
 	if c.Logger == nil {
-		c.Logger = discards
+		c.Logger = slog.Default() // a loss must not go unnoticed only because nobody has asked for a log
 	}
 	c.Logger = guard(c.Logger)
 	if c.Observer == nil {
@@ -160,6 +162,9 @@ func (o *Options) validate() error {
 	if o.Retain < 0 || o.Retain > longest {
 		return fmt.Errorf("interlock: Options: Retain %v must be between 0 and %v", o.Retain, longest)
 	}
+	if o.Retain > 0 && o.LocalHandoffs < 0 {
+		return fmt.Errorf("interlock: Options: %w", errNoTakeOver)
+	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
 	}
@@ -168,6 +173,9 @@ func (o *Options) validate() error {
 	}
 	return validateText("ClientName", o.ClientName)
 }
+
+// errNoTakeOver refuses a retention that could never be used: a take-over is a hand-off of the client to itself.
+var errNoTakeOver = errors.New("Retain needs hand-offs inside the process, and a negative LocalHandoffs switches them off")
 
 // validateLease checks a lease and the interval of its renewals. The interval must be less than half of the lease, so
 // that one renewal can go unanswered without a loss.

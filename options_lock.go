@@ -71,7 +71,8 @@ type LockOptions struct {
 	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones. If Mutexes
 	// of one lock differ in Retain, that of the last hold counts.
 	//
-	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot
+	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay, a named owner or a negative
+	// Options.LocalHandoffs. An engine that cannot
 	// tell a holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and memory.
 	// The default is none.
 	Retain time.Duration
@@ -183,6 +184,8 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 		return errors.New("interlock: LockOptions: Retain excludes NoRenew, MinHold and LockDelay")
 	case cannot:
 		p.Retain = 0 // set by the client's option
+	case o.Retain > 0 && c.opts.LocalHandoffs < 0:
+		return fmt.Errorf("interlock: LockOptions: %w", errNoTakeOver)
 	case o.Retain > 0:
 		if err := c.mayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -84,7 +85,8 @@ func (c *Client) unsettled(err error) error {
 	c.lock()
 	defer c.unlock()
 	if c.closed {
-		c.unconfirmed = append(c.unconfirmed, err)
+		c.unconfirmed = append(c.unconfirmed,
+			fmt.Errorf("%w: the lock becomes free when its %s has ended", err, c.traits.Lifetime))
 	}
 	return err
 }

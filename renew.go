@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -45,14 +46,23 @@ func (c *Client) renewalConfirmed(g *grant, left, lease time.Duration) {
 	c.observeRenewal(g, c.now(), left, lease)
 }
 
-// renewalFailed tells of one that failed. The caller holds Client.mu.
-func (c *Client) renewalFailed(g *grant, left time.Duration, err error) {
+// renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds Client.mu.
+func (c *Client) renewalFailed(g *grant, left time.Duration, again bool, err error) {
 	token := g.Token // read now: an upgrade may change it before the callback runs
 	c.afterUnlock(func() {
-		c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
+		c.opts.Logger.Log(c.base, onceWarn(again), "interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 			"token", token, "remaining", left, "err", err)
 	})
 	c.observeFailure(g, left, err)
+}
+
+// onceWarn is the level of a record that is repeated while an engine cannot be reached, for each lock, up to ten times
+// a second. Only the first of them is a warning.
+func onceWarn(again bool) slog.Level {
+	if again {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that

@@ -166,7 +166,10 @@ type UnavailableError struct {
 
 // Error names the operation, what is known of its outcome, and what went wrong.
 func (e *UnavailableError) Error() string {
-	if e.NotSent {
+	switch {
+	case e.NotSent && e.Op == "unlock": // the hold has ended all the same, in the process that had it
+		return about(e.Op, e.Name, "the engine cannot be reached, so it has not heard of the release", e.Err)
+	case e.NotSent:
 		return about(e.Op, e.Name, "the engine cannot be reached, so nothing was done", e.Err)
 	}
 	return about(e.Op, e.Name, "the engine did not answer, so the outcome is unknown", e.Err)

@@ -52,6 +52,9 @@ func TestErrors_OfEachClass_SayWhatIsKnownOfTheOutcome(t *testing.T) {
 		`open: the engine cannot be reached, so nothing was done: NOPERM`: &UnavailableError{
 			Op: "open", Err: why, NotSent: true,
 		},
+		`unlock "a": the engine cannot be reached, so it has not heard of the release: NOPERM`: &UnavailableError{
+			Op: "unlock", Name: "a", Err: why, NotSent: true,
+		},
 		`lock "a": the engine did not answer, so the outcome is unknown: NOPERM`: &UnavailableError{
 			Op: "lock", Name: "a", Err: why,
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -57,11 +58,18 @@ func New(t testing.TB, opts *Options) *Store {
 }
 
 // Client returns a client that is like a process of its own to the store. It is closed at the test's end. Invalid
-// options end the test.
+// options end the test. Without a Logger it logs nothing.
 func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	s.t.Helper()
 	d := &link{Driver: s.root.Peer(), store: s}
-	c, err := interlock.New(d, opts)
+	var own interlock.Options
+	if opts != nil {
+		own = *opts
+	}
+	if own.Logger == nil { // the test provokes the losses that slog.Default would get
+		own.Logger = slog.New(slog.DiscardHandler)
+	}
+	c, err := interlock.New(d, &own)
 	if err != nil {
 		s.t.Fatal(err)
 	}

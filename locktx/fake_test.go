@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/interlock-go/interlock"
+	_ "github.com/interlock-go/interlock/internal/quiet"
 	"github.com/interlock-go/interlock/memlock"
 )
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	_ "github.com/interlock-go/interlock/internal/quiet"
 )
 
 // Patience bounds everything that must happen at some time.

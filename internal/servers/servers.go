@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	_ "github.com/interlock-go/interlock/internal/quiet"
 )
 
 // Spec says how to start one kind of server.

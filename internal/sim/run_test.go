@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	_ "github.com/interlock-go/interlock/internal/quiet"
 )
 
 // simulate makes one run in a bubble of its own, which fails when a goroutine is left.

@@ -1,0 +1,128 @@
+package interlock
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/waitgraph"
+)
+
+// lists is an engine that counts how often all its locks are listed.
+type lists struct {
+	*hooks
+	n *atomic.Int64
+}
+
+func (l lists) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	l.n.Add(1)
+	return l.hooks.Locks(ctx, prefix)
+}
+
+// crowd has many clients whose named owners hold one lock each and wait for the same one, which the owner hub holds, anonymous
+// if that is empty. It returns how often they have listed all locks after so long.
+func crowd(t *testing.T, many int, hub string, d time.Duration) (listed int64) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		var n atomic.Int64
+		holder := t.Context()
+		if hub != "" {
+			holder = WithOwner(holder, hub)
+		}
+		hot := mustLock(t, holder, c, "hot")
+		var all []<-chan error
+		for i := range many {
+			waits := mustNew(t, lists{h, &n}, nil)
+			defer waits.Close()
+			all = append(all, holdThen(t, WithOwner(t.Context(), fmt.Sprint("job ", i)), waits, fmt.Sprint("own ", i), "hot", 0))
+		}
+		time.Sleep(d) // virtual
+		listed = n.Load()
+		if h.looks.Load() > int64(many)*2*int64(d/remoteFirst) {
+			t.Errorf("%d looks", h.looks.Load())
+		}
+		mustUnlock(t, hot)
+		for _, done := range all {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return listed
+}
+
+// A list costs as much as the server has keys. An anonymous owner is in no deadlock over clients, so nothing is listed
+// for those who wait for it; for those who wait for a named one they list by turns.
+func TestDeadlock_OverClients_OfACrowd_ListsNoMoreThanOne(t *testing.T) {
+	if n := crowd(t, 24, "", 10*time.Minute); n != 0 {
+		t.Errorf("%d lists for waiters of an anonymous owner", n)
+	}
+	one := crowd(t, 1, "hub", 10*time.Minute)
+	all := crowd(t, 24, "hub", 10*time.Minute)
+	if one == 0 || all > 2*one {
+		t.Errorf("%d lists for 24 waiters of a named owner, %d for one", all, one)
+	}
+}
+
+// What looks say of an owner that waits for "x" and has "m".
+func TestSuspect_SaysWhatLooksCannotExclude(t *testing.T) {
+	at := func(info driver.LockInfo, seconds ...int) driver.LockInfo {
+		info.Waiters = slices.Clone(info.Waiters)
+		for i, s := range seconds {
+			info.Waiters[i].Since = time.Unix(int64(s), 0)
+		}
+		return info
+	}
+	x, m := row(KindMutex, "x", "B", true, "A"), row(KindMutex, "m", "A", true, "B")
+	none, possible, likely := waitgraph.Suspicion{}, waitgraph.Suspicion{Possible: true, Of: 1}, waitgraph.Suspicion{Possible: true, Likely: true, Of: 1}
+	for what, tc := range map[string]struct {
+		locks listing
+		want  waitgraph.Suspicion
+	}{
+		"the holder has no name":                    {listing{row(KindMutex, "x", "B", false, "A"), m}, none},
+		"the hold is over and rests":                {listing{rests(x), m}, none},
+		"it has been let in":                        {listing{row(KindMutex, "x", "A", true), m}, none},
+		"nobody waits for what it has":              {listing{x, row(KindMutex, "m", "A", true)}, possible},
+		"only one without a name does":              {listing{x, {Kind: KindMutex, Name: "m", Waiters: []driver.Waiter{{Owner: "C"}}}}, possible},
+		"one waits for what it has":                 {listing{x, m}, likely},
+		"one who came before":                       {listing{at(x, 7), at(m, 6)}, likely},
+		"one who came after, and would be told":     {listing{at(x, 7), at(m, 8)}, possible},
+		"it is the second of three in line":         {listing{row(KindMutex, "x", "B", true, "C", "A", "D"), row(KindMutex, "m", "A", true)}, waitgraph.Suspicion{Possible: true, Place: 1, Of: 3}},
+		"it waits behind a writer, for no holder":   {listing{rw("x", "", "Ca"), rw("m", "", "")}, waitgraph.Suspicion{Possible: true, Place: 1, Of: 2}},
+		"a reader stands behind it, and came first": {listing{rw("x", "b", "Ac"), rw("m", "", "")}, waitgraph.Suspicion{Possible: true, Likely: true, Of: 2}},
+	} {
+		look := func(_ context.Context, key driver.Key) (driver.LockInfo, error) {
+			for _, l := range tc.locks {
+				if l.Name == key.Name {
+					return l, nil
+				}
+			}
+			return driver.LockInfo{}, nil
+		}
+		a := waitgraph.Waiting{Owner: "A", Waits: []driver.Key{{Kind: tc.locks[0].Kind, Name: "x"}}, Holds: []driver.Key{{Name: "m"}}}
+		if a.Waits[0].Kind == KindRWMutex {
+			a.Owner = "a"
+		}
+		if got, err := waitgraph.Suspect(t.Context(), look, []waitgraph.Waiting{a}); got != tc.want || err != nil {
+			t.Errorf("%s: %+v, %v; want %+v", what, got, err, tc.want)
+		}
+	}
+}
+
+// Whatever a list shows to be a deadlock, the client of the owner that is told suspects it.
+func TestSuspect_OfEveryCycle_FindsTheOneThatIsTold(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		var n atomic.Int64
+		one := mustNew(t, lists{h, &n}, nil)
+		defer one.Close()
+		oneIsTold(t, holdThen(t, WithOwner(t.Context(), "first"), c, "a", "b", second),
+			holdThen(t, WithOwner(t.Context(), "last"), one, "b", "a", 2*second))
+		if n.Load() != 2 {
+			t.Errorf("%d lists, want the two that are told from", n.Load())
+		}
+	})
+}

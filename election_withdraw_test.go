@@ -1,0 +1,75 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// withdrawing runs f on engines that answer a wait in the caller's goroutine and in one of their own. first leads there,
+// and candidate waits until giveUp is called.
+func withdrawing(t *testing.T, f func(t *testing.T, h *hooks, first *Lease, candidate <-chan outcome, giveUp func(), other *Client)) {
+	for name, wrap := range map[string]func(h *hooks) driver.Driver{
+		"local":      func(h *hooks) driver.Driver { return h.Driver },
+		"remote":     func(h *hooks) driver.Driver { return h },
+		"that waits": func(h *hooks) driver.Driver { return &leading{h} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c, other := mustNew(t, wrap(h), nil), peer(t, h, nil)
+				defer c.Close()
+				first := mustLead(t, other, "first")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wait := candidate(ctx, c, "candidate")
+				synctest.Wait()
+				f(t, h, first, wait, cancel, other)
+			})
+		})
+	}
+}
+
+func TestCampaign_ThatHasGivenUp_LeadsForNobody(t *testing.T) {
+	withdrawing(t, func(t *testing.T, _ *hooks, first *Lease, wait <-chan outcome, giveUp func(), other *Client) {
+		giveUp()
+		if o := <-wait; !errors.Is(o.err, ErrHeld) || !errors.Is(o.err, context.Canceled) {
+			t.Fatalf("Campaign: %v, %v", o.lease, o.err)
+		}
+		mustUnlock(t, first)
+		if l, err := other.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+			t.Errorf("%+v leads: %v", l, err)
+		}
+	})
+}
+
+func TestCampaign_ThatGivesUpWhileTheLeaderResigns_LeadsIfItWasNamed(t *testing.T) {
+	withdrawing(t, func(t *testing.T, _ *hooks, first *Lease, wait <-chan outcome, giveUp func(), other *Client) {
+		giveUp()
+		mustUnlock(t, first) // before the candidate's goroutine has seen that its context has ended
+		l, _ := other.Election("boss", nil).Leader(t.Context())
+		o := <-wait
+		if named := l.Value == "candidate"; named != (o.err == nil) {
+			t.Errorf("named as the leader: %v; Campaign: %v", named, o.err)
+		}
+		if o.err == nil {
+			mustUnlock(t, o.lease)
+		}
+	})
+}
+
+func TestCampaign_ThatGivesUpWhileTheEngineIsSilent_WaitsNoLongerThanUnlock(t *testing.T) {
+	withdrawing(t, func(t *testing.T, h *hooks, first *Lease, wait <-chan outcome, giveUp func(), _ *Client) {
+		on(h, &h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
+		start := time.Now()
+		giveUp()
+		if o := <-wait; !errors.Is(o.err, context.Canceled) || time.Since(start) > unlockGrace {
+			t.Errorf("after %v: %v", time.Since(start), o.err)
+		}
+		on(h, &h.release, h.Driver.Release)
+		mustUnlock(t, first)
+	})
+}
