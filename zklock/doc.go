@@ -55,7 +55,9 @@
 //     leader, confirm nothing.
 //   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue. A
-//     session is ended in the same way when a server makes its timeout shorter at a reconnection.
+//     session is ended in the same way when a server makes its timeout shorter at a reconnection. If a server that
+//     serves was asked to take the session back and none answers for 4 s, it may have done so, and the session is ended
+//     too. (A limit below 4 s that is set meanwhile is noticed only if the answer arrives.)
 //
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
@@ -91,7 +93,8 @@
 //     and another when it has an owner again; nothing more while nobody asks. Each request of others costs the holder a
 //     message, and at most ten reads a second.
 //   - A refused try: three round trips.
-//   - After a reconnection: one round trip, then two for each wait, and one or two for each hold.
+//   - After a reconnection: one round trip, then two for each wait, and one or two for each hold. Before it the server
+//     is asked over a connection of its own whether it serves (srvr).
 //   - A session: one transaction and one read each third of the timeout, however many locks it holds. 1,000 clients
 //     with a timeout of 30 s make 100 transactions a second. That took 14 % of one processor for three servers
 //     together, which waited for their disks, on a busy machine that carried out 4,000 a second. Alone, such a

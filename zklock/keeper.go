@@ -42,9 +42,10 @@ func (d *Driver) keep() {
 func (s *session) keep() {
 	// An hour stands for never: each timer is set when there is something for it.
 	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	defer heartbeat.Stop()
-	defer guard.Stop()
-	defer again.Stop()
+	doubt := time.NewTimer(time.Hour)
+	for _, timer := range []*time.Timer{heartbeat, guard, again, doubt} {
+		defer timer.Stop()
+	}
 	guards, ticks := false, 0
 	for {
 		select {
@@ -62,8 +63,15 @@ func (s *session) keep() {
 			s.guard()
 		case <-again.C:
 			s.wakeKeeper()
-		// A new connection, a stale link, or a young hold.
+		case <-doubt.C:
+			if left, doubted := s.doubtLeft(); doubted && left <= 0 {
+				s.end(errUnclear)
+			}
+		// A new connection, a stale link, a young hold, or a doubt.
 		case <-s.news:
+			if left, doubted := s.doubtLeft(); doubted {
+				doubt.Reset(left)
+			}
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				// A connection that has closed says nothing to callers, and the next one wakes the keeper.
@@ -148,6 +156,7 @@ func (s *session) makeReady() (ready bool, err error) {
 	// The leader itself has heard of this connection, when it began: it knows all sessions by themselves. Whether it
 	// leads is proved by the transaction that introduce or raise has made.
 	s.confirm(s.began)
+	s.doubted.Store(0) // there was no later attempt: suspended would have come before it
 	if s.d.timeout == 0 {
 		s.d.timeout = s.timeout
 	}

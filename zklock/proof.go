@@ -31,8 +31,39 @@ func (s *session) confirm(at time.Time) {
 }
 
 // Confirmed returns the instant from which the session may be trusted for its timeout: when the last request was sent of
-// which it is proved that the leader knows.
-func (s *session) Confirmed() time.Time { return s.d.born.Add(time.Duration(s.confirmed.Load())) }
+// which it is proved that the leader knows. It goes back if a doubt about the timeout begins, until that is over.
+func (s *session) Confirmed() time.Time {
+	at := time.Duration(s.confirmed.Load())
+	if doubted := s.doubted.Load(); doubted != 0 {
+		at = min(at, time.Duration(doubted)+surely(s.timeout)-s.timeout)
+	}
+	return s.d.born.Add(at)
+}
+
+// doubt records that a connection is about to be asked for. Each server bounds a session's timeout anew when the session
+// comes to it, and the answer that tells so may be lost. So from now on the session may be shorter than is known, until
+// a connection is ready: the leader has then been told the timeout anew. The line calls it.
+func (s *session) doubt() {
+	if s.doubted.CompareAndSwap(0, int64(time.Since(s.d.born))) { // the first attempt counts
+		s.wakeKeeper()
+	}
+}
+
+// doubtLeft returns how long a doubt about the timeout may still last before the holds of the session must be told that
+// they are lost, and false if there is no doubt. It is a little less than what Confirmed tells, as holds are told before
+// the end of the timeout elsewhere too.
+func (s *session) doubtLeft() (left time.Duration, doubted bool) {
+	since := s.doubted.Load()
+	if since == 0 {
+		return 0, false
+	}
+	return time.Until(s.d.born.Add(time.Duration(since) + surely(s.timeout) - s.timeout/100)), true
+}
+
+// surely is the timeout that a session has in any case, whatever limits a server has that it comes back to: two ticks
+// of ZooKeeper's default. The limit itself, maxSessionTimeout, is twenty ticks unless it is set, so it is lower only on
+// servers that somebody has configured so.
+func surely(timeout time.Duration) time.Duration { return min(timeout, 4*time.Second) }
 
 // reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
 // report it when the leader asks, each half tick. Sessions last two ticks at least, so that is at most a quarter of the

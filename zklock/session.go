@@ -34,6 +34,7 @@ type session struct {
 
 	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
+	doubted    atomic.Int64 // see doubt; likewise, and 0 while there is no doubt
 	unanswered atomic.Int32 // signs of life that are under way
 
 	// Set by the first connection, under Driver.mu, and constant then.
@@ -81,6 +82,7 @@ func (d *Driver) start() (*session, error) {
 		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
 	}
+	s.line.returns = s.doubt
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
 		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(sendBuffer))
