@@ -179,7 +179,8 @@ type Grant struct {
 // Session is what keeps the holds of a Sessions engine alive. When it is lost, Request.Lost of each hold is called.
 type Session interface {
 	// Confirmed returns the instant, on the monotonic clock, at which the last answered sign of life was sent. The
-	// session's holds are trusted from then for the timeout. It costs nothing and never goes back.
+	// session's holds are trusted from then for the timeout. It costs nothing. It goes back only while a request
+	// under way may have shortened the session.
 	Confirmed() time.Time
 }
 
