@@ -18,8 +18,8 @@
 // less. The servers are primaries that know nothing of each other. User, password, ports and the path are written as in
 // a redis:// URL.
 //
-// Query keys: longest-lease and node-timeout (as in [Options]), former (below, under Changing the servers), prefix, check
-// (warn, refuse or none: a server that is refused is not used), db, tls (true), ca, cert and key (as in package
+// Query keys: longest-lease and node-timeout (as in [Options]), former (below, under Changing the servers), prefix,
+// check (warn, refuse or none: a server that is refused is not used), db, tls (true), ca, cert and key (as in package
 // redislock). An unknown key is an error.
 //
 // # Guarantees
@@ -62,13 +62,13 @@
 // # The servers
 //
 // Two programs that name different servers may both have a majority: of h1 to h5, and of h1 to h3 alone. So each node
-// carries a mark (the key PREFIXredlock) that names its set of nodes, and a client refuses nodes of another set than the
-// one it names. [New] and Open fail with an error that matches driver.ErrConflict then. Of a node that is connected to
-// later the votes do not count, a warning is logged, and interlock doctor says so. The nodes are named by IDs that they
-// keep, so programs may use different names for one server. A server that is named twice is refused too.
+// carries a mark (the key PREFIXredlock) that names its set of nodes, and a client refuses nodes of another set than
+// the one it names. [New] and Open fail with an error that matches driver.ErrConflict then. Of a node that is connected
+// to later the votes do not count, a warning is logged, and interlock doctor says so. The nodes are named by IDs that
+// they keep, so programs may use different names for one server. A server that is named twice is refused too.
 //
-// The first client that reaches all nodes makes them a set. Until all were there at once, new nodes vote for nobody. The
-// mark is read once for each connection, so all of this costs nothing but at the start.
+// The first client that reaches all nodes makes them a set. Until all were there at once, new nodes vote for nobody.
+// The mark is read once for each connection, so all of this costs nothing but at the start.
 //
 // # A node that comes back empty
 //
@@ -104,17 +104,17 @@
 //
 //	redlock://h1,h2,h3                          before
 //	redlock://h1,h2,h3,h4,h5?former=h1,h2,h3    1. restart one program after the other with both lists
-//	redlock://h1,h2,h3,h4,h5                    2. when none runs with the former list alone, restart them with the new one
+//	redlock://h1,h2,h3,h4,h5                    2. when none runs with the former list alone, restart them with this
 //
 // All servers of both lists must be up when the first program of step 1 starts. After the first program of step 2,
-// programs with the former list are refused when they connect. One that still runs with its connections of before is not
-// told: a program of step 2 and one of before step 1 do not exclude each other. With [New] the former clients are
+// programs with the former list are refused when they connect. One that still runs with its connections of before is
+// not told: a program of step 2 and one of before step 1 do not exclude each other. With [New] the former clients are
 // [Options.Former].
 //
 // Meanwhile more votes are needed than otherwise (of the five above, four), waits ask again and again, and what holds
 // with the votes of one list alone is shown as waiting. Tokens go on growing if the servers' clocks differ by less than
-// the change lasts. A new server must have no mark: delete the key PREFIXredlock, or all data, of one that was in another
-// set. A server that was left out keeps its mark.
+// the change lasts. A new server must have no mark: delete the key PREFIXredlock, or all data, of one that was in
+// another set. A server that was left out keeps its mark.
 //
 // # Waiting
 //

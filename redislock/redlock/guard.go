@@ -15,13 +15,13 @@ import (
 )
 
 // A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its
-// vote a second owner could get a majority. So each node carries a mark with the run ID of the server. One whose mark is
-// of this run has its data. So has one with an older mark if it writes an append-only file; without that, the mark is
-// from a snapshot, and what was granted after it is forgotten. Any other votes when it has run for the longest lease,
-// and gets the mark then. Only if all nodes are there, and none has a mark, they are new, and get it at once. A majority
-// that has none would not do: it may be nodes that have all come back empty, while the others, which are away, know of a
-// hold. Nor does a mark of an earlier run, on any of them, go with new nodes: the others have had theirs, and what they
-// granted. The mark also names the set of nodes: see sets.go.
+// vote a second owner could get a majority. So each node carries a mark with the run ID of the server. One whose mark
+// is of this run has its data. So has one with an older mark if it writes an append-only file; without that, the mark
+// is from a snapshot, and what was granted after it is forgotten. Any other votes when it has run for the longest
+// lease, and gets the mark then. Only if all nodes are there, and none has a mark, they are new, and get it at once. A
+// majority that has none would not do: it may be nodes that have all come back empty, while the others, which are away,
+// know of a hold. Nor does a mark of an earlier run, on any of them, go with new nodes: the others have had theirs, and
+// what they granted. The mark also names the set of nodes: see sets.go.
 //
 // The question is asked once for each connection, since a connection does not outlive its server; a grant over a
 // connection for which it was not answered does not count.
@@ -116,8 +116,8 @@ func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 // grants reports whether a script's answer, or a push, is a grant.
 func grants(text string) bool { return strings.HasPrefix(text, "G ") }
 
-// look asks the node whether it may vote, and writes its mark if it may but has none, or another. It costs a round trip,
-// and two more if it writes. It returns an error that abstains recognizes if the node does not vote.
+// look asks the node whether it may vote, and writes its mark if it may but has none, or another. It costs a round
+// trip, and two more if it writes. It returns an error that abstains recognizes if the node does not vote.
 func (g *guard) look(ctx context.Context) error {
 	for writes := 0; ; writes++ {
 		m, link, err := g.read(ctx)
@@ -190,11 +190,11 @@ func (g *guard) mayRenew(ctx context.Context) error {
 	return nil
 }
 
-// standing reports why the node did not vote when it was asked last, and whether it had the mark of an earlier run.
-func (g *guard) standing() (why error, old bool) {
+// standing reports whether the node had the mark of an earlier run when it was asked last, and why it did not vote.
+func (g *guard) standing() (old bool, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.why, g.old
+	return g.old, g.why
 }
 
 // noteSign records that the node has answered.

@@ -25,8 +25,8 @@ import (
 // markKey is the key of the mark, behind the prefix.
 const markKey = "redlock"
 
-// readMark reads a mark, and sets the run in it if the node has its data still: it has run for the longest lease, or has
-// written an append-only file. Before a mark had fields it was a string, the run ID alone.
+// readMark reads a mark, and sets the run in it if the node has its data still: it has run for the longest lease, or
+// has written an append-only file. Before a mark had fields it was a string, the run ID alone.
 var readMark = redislock.NewScript(`
 local server = redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)')
@@ -42,7 +42,8 @@ elseif was ~= run then
 	if ran < tonumber(ARGV[1]) and not string.find(redis.call('INFO', 'persistence'), 'aof_enabled:1', 1, true) then
 		state = 'old'
 	elseif mark[2] then
-		redis.pcall('HSET', KEYS[1], 'run', run) -- a server without memory refuses; then the next who asks sees the same
+		-- A server without memory refuses; then the next who asks sees the same.
+		redis.pcall('HSET', KEYS[1], 'run', run)
 	end
 end
 local function word(value)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ func TestSet_WithANodeOfAnother_DoesNotCountItsVote(t *testing.T) {
 		if d.nodes[2].driver() == nil {
 			return false
 		}
-		why, _ := d.nodes[2].guard.standing()
+		_, why := d.nodes[2].guard.standing()
 		return isOther(why)
 	})
 	if _, _, err := tryOf(t, d, "one"); err != nil {
@@ -150,7 +151,7 @@ func TestSet_ANodeThatCameBackEmpty_GetsItsPlaceBack(t *testing.T) {
 	mustOpen(t, query, addrs(nodes)...)
 	emptied(t, nodes[2])
 	d := mustOpen(t, query, addrs(nodes)...) // another client, which has not seen the node before
-	if why, _ := d.nodes[2].guard.standing(); !errors.Is(why, errRests) {
+	if _, why := d.nodes[2].guard.standing(); !errors.Is(why, errRests) {
 		t.Fatalf("an empty node: %v", why)
 	}
 	nodes[0].Kill()
@@ -159,7 +160,7 @@ func TestSet_ANodeThatCameBackEmpty_GetsItsPlaceBack(t *testing.T) {
 		return err == nil
 	})
 	nodes[0].Restart()
-	isRefused(t, query, append(addrs(nodes[1:]), addrs(startNodes(t, 3))...)...)
+	isRefused(t, query, slices.Concat(addrs(nodes[1:]), addrs(startNodes(t, 3)))...)
 }
 
 // The marks of before there were sets are the run IDs alone.
@@ -173,7 +174,7 @@ func TestSet_IsMadeOfMarksOfBefore(t *testing.T) {
 	if _, _, err := tryOf(t, d, "one"); err != nil {
 		t.Fatal(err)
 	}
-	isRefused(t, "longest-lease=1h", append(addrs(nodes), addrs(startNodes(t, 2))...)...)
+	isRefused(t, "longest-lease=1h", slices.Concat(addrs(nodes), addrs(startNodes(t, 2)))...)
 	// A program of before reads the mark like this, and cannot use the node then.
 	_, err := nodes[0].Do(t.Context(), "EVAL", "return redis.call('GET', KEYS[1])", "1", "interlock:"+markKey)
 	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
@@ -237,8 +238,8 @@ func TestSet_IsChangedWithClientsToo(t *testing.T) {
 	}
 }
 
-// The hold of a client that has lost its connections is not renewed by nodes which are of another set by now: a majority
-// of the former set may be none of the current one.
+// The hold of a client that has lost its connections is not renewed by nodes which are of another set by now: a
+// majority of the former set may be none of the current one.
 func TestSet_ThatWasChanged_RenewsNoHoldOfTheFormerOne(t *testing.T) {
 	servs := addrs(startNodes(t, 4))
 	var proxies []*servers.Proxy

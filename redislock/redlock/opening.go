@@ -36,14 +36,14 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 }
 
-// silent counts the nodes that do not vote, and how many of these have the mark of an earlier run. It returns an error if
-// a node is of another set: to go on without it would hide that programs do not exclude each other.
+// silent counts the nodes that do not vote, and how many of these have the mark of an earlier run. It returns an error
+// if a node is of another set: to go on without it would hide that programs do not exclude each other.
 func (d *Driver) silent() (all, old int, err error) {
 	for _, n := range d.nodes {
 		if n.driver() == nil {
 			continue
 		}
-		why, marked := n.guard.standing()
+		marked, why := n.guard.standing()
 		var other *setError
 		if errors.As(why, &other) && other.conflict {
 			return 0, 0, fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrConflict, why)
@@ -64,7 +64,7 @@ func (d *Driver) lookAt(ctx context.Context) error {
 		if n.driver() == nil {
 			continue
 		}
-		if why, _ := n.guard.standing(); why == nil {
+		if _, why := n.guard.standing(); why == nil {
 			continue
 		}
 		if err := n.guard.look(ctx); err != nil && !abstains(err) && ctx.Err() == nil {

@@ -26,8 +26,8 @@ type Options struct {
 	// for that time. The default is 1 minute, twice the default lease.
 	LongestLease time.Duration
 
-	// Former are the clients of the servers that decided before, while the servers are being changed: [New] is given the
-	// current ones. A server of both has one client, which stands in both lists. See "Changing the servers" in the
+	// Former are the clients of the servers that decided before, while the servers are being changed: [New] is given
+	// the current ones. A server of both has one client, which stands in both lists. See "Changing the servers" in the
 	// documentation of the package. The default is none.
 	Former []rueidis.Client
 

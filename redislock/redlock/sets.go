@@ -113,7 +113,8 @@ func (s *sets) twice() error {
 	for i, m := range s.marks {
 		for j, o := range s.marks[:i] {
 			if m != nil && o != nil && m.id == o.id {
-				return &setError{fmt.Sprintf("%s and %s are one server, which would have two votes; name each server once",
+				return &setError{fmt.Sprintf(
+					"%s and %s are one server, which would have two votes; name each server once",
 					s.names[j], s.names[i]), true}
 			}
 		}
@@ -312,8 +313,8 @@ func (s *sets) placeOf(i int, l *set, nodes []int) (id string, err error) {
 	}
 	if id == "" {
 		return "", &setError{fmt.Sprintf(
-			"it has no mark, and its name, %s, is none of those with which the set was made: %s; if it is one of these "+
-				"servers, which came back empty, use that name; otherwise %s",
+			"it has no mark, and its name, %s, is none of those with which the set was made: %s; if it is one of "+
+				"these servers, which came back empty, use that name; otherwise %s",
 			s.names[i], strings.Join(l.names(), ", "), changeHint), false}
 	}
 	isNew := id == m.run[:idLength] && slices.ContainsFunc(s.made, l.same)
@@ -349,7 +350,7 @@ func (s *sets) seatOf(i int, l *set, nodes []int) string {
 // mismatch is the error for a node that is of another set than the client's.
 func (s *sets) mismatch(i int, l *set) error {
 	return &setError{fmt.Sprintf(
-		"%s is of a set of %d servers (%s), and this program names %d; programs that name different servers may hold a "+
-			"lock at the same time: %s",
+		"%s is of a set of %d servers (%s), and this program names %d; programs that name different servers may "+
+			"hold a lock at the same time: %s",
 		s.names[i], len(l.seats), strings.Join(l.names(), ", "), len(s.names), changeHint), true}
 }
