@@ -64,7 +64,9 @@
 // round trip before it counts.
 //
 // A request is known by its ID: sent again, after a lost answer or on purpose, it takes nothing twice, and once
-// released or undone it is refused.
+// released or undone it is refused. When a connection ends before the answer came, the driver sends the request once
+// more over a new one, so a server that closes idle connections fails no request. Renewals and reads likewise; releases
+// are repeated by the portable layer.
 //
 // # Costs
 //

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -28,16 +29,36 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		return
 	}
 	groups := d.group(batch)
+	// A renewal may run twice: what a late copy does not lengthen it leaves as it is (see renewed of renew.lua). So what
+	// a broken connection left open is sent once more, over a new one.
+	if broken := d.renewGroups(ctx, batch, groups, done, true); len(broken) > 0 {
+		d.renewGroups(ctx, batch, broken, done, false)
+	}
+}
+
+// renewGroups sends a script for each group. With again it calls done for no member of a group whose connection broke,
+// and returns these groups.
+func (d *Driver) renewGroups(
+	ctx context.Context, batch []driver.Renewal, groups []group, done func(i int, err error), again bool,
+) (broken []group) {
 	calls := make([]Call, len(groups))
 	for i, g := range groups {
 		calls[i] = d.renewal(batch, g)
 	}
+	var mu sync.Mutex // guards broken
 	// Batch calls this function once for each script, from any goroutine.
 	d.conn.Batch(ctx, calls, func(n int, r Reply) {
+		if again && d.mayRepeat(ctx, r.Err) {
+			mu.Lock()
+			defer mu.Unlock()
+			broken = append(broken, groups[n])
+			return
+		}
 		for at, i := range groups[n].members {
 			done(i, d.renewed(ctx, &batch[i], r, at))
 		}
 	})
+	return broken
 }
 
 // group is what one script renews: members are positions in the batch.
