@@ -84,7 +84,11 @@ func (d *Driver) areOurs(requests []*driver.Request, entries []*entry) bool {
 func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	var q releasing
 	d.write(&q, r)
-	answer := d.conn.Call(ctx, &q.call)
+	return d.released(ctx, r, d.conn.Call(ctx, &q.call))
+}
+
+// released reads the answer to a release.
+func (d *Driver) released(ctx context.Context, r *driver.Release, answer Reply) error {
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Key, answer.Err)
 	}
