@@ -139,6 +139,7 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c.asks, c.stopAsking = context.WithCancel(c.base)
 	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
 	c.background.Go(c.watch)
+	c.heedReconnections()
 	return c, nil
 }
 

@@ -100,12 +100,13 @@ func (d *Driver) acquire(
 		return driver.Grant{}, err
 	}
 	a := d.newAttempt(r, e, beside)
-	return a.end(a.run(ctx, a.askFirst(ctx, give)))
+	g, err := a.run(ctx, a.askFirst(ctx, give))
+	return a.end(ctx, g, err)
 }
 
 // end records how the attempt ended. It stops listening first and only then registers the hold or forgets the entry, so
 // that every path gives back what the attempt had counted.
-func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
+func (a *attempt) end(ctx context.Context, g driver.Grant, err error) (driver.Grant, error) {
 	a.stopListening()
 	if a.counted {
 		a.d.presence.leave()
@@ -117,6 +118,9 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	}
 	if err == nil {
 		return g, nil
+	}
+	if a.unknown && driver.IsDefinite(err) && a.d.withdraw(ctx, []*driver.Request{a.r}, []*entry{a.e}) {
+		return driver.Grant{}, err
 	}
 	err = a.explain(err)
 	a.d.leave(a.r.ID, a.e, a.ran, driver.IsDefinite(err))

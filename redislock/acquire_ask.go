@@ -44,14 +44,25 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	}
 	a.setTail(way)
 	// With way l, an answer that the request would wait means that it is not queued yet.
-	if err := a.ask(ctx, give); err != nil || a.answer.verdict != wouldWait {
+	if err := a.askTwice(ctx, give); err != nil || a.answer.verdict != wouldWait {
 		return err
 	}
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
 	a.setTail('s')
-	return a.ask(ctx, nil)
+	return a.askTwice(ctx, nil)
+}
+
+// askTwice asks, and once more if the connection broke before the answer came. The request has an ID, so the copy takes
+// nothing twice, and is answered like the original. Without this a server that closes idle connections, or restarts,
+// would fail the next request of everybody. A request that was released meanwhile is not asked again.
+func (a *attempt) askTwice(ctx context.Context, give *driver.Release) error {
+	err := a.ask(ctx, give)
+	if a.d.mayRepeat(ctx, err) && !a.d.wasWithdrawn(a.r.ID, a.e) {
+		return a.ask(ctx, give)
+	}
+	return err
 }
 
 // heartbeat asks again until the server answers, because the place in the queue is worth keeping through a failover. A

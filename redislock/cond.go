@@ -50,7 +50,8 @@ func (d *Driver) CondWait(
 	}
 	a := d.newAttempt(r, e, "")
 	a.cond = &condWait{give: give, parked: parked}
-	return a.end(a.run(ctx, a.askFirst(ctx, nil)))
+	g, err := a.run(ctx, a.askFirst(ctx, nil))
+	return a.end(ctx, g, err)
 }
 
 // fill makes the call one of a wait for a condition. The last argument says whether the server has parked this request
@@ -105,7 +106,7 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 		Args: []string{s.ID, all, inMillis(max(s.Horizon, shortestTomb))}, Replicas: d.opts.Replicas,
 		ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
-	answer := d.conn.Call(ctx, call)
+	answer := d.callTwice(ctx, call)
 	// A failover could forget the signal, and a waiter would sleep for ever; an unknown outcome makes the caller repeat
 	// it.
 	if answer.Err == nil && answer.Acked < call.Replicas {

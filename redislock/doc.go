@@ -44,7 +44,8 @@
 //     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
 //     power forgets up to two seconds. If the primary is back before it is missed, its replicas copy the loss, so
-//     Options.Replicas does not help.
+//     Options.Replicas does not help. Clients renew all that they hold when they are connected again, so holders are
+//     told then.
 //   - Eviction, FLUSHALL, or a program that deletes keys of the prefix.
 //   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a
 //     jump back late. A replica that takes over with a clock that is ahead or behind does the same, with
@@ -64,7 +65,9 @@
 // round trip before it counts.
 //
 // A request is known by its ID: sent again, after a lost answer or on purpose, it takes nothing twice, and once
-// released or undone it is refused.
+// released or undone it is refused. When a connection ends before the answer came, the driver sends the request once
+// more over a new one, so a server that closes idle connections fails no request. Renewals and reads likewise; releases
+// are repeated by the portable layer.
 //
 // # Costs
 //

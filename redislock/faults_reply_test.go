@@ -2,8 +2,10 @@ package redislock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/locktest"
@@ -109,5 +111,24 @@ func TestRelease_WhoseReplyIsLost_IsNoLoss(t *testing.T) {
 				t.Errorf("a healthy hold: %v", err)
 			}
 		})
+	}
+}
+
+// A server that was restarted without its memory has forgotten all locks. Their holders hear of it when the client is
+// connected again, long before they would have been renewed.
+func TestRestart_ThatForgets_IsToldWithTheReconnection(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	c := openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: time.Hour})
+	var held []*interlock.Lease
+	for i := range 300 { // more than one script renews
+		held = append(held, mustLock(t, c, fmt.Sprint("x", i)))
+	}
+	s.Kill()
+	s.Restart()
+	for _, l := range held {
+		receive(t, "the loss of "+l.Name(), l.Lost())
+		if err := l.Err(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("%s: %v", l.Name(), err)
+		}
 	}
 }

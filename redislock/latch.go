@@ -51,7 +51,7 @@ func (d *Driver) latch(
 		call.Keys = append(call.Keys, d.names.tomb(slot, c.ID), d.names.watchers(slot, c.Key))
 		call.Replicas, call.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
 	}
-	answer := d.conn.Call(ctx, call)
+	answer := d.callTwice(ctx, call)
 	// As for a signal: a failover may forget the change, so its outcome is unknown, and the caller repeats it by its
 	// ID.
 	if answer.Err == nil && answer.Acked < call.Replicas {

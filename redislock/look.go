@@ -23,7 +23,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		return none, driver.ErrClosed
 	}
 	name, slot := d.names.lock(key)
-	answer := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
+	answer := d.callTwice(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
 	if answer.Err != nil {
 		return none, d.unavailable(ctx, "look at", key, answer.Err)
 	}
