@@ -30,7 +30,7 @@ func serveDirectly(t *testing.T, store *interlocktest.Store, dir string) *Backen
 // answerTo answers one request.
 func answerTo(ctx context.Context, b *Backend, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
-	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/"+path, strings.NewReader(body)))
+	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/"+path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/interlocktest"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 func TestLease_IsTakenRenewedShownAndReleased(t *testing.T) {
@@ -257,7 +258,7 @@ func TestClose_LeavesLocksHeld_AndEndsWaitsAndStreams(t *testing.T) {
 
 func TestTokens_LetIn_AndKeepLeasesApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []Token{{"shop", secret}, {"ops", secret + "2"}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"}}})
 	shop, ops := "Bearer "+secret, "bearer "+secret+"2"
 	const lock = `{"name":"shop/1","id":"0123456789abcdef"}`
 	for _, wrong := range []string{"", secret, "Bearer", "Bearer ", "Bearer " + secret + "1", "Basic " + secret} {
@@ -293,7 +294,7 @@ func TestServer_WithoutTokens_RefusesNamesThatMayBeAWebPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for host, status := range map[string]int{
-		"evil.example": http.StatusForbidden, "localhost.evil.example:7072": http.StatusForbidden,
+		"evil.example": http.StatusMisdirectedRequest, "localhost.evil.example:7072": http.StatusMisdirectedRequest,
 		"localhost:7072": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:7072": http.StatusOK,
 		"[::1]": http.StatusOK,
 	} {
@@ -391,9 +392,27 @@ func TestStream_StaysOpen(t *testing.T) {
 	}
 }
 
+// A page of another site sends no JSON unasked, but a request without a body is one too.
+func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	path := "/v1/leases/" + w.take(`{"name":"n"}`).ID
+	for _, q := range [][2]string{
+		{http.MethodPost, path + "/renew"}, {http.MethodDelete, path}, {http.MethodGet, path}, {http.MethodGet, path + "/events"},
+		{http.MethodGet, "/v1/locks?name=n"},
+	} {
+		if a := w.ask(http.StatusForbidden, q[0], q[1], "", "Sec-Fetch-Site", "cross-site"); a.Type != "origin" {
+			t.Errorf("%v: %s", q, a.Body)
+		}
+	}
+	w.ask(http.StatusForbidden, http.MethodDelete, path, "", "Origin", "https://evil.example")
+	w.ask(http.StatusOK, http.MethodGet, descriptionPath, "", "Sec-Fetch-Site", "cross-site") // a link
+	w.ask(http.StatusNoContent, http.MethodDelete, path, "")
+}
+
 func TestServer_ServesItsDescription(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []Token{{"a", secret}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "a", Secret: secret}}})
 	if a := w.ask(http.StatusOK, http.MethodGet, descriptionPath, ""); a.Body != string(openAPI) {
 		t.Error("it is not openapi.json")
 	}
