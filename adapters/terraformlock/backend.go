@@ -47,6 +47,7 @@ type Options struct {
 const (
 	defaultMaxState = 256 << 20
 	maxInfo         = 64 << 10 // of what a run says about itself
+	mostLabel       = 255      // bytes, of which every engine keeps the label whole
 	prefix          = "terraform/"
 )
 
@@ -79,6 +80,7 @@ type run struct {
 	id    string
 	info  []byte // what it says of itself, in JSON
 	lease *interlock.Lease
+	since time.Time // by the clock of this process
 }
 
 // New returns a Backend that keeps states in dir, which it makes, and locks them by locks. Several servers with the
@@ -199,7 +201,7 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 	}
 	// What an earlier holder still has under way must not come in after this run has read the state.
 	if err = b.states.raise(r.Context(), state, lease.Token(), info); err == nil {
-		err = b.keep(state, &run{id, info, lease})
+		err = b.keep(state, &run{id, info, lease, time.Now()})
 	}
 	if err != nil {
 		_ = lease.Unlock(context.WithoutCancel(r.Context()))
@@ -209,7 +211,17 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 
 // mutex is a state's lock, as a run takes it.
 func (b *Backend) mutex(state, id string) *interlock.Mutex {
-	return b.locks.Mutex(prefix+state, &interlock.LockOptions{MaxHold: b.o.MaxHold, Label: "terraform run " + id})
+	return b.locks.Mutex(prefix+state, &interlock.LockOptions{MaxHold: b.o.MaxHold, Label: labelOf(id)})
+}
+
+// labelOf is what operators see of a run. Its ID is whatever the run has sent, and a label must be text of a certain
+// length: no ID may make the lock impossible to get.
+func labelOf(id string) string {
+	label := strings.ToValidUTF8("terraform run "+id, "?")
+	if len(label) > mostLabel {
+		label = strings.ToValidUTF8(label[:mostLabel], "") // without a part of a letter at the end
+	}
+	return label
 }
 
 // holder returns the run that has the lock from this server, or nil. One whose lock was lost has it no more.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
@@ -408,6 +409,18 @@ func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
 	w.ask(http.StatusForbidden, http.MethodDelete, path, "", "Origin", "https://evil.example")
 	w.ask(http.StatusOK, http.MethodGet, descriptionPath, "", "Sec-Fetch-Site", "cross-site") // a link
 	w.ask(http.StatusNoContent, http.MethodDelete, path, "")
+}
+
+func TestLabelOf_KeepsToTheLimitOfEveryEngine(t *testing.T) {
+	long, letters := strings.Repeat("n", 300), strings.Repeat("é", 150)
+	for _, by := range []string{"ann", long[:128], long, letters} {
+		for _, label := range []string{"", "l", long[:128]} {
+			got := labelOf(by, label)
+			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) || !strings.HasPrefix(got, by[:2]) {
+				t.Errorf("%q, %q: %q", by, label, got)
+			}
+		}
+	}
 }
 
 func TestServer_ServesItsDescription(t *testing.T) {
