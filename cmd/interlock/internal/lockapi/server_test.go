@@ -331,7 +331,7 @@ func TestRequests_ThatAreWrong_AreToldWhy(t *testing.T) {
 		{http.StatusBadRequest, acquire, `{"name":"m","tll":30}`, "tll"},
 		{http.StatusBadRequest, acquire, `{"name":"m","id":"short"}`, "id must be 16 to 64"},
 		{http.StatusBadRequest, acquire, `{"name":"m"} {}`, "more than one"},
-		{http.StatusBadRequest, acquire, `[]`, "array"},
+		{http.StatusBadRequest, acquire, `[]`, "object"},
 		{http.StatusUnsupportedMediaType, acquire, ``, "application/json"},
 		{http.StatusBadRequest, renew, `{"ttl":0}`, "ttl must be"},
 		{http.StatusRequestEntityTooLarge, acquire, `{"name":"` + strings.Repeat("n", maxBody) + `"}`, "8192"},
@@ -409,6 +409,40 @@ func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
 	w.ask(http.StatusForbidden, http.MethodDelete, path, "", "Origin", "https://evil.example")
 	w.ask(http.StatusOK, http.MethodGet, descriptionPath, "", "Sec-Fetch-Site", "cross-site") // a link
 	w.ask(http.StatusNoContent, http.MethodDelete, path, "")
+}
+
+// Clients are not written in Go: what is wrong is told in the words of openapi.json, whose names are taken as they are.
+func TestBody_IsTakenAsDescribed_AndMistakesAreToldInItsWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for body, says := range map[string]string{
+		`{"name":"n","TTL":5}`:             `the field "TTL" is unknown`,
+		`{"Name":"n"}`:                     `the field "Name" is unknown`,
+		`{"name":"n","name":"m"}`:          "there twice",
+		`{"name":"n","ttl":"5"}`:           "ttl must be a number",
+		`{"name":"n","wait":true}`:         "wait must be a number",
+		`{"name":"n","ttl":1e999}`:         "ttl must be a number",
+		`{"name":5}`:                       "name must be a string",
+		`{"name":"n","label":{"a":1}}`:     "label must be a string",
+		`["n"]`:                            "must be a JSON object",
+		`"n"`:                              "must be a JSON object",
+		`{"name":"n"`:                      "ends in the middle",
+		`{"name":"n",}`:                    "is not JSON",
+		`name=n`:                           "is not JSON",
+		`{"name":"n"} {"name":"m"}`:        "more than one",
+		`{"name":"n","ttl":5,"more":null}`: `the field "more" is unknown`,
+	} {
+		a := w.ask(http.StatusBadRequest, http.MethodPost, "/v1/leases", body)
+		if a.Type != "request" || !strings.Contains(a.Detail, says) {
+			t.Errorf("%s: %q, want %q", body, a.Detail, says)
+		}
+		for _, word := range []string{"Go ", "struct", "float64", "unmarshal", "json:"} {
+			if strings.Contains(a.Detail, word) {
+				t.Errorf("%s: %q is Go's", body, a.Detail)
+			}
+		}
+	}
+	w.ask(http.StatusCreated, http.MethodPost, "/v1/leases", ` {"name":"n","ttl":5,"wait":null,"label":"l"} `)
 }
 
 func TestLabelOf_KeepsToTheLimitOfEveryEngine(t *testing.T) {
