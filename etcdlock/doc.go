@@ -105,8 +105,9 @@
 //     their tries are refused. So use Retain when all processes have this version.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.
 //   - LockDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
-//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict. In the moment in
-//     which the last holder leaves, the wrong one may be refused.
+//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict: while the semaphore
+//     is held or waited for, its limit is that of the first. Beside processes of earlier versions the wrong one may be
+//     refused in the moment in which the last holder leaves.
 //
 // # Servers
 //
