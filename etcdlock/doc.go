@@ -24,9 +24,10 @@
 // the process, so it always grows, unless the cluster is restored from a backup or made anew.
 //
 // A client has one session, an etcd lease, for all that it holds and waits for. A sign of life is sent each third of
-// its timeout, in a request of its own, and holds are trusted until the timeout has passed since the last answered one
-// was SENT. The servers count from its arrival, and after an election from the beginning, so they never free a lock
-// before that. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers
+// its timeout, in a request of its own, together with a read that needs a majority of the members. The read shows
+// whether the leader has answered the sign of life, or one that leads no more. Holds are trusted until the timeout has
+// passed since the last sign of life that the leader answered was SENT. The servers count from its arrival, and after
+// an election from the beginning, so they never free a lock before that. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers
 // have been out of reach for its timeout, or until an operator revokes the lease. Then the owners of all holds are told
 // at once, waits end (interlock begins them again, at the end of the queue), and a new session is made.
 //
@@ -104,8 +105,9 @@
 //     their tries are refused. So use Retain when all processes have this version.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.
 //   - LockDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
-//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict. In the moment in
-//     which the last holder leaves, the wrong one may be refused.
+//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict: while the semaphore
+//     is held or waited for, its limit is that of the first. Beside processes of earlier versions the wrong one may be
+//     refused in the moment in which the last holder leaves.
 //
 // # Servers
 //

@@ -1,10 +1,11 @@
 // The session: making, trusting, losing and revoking it. heartbeat.go keeps it alive, notices.go watches its holds;
 // enqueue.go joins requests to it.
 //
-// When a session counts is decided by this process alone: from the sending of the last answered sign of life, for the
-// timeout. The servers count from the arrival of the same message, which is later, so they never free a lock that is
-// still trusted here. The exceptions, an operator's revocation and the leaders of etcd #15247, are in doc.go. This
-// needs no common clock, only clocks that run at the same speed; the drift allowance is the portable layer's.
+// When a session counts is decided by this process alone: from the sending of the last sign of life that counts, for
+// the timeout. One counts if it was answered, and if a majority has shown that the answer came from the leader; see
+// pacemaker.beat. The servers count from the arrival of the same message, which is later, so they never free a lock
+// that is still trusted here. The exceptions, an operator's revocation and the leaders of etcd #15247, are in doc.go.
+// This needs no common clock, only clocks that run at the same speed; the drift allowance is the portable layer's.
 
 package etcdlock
 
@@ -29,10 +30,11 @@ type session struct {
 	began   int64 // the revision at which its key was created; see names.alive
 
 	// The portable layer reads it for each hold, so it takes no mutex.
-	confirmed atomic.Int64 // when the last answered sign of life was sent, in nanoseconds since Driver.born
+	confirmed atomic.Int64 // when the last sign of life that counts was sent, in nanoseconds since Driver.born
 	// Waiters, the heartbeat and the watch on notices end with it, without the mutex.
 	done chan struct{} // closed when it is lost
-	look chan struct{} // buffer of one: the holds must be checked
+	// Buffer of one: the holds must be checked. It passes the session's own keys, as they were read.
+	look chan *clientv3.GetResponse
 
 	// Driver.mu guards these.
 	lost  error                 // why it is over; nil if it is not
@@ -43,10 +45,10 @@ type session struct {
 
 var _ driver.Session = (*session)(nil)
 
-// Confirmed returns when the last answered sign of life was sent: trust counts from there.
+// Confirmed returns when the last sign of life that counts was sent: trust counts from there.
 func (s *session) Confirmed() time.Time { return s.d.born.Add(time.Duration(s.confirmed.Load())) }
 
-// confirm records that a sign of life which was sent at that instant has been answered.
+// confirm records that a sign of life which was sent at that instant counts.
 func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d.born))) }
 
 // end is when the servers may give away what the session holds.
@@ -127,7 +129,7 @@ func (d *Driver) makeSession() (*session, error) {
 	}
 	s := &session{
 		d: d, id: granted.ID, timeout: time.Duration(granted.TTL) * time.Second,
-		done: make(chan struct{}), look: make(chan struct{}, 1), holds: make(map[int64]*entry),
+		done: make(chan struct{}), look: make(chan *clientv3.GetResponse, 1), holds: make(map[int64]*entry),
 		calls: make(map[int64]int64),
 		slots: make(map[driver.Key]*slots),
 	}

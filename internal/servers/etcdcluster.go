@@ -87,17 +87,21 @@ func (n *EtcdNode) endWith(t testing.TB) {
 	}
 }
 
-// Restart kills all nodes and starts them again at once, on their data: none of them serves before most of them run.
-func (c *EtcdNodes) Restart(t testing.TB) {
+// Restart kills nodes and starts them again at once, on their data: none of them serves before most of the cluster runs.
+// Without nodes it restarts all.
+func (c *EtcdNodes) Restart(t testing.TB, nodes ...*EtcdNode) {
 	t.Helper()
+	if len(nodes) == 0 {
+		nodes = c.nodes
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	for _, n := range c.nodes {
+	for _, n := range nodes {
 		n.Kill()
 	}
-	errs := make([]error, len(c.nodes))
+	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
-	for i, n := range c.nodes {
+	for i, n := range nodes {
 		all.Go(func() { errs[i] = again(func() error { return n.launch(ctx) }) })
 	}
 	all.Wait()
