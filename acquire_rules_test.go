@@ -119,7 +119,7 @@ func TestLease_ForgetsContextsThatHaveEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		if n := len(l.listeners.contexts); n != 0 {
+		if n := len(l.listeners.contexts.all); n != 0 {
 			t.Errorf("%d contexts are remembered", n)
 		}
 		c.unlock()

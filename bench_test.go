@@ -159,6 +159,73 @@ func BenchmarkMulti(b *testing.B) {
 	}
 }
 
+// BenchmarkDeadlockSearch reports how long another lock of the client takes at most while that many owners wait, each of
+// which holds something. The search looks at all of them each half second.
+func BenchmarkDeadlockSearch(b *testing.B) {
+	for _, waiting := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(waiting), func(b *testing.B) {
+			c := benchClient(b, &yes{})
+			ctx, cancel := context.WithCancel(b.Context())
+			hot, err := c.Lock(ctx, "hot")
+			if err != nil {
+				b.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for i := range waiting {
+				own, err := c.Lock(ctx, "own "+strconv.Itoa(i))
+				if err != nil {
+					b.Fatal(err)
+				}
+				all.Go(func() { _, _ = c.Lock(own.Context(ctx), "hot") }) // until cancel
+			}
+			most, stop := stall(b, c)
+			for b.Loop() {
+				time.Sleep(2 * searchAfter) // real: what is measured happens each half second
+			}
+			close(stop)
+			b.ReportMetric(float64((<-most).Microseconds()), "µs-stall")
+			cancel()
+			all.Wait()
+			_ = hot.Unlock(b.Context())
+		})
+	}
+}
+
+// BenchmarkContexts reports how long another lock of the client takes at most while that many contexts of one lease end,
+// by their parent and by the Unlock.
+func BenchmarkContexts(b *testing.B) {
+	for _, size := range []int{100, 40_000} {
+		for _, by := range []string{"parent", "Unlock"} {
+			b.Run(by+"/"+strconv.Itoa(size), func(b *testing.B) {
+				c := benchClient(b, &yes{})
+				most, stop := stall(b, c)
+				for b.Loop() {
+					l, err := c.Lock(b.Context(), "a")
+					if err != nil {
+						b.Fatal(err)
+					}
+					parent, cancel := context.WithCancel(b.Context())
+					for range size {
+						_ = l.Context(parent)
+					}
+					if by == "parent" {
+						cancel()
+						for forgotten := false; !forgotten; { // by goroutines of their own
+							c.lock()
+							forgotten = len(l.listeners.contexts.all) == 0
+							c.unlock()
+						}
+					}
+					_ = l.Unlock(b.Context())
+					cancel()
+				}
+				close(stop)
+				b.ReportMetric(float64((<-most).Microseconds()), "µs-stall")
+			})
+		}
+	}
+}
+
 // stall takes and gives back a lock of c again and again until stop is closed, and then tells how long the longest try
 // took.
 func stall(b *testing.B, c *Client) (most chan time.Duration, stop chan struct{}) {

@@ -60,7 +60,7 @@ func (c *Client) perform(todo []effect) {
 		switch e := &todo[i]; e.verb {
 		case cancelContexts:
 			for _, w := range e.contexts {
-				w.cancel(e.cause)
+				w.end(e.cause)
 			}
 		case callUser:
 		default:

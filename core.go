@@ -2,7 +2,6 @@ package interlock
 
 import (
 	"cmp"
-	"context"
 	"sync"
 	"time"
 
@@ -65,9 +64,6 @@ type news interface{ end() }
 
 // givenUp is a wait that gives a hold up, while the engine is asked.
 type givenUp interface{ overtaken(lost *LostError) }
-
-// ending is something that ends with a hold.
-type ending struct{ cancel context.CancelCauseFunc }
 
 // lock is what a Mutex, a mode of an RWMutex, permits or a candidate is to the core: a name and terms.
 type lock struct {

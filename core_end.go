@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -90,9 +91,8 @@ func (l *Lease) finish(end trust.Instant) {
 		w.leave()
 		w.answer(l.ended())
 	}
-	if len(l.listeners.contexts) > 0 {
-		c.emit(effect{verb: cancelContexts, contexts: l.listeners.contexts, cause: l.ended()})
-		l.listeners.contexts = nil
+	if contexts := l.listeners.contexts.take(); len(contexts) > 0 {
+		c.emit(effect{verb: cancelContexts, contexts: contexts, cause: l.ended()})
 	}
 }
 
@@ -280,4 +280,82 @@ func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.Phase = grants.Abandoned
 	c.shell.leftPending(g)
+}
+
+// ending is something that ends with a hold.
+type ending struct {
+	cancel context.CancelCauseFunc
+	stop   func() bool // no longer waits for an earlier end; nil if there is none
+
+	place int     // in endings.all, from 1 on; 0 while it is not there
+	over  bool    // it has ended before it was added
+	next  *ending // in endings.over
+}
+
+// end cancels w. It runs the user's functions.
+func (w *ending) end(cause error) {
+	if w.stop != nil {
+		w.stop() // or a goroutine would come for each, only to find that it is too late
+	}
+	w.cancel(cause)
+}
+
+// endings are the endings of a hold, of which there may be very many. They are guarded by their owner's mutex, except
+// for over.
+type endings struct {
+	all []*ending
+	// Those that have ended by themselves, to be taken out. When a common parent ends, each of them comes with a
+	// goroutine of its own. Only the first takes the mutex: in a crowd of them nobody else would get it for long.
+	over atomic.Pointer[ending]
+}
+
+// add puts w in, unless it is over already.
+func (s *endings) add(w *ending) {
+	if !w.over {
+		s.all = append(s.all, w)
+		w.place = len(s.all)
+	}
+}
+
+// take empties s.
+func (s *endings) take() []*ending {
+	all := s.all
+	s.all = nil
+	return all
+}
+
+// remove takes w out, which is over. It costs the same however many there are.
+func (s *endings) remove(w *ending) {
+	w.over = true
+	if w.place == 0 || w.place > len(s.all) || s.all[w.place-1] != w { // it has not been added yet, or was taken
+		return
+	}
+	last := len(s.all) - 1
+	s.all[last].place, s.all[w.place-1] = w.place, s.all[last]
+	s.all[last], s.all = nil, s.all[:last]
+}
+
+// forget takes w out, which has ended by itself. It is called without the mutex, which lock and unlock are of.
+func (s *endings) forget(w *ending, lock, unlock func()) {
+	for {
+		w.next = s.over.Load()
+		if s.over.CompareAndSwap(w.next, w) {
+			break
+		}
+	}
+	if w.next != nil { // whoever has put that there takes w out too
+		return
+	}
+	lock()
+	defer unlock()
+	n := 0
+	for w := s.over.Swap(nil); w != nil; n++ {
+		if n%atOnce == atOnce-1 {
+			unlock()
+			lock()
+		}
+		next := w.next
+		s.remove(w)
+		w = next
+	}
 }

@@ -50,7 +50,7 @@ type Lease struct {
 type endListeners struct {
 	lost       chan struct{} // closed by a loss; nil until Lost is called
 	wanted     chan struct{} // closed when another client wants the lock; nil until Wanted is called
-	contexts   []*ending     // to be cancelled, once Client.mu has been given up
+	contexts   endings       // to be cancelled, once Client.mu has been given up
 	conversion *waiter       // the Upgrade or Downgrade that waits; see hold_convert.go
 	condWait   givenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
 }

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
 // Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
-// its way. The scheduler runs the search, under Client.mu, only while somebody waits who holds something, or may. What
-// it finds must be there twice, half a second apart, with the same waits and the same acquisitions: then none of them
-// has moved. deadlock_local.go makes the graph, package waitgraph searches it, and deadlock_remote.go does the same
-// over several clients. docs/adr/0023 has the decision.
+// its way. The scheduler has the search run only while somebody waits who holds something, or may. What it finds must be
+// there twice, half a second apart, with the same waits and the same acquisitions: then all of them stood still at every
+// instant between the two. So a search need not see one instant. It runs in a goroutine of its own, and holds Client.mu
+// for a few waits at a time. deadlock_local.go makes the graph, package waitgraph searches it, and deadlock_remote.go
+// does the same over several clients. docs/adr/0023 has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
 // waitGraph. If one of its waits can end well, that goroutine may give back what the others wait for. What else an
@@ -35,7 +37,8 @@ const (
 // deadlockDetector is the state of the search. Guarded by Client.mu.
 type deadlockDetector struct {
 	at     trust.Instant              // when to search next; never if nobody is suspicious
-	seen   waitgraph.Facts[localFact] // what the last search found
+	busy   bool                       // a search is under way
+	seen   waitgraph.Facts[localFact] // what the last search found; of the search
 	remote remoteDetector
 }
 
@@ -77,27 +80,48 @@ func (c *Client) suspectDeadlock(o *owner) {
 	c.wakeBy(c.deadlocks.at)
 }
 
-// look searches if it is time to, and returns when to search next. It ends the wait of at most one owner, the last to
-// come: it has most likely done the least under its locks. The caller holds Client.mu.
+// look has the search run if it is time to, and returns when to look next. The caller holds Client.mu.
 func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
-	if now < k.at {
+	switch {
+	case k.busy: // the end of the search says when
+		return trust.Never
+	case now < k.at:
 		return k.at
 	}
+	k.at, k.busy = trust.Never, true
+	c.background.Go(func() { k.search(c) }) // ends when all waits have been looked at
+	return trust.Never
+}
+
+// search looks once at all waiters. It ends the wait of at most one owner, the last to come: it has most likely
+// done the least under its locks.
+func (k *deadlockDetector) search(c *Client) {
 	waiters := c.waiterSet()
-	k.at = trust.Never
-	if waiters.suspicious {
-		k.at = now.Plus(searchAfter)
-	}
-	k.remote.look(c, now, waiters)
 	g := c.waitGraph(waiters)
 	g.Settle()
 	found := g.Cycle()
-	if !waitgraph.SeenTwice(&k.seen, g, found, localFactOf) {
-		return k.at
+	told := waitgraph.SeenTwice(&k.seen, g, found, localFactOf)
+	c.lock()
+	defer c.unlockInside()
+	now := c.now()
+	k.busy = false
+	if waiters.suspicious {
+		k.at = min(k.at, now.Plus(searchAfter))
+	}
+	k.remote.look(c, now, waiters)
+	c.wakeBy(k.at)
+	// What has moved since it was looked at needs no help.
+	if !told || slices.ContainsFunc(found, hasMoved) {
+		return
 	}
 	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.What.start, b.What.start) })
 	victim.What.refuse(&deadlockError{key: victim.What.lease.m.key(), cycle: describeCycle(found, victim)})
-	return k.at
+}
+
+// hasMoved reports whether a wait of a cycle is over, or what was in its way. The caller holds Client.mu.
+func hasMoved(s localEdge) bool {
+	by := s.Next.What
+	return s.What.answered || by.g.Phase == grants.Gone || by.g.Pass != by.pass
 }
 
 // describeCycle tells the cycle in words, from the victim on.

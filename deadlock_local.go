@@ -17,7 +17,7 @@ import (
 // deadlock, not invent one.
 const mostInTheWay = 64
 
-// waiterSet is all waiting owners of a client, at one instant.
+// waiterSet is all waiting owners of a client.
 type waiterSet struct {
 	owners     map[*owner]*waitingOwner
 	suspicious bool // one of them holds something, has a name, or waits twice: a search may find something
@@ -79,23 +79,16 @@ func (o *owner) keys(most int) (keys []driver.Key) {
 	return keys
 }
 
-// waiterSet returns all waiting owners. The caller holds Client.mu.
+// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for free,
+// if it comes or goes meanwhile.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}
-	note := func(w *waiter, tries bool) {
-		p := all.owners[w.lease.owner]
-		if p == nil {
-			p = &waitingOwner{o: w.lease.owner}
-			all.owners[p.o] = p
-		}
-		p.waits = append(p.waits, w)
-		p.free = p.free || tries
+	lines, tries := c.allWaiters()
+	for _, w := range lines {
+		all.note(w)
 	}
-	for _, q := range c.queues {
-		q.waiters.each(func(w *waiter) { note(w, false) })
-	}
-	for w := range c.alone {
-		note(w, w.own.r.Try) // a try ends by itself, so its owner is free
+	for _, w := range tries { // a try ends by itself, so its owner is free
+		all.note(w).free = true
 	}
 	for o, p := range all.owners {
 		n, holds := len(p.waits), o.holdsAny()
@@ -107,8 +100,36 @@ func (c *Client) waiterSet() *waiterSet {
 	return all
 }
 
+// allWaiters returns who waits, and apart from them who only tries.
+func (c *Client) allWaiters() (lines, tries []*waiter) {
+	c.lock()
+	defer c.unlockInside()
+	for _, q := range c.queues {
+		q.waiters.each(func(w *waiter) { lines = append(lines, w) })
+	}
+	for w := range c.alone {
+		if w.own.r.Try {
+			tries = append(tries, w)
+		} else {
+			lines = append(lines, w)
+		}
+	}
+	return lines, tries
+}
+
+// note adds a wait, and returns its owner.
+func (all *waiterSet) note(w *waiter) *waitingOwner {
+	p := all.owners[w.lease.owner]
+	if p == nil {
+		p = &waitingOwner{o: w.lease.owner}
+		all.owners[p.o] = p
+	}
+	p.waits = append(p.waits, w)
+	return p
+}
+
 // waitGraph returns who of them waits for whom. Nodes are in the order of the owners' names and waits in the order in
-// which they began, so that two searches number them alike. The caller holds Client.mu.
+// which they began, so that two searches number them alike. It takes Client.mu for atOnce owners at a time.
 func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	waiting := make([]*waitingOwner, 0, len(all.owners))
 	shared := make(map[driver.Key][]waitgraph.Obstacle[localHold])
@@ -121,27 +142,39 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *waitingOwner) int { return cmp.Compare(a.o.id, b.o.id) })
-	g := &localGraph{Free: make([]bool, len(waiting))}
 	for n, p := range waiting {
-		p.node, g.Free[n] = n, p.free
-		c.sharedBy(p, shared)
+		p.node = n
 		slices.SortFunc(p.waits, func(a, b *waiter) int { return cmp.Compare(a.start, b.start) })
 	}
-	for _, p := range waiting {
+	if len(shared) > 0 {
+		c.inParts(waiting, func(p *waitingOwner) { c.sharedBy(p, shared) })
+	}
+	g := &localGraph{Free: make([]bool, len(waiting))}
+	c.inParts(waiting, func(p *waitingOwner) {
 		for _, w := range p.waits {
+			p.free = p.free || w.answered // it has got on meanwhile
 			g.Waits = append(g.Waits, c.waitOf(p, w, all, shared))
 		}
-	}
+		g.Free[p.node] = p.free
+	})
 	return g
+}
+
+// inParts calls f for each of them under Client.mu, which it gives to others after atOnce.
+func (c *Client) inParts(waiting []*waitingOwner, f func(*waitingOwner)) {
+	for part := range slices.Chunk(waiting, atOnce) {
+		c.lock()
+		for _, p := range part {
+			f(p)
+		}
+		c.unlockInside()
+	}
 }
 
 // sharedBy adds to shared what p has of the locks that are its keys. It leaves out permits that p has by several holds,
 // or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
 // back. The caller holds Client.mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obstacle[localHold]) {
-	if len(shared) == 0 {
-		return
-	}
 	for _, l := range p.o.onAny(&c.core, shared) {
 		if l.ended() != nil {
 			continue

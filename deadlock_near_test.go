@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -66,6 +68,67 @@ func TestDeadlock_OverClients_OfACrowd_ListsNoMoreThanOne(t *testing.T) {
 	if one == 0 || all > 2*one {
 		t.Errorf("%d lists for 24 waiters of a named owner, %d for one", all, one)
 	}
+}
+
+// Very many owners that wait and hold something must not keep Client.mu from everybody else.
+func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) {
+	const many = 10*atOnce + 1
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		hot := mustLock(t, t.Context(), c, "hot")
+		var all []<-chan error
+		for i := range many {
+			all = append(all, holdThen(t, t.Context(), c, fmt.Sprint("own ", i), "hot", 0))
+		}
+		synctest.Wait() // until the first search is due
+		waiters := c.waiterSet()
+		if len(waiters.owners) != many || !waiters.suspicious {
+			t.Fatalf("%d owners wait", len(waiters.owners))
+		}
+		parts, longest, now := 0, 0, 0
+		c.inParts(slices.Collect(maps.Values(waiters.owners)), func(*waitingOwner) {
+			if c.instant == 0 { // Client.mu has been taken anew
+				c.instant, now = 1, 0
+				parts++
+			}
+			now++
+			longest = max(longest, now)
+		})
+		if parts != 11 || longest != atOnce {
+			t.Errorf("%d parts, of %d owners at most", parts, longest)
+		}
+		if g := c.waitGraph(waiters); len(g.Waits) != many {
+			t.Errorf("the graph has %d waits", len(g.Waits))
+		}
+		mustUnlock(t, hot)
+		for _, done := range all {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What has moved since the search has looked at it is told nothing.
+func TestDeadlock_OfWhatHasMovedSince_IsNotTold(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		one := holdThen(t, t.Context(), c, "a", "b", second)
+		two := holdThen(t, t.Context(), c, "b", "a", second)
+		time.Sleep(second + searchAfter/2) // virtual
+		g := c.waitGraph(c.waiterSet())
+		g.Settle()
+		found := g.Cycle()
+		c.lock()
+		if len(found) != 2 || slices.ContainsFunc(found, hasMoved) {
+			t.Fatalf("the cycle: %+v", found)
+		}
+		c.unlock()
+		oneIsTold(t, one, two)
+		c.lock()
+		defer c.unlock()
+		if !slices.ContainsFunc(found, hasMoved) {
+			t.Error("it stands although one has got on")
+		}
+	})
 }
 
 // What looks say of an owner that waits for "x" and has "m".

@@ -381,6 +381,7 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		took := func(list listing) {
 			g, err := waitgraph.Listed(t.Context(), list, names.waits)
 			c.lock()
+			c.deadlocks.remote.pause = remoteFirst // a search is planned
 			c.deadlocks.remote.takeList(c, g, err)
 			c.unlock()
 			synctest.Wait()

@@ -2,7 +2,6 @@ package interlock
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -134,28 +133,19 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	c.lock()
 	l.check(c.now())
 	ended := l.ended()
-	if ended == nil {
-		listeners := l.endListeners()
-		listeners.contexts = append(listeners.contexts, &w.ending)
-	}
+	listeners := l.endListeners()
 	c.unlock()
 	if ended != nil {
 		w.cancel(ended)
 		return ctx
 	}
 	// Forget the context when its parent has ended. Otherwise a long hold with many contexts would only ever grow.
-	context.AfterFunc(ctx, func() { l.forget(w) })
-	return ctx
-}
-
-// forget removes a context that has ended.
-func (l *Lease) forget(w *leaseContext) {
-	l.m.client().lock()
-	defer l.m.client().unlock()
-	listeners := l.endListeners()
-	if i := slices.Index(listeners.contexts, &w.ending); i >= 0 {
-		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
+	w.stop = context.AfterFunc(parent, func() { listeners.contexts.forget(&w.ending, c.lock, c.unlock) })
+	// Only now, because whoever ends the hold calls stop.
+	if err := l.watch(w); err != nil {
+		w.end(err)
 	}
+	return ctx
 }
 
 // heldError describes l to another owner of this process, in whose way it is. The caller holds Client.mu.

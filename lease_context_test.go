@@ -3,7 +3,9 @@ package interlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,8 +89,8 @@ func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	synctest.Wait()
 	l.m.client().lock()
 	defer l.m.client().unlock()
-	if l.listeners != nil && len(l.listeners.contexts) > 0 {
-		t.Errorf("%d contexts are left", len(l.listeners.contexts))
+	if l.listeners != nil && len(l.listeners.contexts.all) > 0 {
+		t.Errorf("%d contexts are left", len(l.listeners.contexts.all))
 	}
 }
 
@@ -142,4 +144,57 @@ func TestCond_WhileCloseWaitsForSomethingPending_HoldsNothingAfterErrClosed(t *t
 			t.Error(err)
 		}
 	})
+}
+
+// When a parent of very many contexts ends, each of them comes with a goroutine of its own. If each took Client.mu, the
+// client would stand still meanwhile.
+func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
+	const many = 1000
+	var mu sync.Mutex
+	var s endings
+	locks := 0
+	all := make([]ending, many)
+	for i := range all {
+		s.add(&all[i])
+	}
+	kept := make([]*ending, 0, many/2)
+	lock := func() { mu.Lock(); locks++ }
+	mu.Lock()
+	var forgets sync.WaitGroup
+	waits := make(chan int, many)
+	for i := range all {
+		if i%2 == 1 {
+			kept = append(kept, &all[i])
+			continue
+		}
+		forgets.Go(func() {
+			s.forget(&all[i], lock, mu.Unlock)
+			waits <- i
+		})
+	}
+	for range many/2 - 1 { // all but one return although the mutex is held
+		<-waits
+	}
+	mu.Unlock()
+	forgets.Wait()
+	if most := many/2/atOnce + 1; locks > most {
+		t.Errorf("the mutex was taken %d times, want at most %d", locks, most)
+	}
+	left := s.take()
+	for _, w := range kept {
+		if !slices.Contains(left, w) {
+			t.Fatal("one that has not ended was forgotten")
+		}
+	}
+	if len(left) != len(kept) {
+		t.Errorf("%d are left, want %d", len(left), len(kept))
+	}
+	for _, w := range []*ending{&all[0], &all[1]} { // taken, and over
+		s.forget(w, lock, mu.Unlock)
+	}
+	var late ending
+	s.forget(&late, lock, mu.Unlock)
+	if s.add(&late); len(s.all) != 0 {
+		t.Error("one that was over before it was added stays")
+	}
 }

@@ -30,7 +30,7 @@ type MultiLease struct {
 	loss     error // the *LostError of the first hold that was lost
 	left     bool  // one of the holds was released
 	released bool  // Unlock was called
-	contexts []*leaseContext
+	contexts endings
 }
 
 func newMultiLease(o *owner, n int) *MultiLease {
@@ -40,7 +40,7 @@ func newMultiLease(o *owner, n int) *MultiLease {
 // add takes in the hold at place i, or says why it has ended already. From then on its end reaches l.ended.
 func (l *MultiLease) add(i int, lease *Lease) error {
 	l.leases[i] = lease
-	return lease.watch(&leaseContext{ending: ending{l.ended}})
+	return lease.watch(&leaseContext{ending: ending{cancel: l.ended}})
 }
 
 // watch has w cancelled when the hold ends, or says how it has ended.
@@ -52,8 +52,7 @@ func (l *Lease) watch(w *leaseContext) error {
 	if err := l.ended(); err != nil {
 		return err
 	}
-	listeners := l.endListeners()
-	listeners.contexts = append(listeners.contexts, &w.ending)
+	l.endListeners().contexts.add(&w.ending)
 	return nil
 }
 
@@ -66,11 +65,10 @@ func (l *MultiLease) ended(cause error) {
 		close(l.lost)
 	}
 	l.left = l.left || errors.Is(cause, ErrReleased)
-	contexts := l.contexts
-	l.contexts = nil
+	contexts := l.contexts.take()
 	l.mu.Unlock()
 	for _, w := range contexts {
-		w.cancel(cause)
+		w.end(cause)
 	}
 }
 
@@ -130,19 +128,16 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	w := &leaseContext{multi: l}
 	ctx := w.begin(parent, l.owner)
+	forget := func() { l.contexts.forget(&w.ending, l.mu.Lock, l.mu.Unlock) }
+	w.stop = context.AfterFunc(parent, forget)
 	l.mu.Lock()
-	l.contexts = append(l.contexts, w)
+	l.contexts.add(&w.ending)
 	l.mu.Unlock()
-	context.AfterFunc(ctx, func() { l.forget(w) })
-	return ctx, w.cancel
-}
-
-// forget removes a context that has ended.
-func (l *MultiLease) forget(w *leaseContext) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.contexts, w); i >= 0 {
-		l.contexts = slices.Delete(l.contexts, i, i+1)
+	return ctx, func(cause error) {
+		if w.stop() {
+			forget()
+		}
+		w.cancel(cause)
 	}
 }
 
