@@ -33,7 +33,7 @@ func overReconnecting(t *testing.T, f func(t *testing.T, c *Client, r *reconnect
 	synctest.Test(t, func(t *testing.T) {
 		d := memlock.New(nil)
 		r := &reconnecting{hooks: newHooks(d)}
-		c := mustNew(t, r, &Options{Retain: second, LocalHandoffs: -1})
+		c := mustNew(t, r, &Options{Retain: second})
 		f(t, c, r)
 		if err := c.Close(); err != nil {
 			t.Error(err)
