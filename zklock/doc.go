@@ -12,7 +12,9 @@
 //
 // The path is the node below which everything is kept ([Options.Root]); without one it is /interlock. It is made if it
 // is missing. Name all servers of the ensemble: a client uses one of them, chosen at random, and goes on to the next
-// when it is silent. The client's Lease becomes the session's timeout, within what the servers allow.
+// when it is silent. Servers that are not of one ensemble would each grant the same lock, so Open refuses them, as far
+// as ZooKeeper tells: if the servers name fewer members than the URL, a client looks whether all that answer know its
+// session. The client's Lease becomes the session's timeout, within what the servers allow.
 //
 // User and password are shown to the servers (scheme digest), and nodes that are made then belong to this user alone.
 // Of the special characters in them / ? # and % must be written as %2F %3F %23 and %25, and the user has no colon.
@@ -93,6 +95,7 @@
 //     and another when it has an owner again; nothing more while nobody asks. Each request of others costs the holder a
 //     message, and at most ten reads a second.
 //   - A refused try: three round trips.
+//   - A new session, if there are several servers in the list: one round trip more.
 //   - After a reconnection: one round trip, then two for each wait, and one or two for each hold. Before it the server
 //     is asked over a connection of its own whether it serves (srvr).
 //   - A session: one transaction and one read each third of the timeout, however many locks it holds. 1,000 clients

@@ -78,7 +78,11 @@ func (s *session) keep() {
 				if !errors.Is(err, zk.ErrConnectionClosed) {
 					s.d.fail(err)
 				}
-				again.Reset(retryPause)
+				pause := retryPause
+				if errors.Is(err, errStrangers) {
+					pause = strangersPause
+				}
+				again.Reset(pause)
 			case ready:
 				heartbeat.Reset(s.pause())
 			}
@@ -135,7 +139,9 @@ func (s *session) makeReady() (ready bool, err error) {
 	}
 	// The first connection makes the session's node; later ones raise its version.
 	if l.node == "" {
-		err = s.introduce(l)
+		if err = s.introduce(l); err == nil {
+			err = s.meet(l)
+		}
 	} else {
 		err = s.raise(l)
 	}
@@ -167,6 +173,15 @@ func (s *session) makeReady() (ready bool, err error) {
 	s.d.changed()
 	s.d.opts.Logger.Info("zk: connected", "session", s.name(), "timeout", s.timeout, "again", again)
 	return true, nil
+}
+
+// meet has the other servers of the list checked. A session with strangers is not used, and leaves no node behind.
+func (s *session) meet(l *link) error {
+	err := l.checkEnsemble(s.d.life)
+	if errors.Is(err, errStrangers) {
+		_ = l.delete(s.d.life, l.node) // otherwise it goes with the session
+	}
+	return err
 }
 
 // introduce authenticates the client and makes the session's node. The order matters: the ACL of the node stands for
