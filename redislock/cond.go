@@ -68,8 +68,11 @@ func (c *condWait) fill(a *attempt, call *Call) {
 
 // answered handles the answers that only a wait for a condition has. Any answer that shows the request in the server's
 // queues proves that the release has happened, so it also completes the release of give.
-func (c *condWait) answered(a *attempt, text string) error {
-	word, reason, _ := strings.Cut(text, " ")
+//
+// Where too few replicas have acknowledged that, a failover may bring the hold back. So it is not told yet, and the
+// next heartbeat gives the hold up again.
+func (c *condWait) answered(a *attempt, answer Reply) error {
+	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "nested":
 		return fmt.Errorf("the owner %q has further holds: %w", a.r.Owner, driver.ErrNested)
@@ -77,7 +80,7 @@ func (c *condWait) answered(a *attempt, text string) error {
 		return lostError(a.r.Key, reason)
 	// The request is in a queue or granted, so the hold was released by the same script.
 	case "C", "Q", "W", "G":
-		if !c.told {
+		if !c.told && a.d.isAcked(answer) {
 			c.told = true
 			a.d.buryRequest(c.give.ID)
 			c.parked()
@@ -105,12 +108,9 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 		Args: []string{s.ID, all, inMillis(max(s.Horizon, shortestTomb))}, Replicas: d.opts.Replicas,
 		ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
-	answer := d.conn.Call(ctx, call)
-	// A failover could forget the signal, and a waiter would sleep for ever; an unknown outcome makes the caller repeat
-	// it.
-	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = d.tooFewReplicas(answer.Acked)
-	}
+	// A failover could forget the signal, and a waiter would sleep for ever; with too few replicas the outcome is
+	// unknown, and the caller repeats it.
+	answer := d.callAcked(ctx, call)
 	if answer.Err != nil {
 		return d.unavailable(ctx, "signal", s.Key, answer.Err)
 	}

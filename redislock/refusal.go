@@ -4,6 +4,7 @@
 package redislock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -189,6 +190,23 @@ func plainly(err error) error {
 		return &answerError{short, err}
 	}
 	return err
+}
+
+// waitForReplicas makes the call one that waits for the replicas, if the options say so.
+func (d *Driver) waitForReplicas(c *Call) {
+	c.Replicas, c.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
+}
+
+// isAcked reports whether enough replicas have acknowledged a call that waited for them.
+func (d *Driver) isAcked(r Reply) bool { return r.Acked >= d.opts.Replicas }
+
+// callAcked makes a call. Its answer is an error if it should have waited for replicas and too few have acknowledged.
+func (d *Driver) callAcked(ctx context.Context, c *Call) Reply {
+	answer := d.conn.Call(ctx, c)
+	if answer.Err == nil && answer.Acked < c.Replicas {
+		answer.Err = d.tooFewReplicas(answer.Acked)
+	}
+	return answer
 }
 
 // tooFewReplicas is the error of a change that the server has made but too few replicas have acknowledged. It has

@@ -50,8 +50,14 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
 		q.call.Args = q.args[:]
 	}
-	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
-	answer := d.conn.Call(ctx, &q.call)
+	telling := watchedReleaseScript
+	// It says that the lock stays closed, which must not be forgotten by a failover that keeps the grant.
+	if d.opts.Replicas > 0 && q.args[3] != "0" {
+		q.call.Script, telling = touchedReleaseScript, touchedWatchedReleaseScript
+		d.waitForReplicas(&q.call)
+	}
+	d.mayBeWatched(&q.call, r.Key, telling)
+	answer := d.callAcked(ctx, &q.call)
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Key, answer.Err)
 	}
