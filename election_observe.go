@@ -59,8 +59,11 @@ type observation struct {
 func (o *observation) look(ctx, bounded context.Context, yield func(Leader, error) bool) bool {
 	l, next, err := o.e.look(bounded)
 	o.next = next
-	// The engine has forgotten a later leader, whom this one may not know of.
-	if l.Token < o.newest {
+	switch same := l.Value == o.last.Value && l.Client == o.last.Client; {
+	case l.Token >= o.newest:
+	case same && l.Token != 0: // the same term: of several servers too few have answered to tell its token
+		l = o.last
+	default: // the engine has forgotten a later leader, whom this one may not know of
 		l = Leader{}
 	}
 	switch {

@@ -199,12 +199,16 @@ func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
 type forgetful struct {
 	*blindDriver
 	token atomic.Uint64
+	fewer atomic.Bool // the look shows a smaller token than the leader has
 }
 
 func (f *forgetful) Look(_ context.Context, key driver.Key) (driver.LockInfo, error) {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if token := f.token.Load(); token != 0 {
 		info.Holders = []driver.Holder{{Label: fmt.Sprint("host-", token), Token: token}}
+		if f.fewer.Load() {
+			info.Holders[0].Token--
+		}
 	}
 	return info, nil
 }
@@ -219,11 +223,14 @@ func TestObserve_NeverGoesBackToASmallerToken(t *testing.T) {
 		for _, step := range []struct {
 			token uint64
 			sees  string
-		}{{1, "host-1"}, {3, "host-3"}, {1, ""}, {4, "host-4"}, {0, ""}} {
+		}{{11, "host-11"}, {13, "host-13"}, {11, ""}, {14, "host-14"}, {0, ""}} {
 			d.token.Store(step.token)
 			o.next(step.sees, 2*lookSeldom)
+			d.fewer.Store(true) // which is the same leader
+			time.Sleep(10 * lookSeldom)
+			d.fewer.Store(false)
 		}
-		d.token.Store(2) // and nobody leads still
+		d.token.Store(12) // and nobody leads still
 		time.Sleep(10 * lookSeldom)
 		o.ends()
 		if err := c.Close(); err != nil {

@@ -39,7 +39,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		d.waitForReplicas(call)
 	}
 	d.mayBeWatched(call, key, telling)
-	answer := d.callAcked(ctx, call)
+	answer := d.acked(call, d.conn.Call(ctx, call))
 	if answer.Err != nil {
 		return d.unavailable(ctx, "break", key, answer.Err)
 	}

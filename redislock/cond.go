@@ -131,7 +131,7 @@ func (d *Driver) condSignal(ctx context.Context, s *driver.Signal, part int, bef
 	// A failover could forget the signal, and a waiter would sleep for ever; with too few replicas the outcome is
 	// unknown, and the caller repeats it.
 	d.waitForReplicas(call)
-	answer := d.callAcked(ctx, call)
+	answer := d.acked(call, d.conn.Call(ctx, call))
 	if answer.Err != nil {
 		return "", d.unavailable(ctx, "signal", s.Key, answer.Err)
 	}

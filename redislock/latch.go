@@ -60,7 +60,7 @@ func (d *Driver) latch(
 	// A failover may forget the change, so with too few replicas its outcome is unknown, and the caller repeats it by
 	// its ID.
 	d.waitForReplicas(call)
-	answer := d.callAcked(ctx, call)
+	answer := d.acked(call, d.conn.Call(ctx, call))
 	if answer.Err != nil {
 		return "", 0, d.unavailable(ctx, op, c.Key, answer.Err)
 	}

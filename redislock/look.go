@@ -30,7 +30,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		call.Script, call.Keys = touchedLookScript, []string{name, d.names.floor(slot)}
 		d.waitForReplicas(call)
 	}
-	answer := d.callAcked(ctx, call)
+	answer := d.acked(call, d.conn.Call(ctx, call))
 	if answer.Err != nil {
 		return none, d.unavailable(ctx, "look at", key, answer.Err)
 	}

@@ -4,7 +4,6 @@
 package redislock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -200,9 +199,8 @@ func (d *Driver) waitForReplicas(c *Call) {
 // isAcked reports whether enough replicas have acknowledged a call that waited for them.
 func (d *Driver) isAcked(r Reply) bool { return r.Acked >= d.opts.Replicas }
 
-// callAcked makes a call. Its answer is an error if it should have waited for replicas and too few have acknowledged.
-func (d *Driver) callAcked(ctx context.Context, c *Call) Reply {
-	answer := d.conn.Call(ctx, c)
+// acked returns the answer to a call, which is an error if it waited for replicas and too few have acknowledged.
+func (d *Driver) acked(c *Call, answer Reply) Reply {
 	if answer.Err == nil && answer.Acked < c.Replicas {
 		answer.Err = d.tooFewReplicas(answer.Acked)
 	}

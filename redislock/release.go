@@ -57,7 +57,7 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 		d.waitForReplicas(&q.call)
 	}
 	d.mayBeWatched(&q.call, r.Key, telling)
-	answer := d.callAcked(ctx, &q.call)
+	answer := d.acked(&q.call, d.conn.Call(ctx, &q.call))
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Key, answer.Err)
 	}
