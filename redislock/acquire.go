@@ -43,6 +43,10 @@ type attempt struct {
 	beside string    // the ID of the hold beside which it asks; empty if none
 	adopts string    // the ID of the hold that it adopts; empty if none
 
+	// owed is the hold that a Requeue has given up, while too few replicas have acknowledged that: heartbeats give it
+	// up again, or a failover would leave it closed for a lease.
+	owed *driver.Release
+
 	// claim is how long a pushed grant lasts unless it is claimed. Heartbeats come at less than half of it.
 	claim   time.Duration
 	told    holder  // who was in the way when r.Waiting was called last

@@ -19,6 +19,9 @@ import (
 // at random, so that the waiters of a failed server do not come back together.
 const retry = 100 * time.Millisecond
 
+// errOwed says that a heartbeat found nothing of the hold that it was to give up again, nor of its request.
+var errOwed = errors.New("the hold has ended, and the request has lost its place")
+
 // askFirst sends the request for the first time, with the way in which it is willing to wait. An unreachable server is
 // reported at once: there is no place in a queue yet that a longer attempt would keep.
 //
@@ -72,7 +75,7 @@ func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
 		if err == nil {
-			err = a.ask(ctx, nil)
+			err = a.ask(ctx, a.owed)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) || isFinal(err) {
 			return err
@@ -133,13 +136,16 @@ func (a *attempt) write(give *driver.Release) {
 // heard takes in the answer to a request that was sent at the instant sent. It may set a.answer, on which run acts
 // next.
 func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) error {
-	if give != nil {
-		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
+	if word, reason, _ := strings.Cut(answer.Text, " "); give != nil && word == "lost" {
+		if a.owed == nil {
 			return lostError(give.Key, reason)
 		}
+		// It was given up before, and its time is over, so the next heartbeat asks for the lock alone.
+		a.owed = nil
+		return errOwed
 	}
 	if a.cond != nil {
-		if err := a.cond.answered(a, answer.Text); err != nil {
+		if err := a.cond.answered(a, answer); err != nil {
 			return err
 		}
 	}
@@ -148,6 +154,10 @@ func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) erro
 	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
 		a.d.buryRequest(give.ID) // the server has done that part too, so nothing is left to confirm
+		a.owed = nil
+		if !a.d.isAcked(answer) {
+			a.owed = give
+		}
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true // a failover may forget this grant, so it is none

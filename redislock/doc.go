@@ -39,7 +39,10 @@
 //     lost renewal means that the lease ends early; a lost release, that the lock is free only when its lease ends.
 //     With [Options.Replicas] set to the number of all replicas that are configured, a grant or a renewal counts only
 //     when all of them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory
-//     too. The price: while a replica is missing, no lock is granted or renewed. The setting min-replicas-to-write of
+//     too. The same goes for whatever else is told as done: a release that keeps the lock closed (MinHold), a Break, a
+//     signal, a change of a latch or of a limit, the zero of a latch, who leads an election. A plain release does not
+//     wait. The price: while a replica is missing, none of these succeeds; with too few acknowledgements the error
+//     matches driver.ErrUnavailable. The setting min-replicas-to-write of
 //     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
 //     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
@@ -88,8 +91,9 @@
 //     node passes that on, as it does with a break. If the message is lost, a heartbeat or the client's next renewal
 //     makes up for it. A client that has locks which it may retain reads all the time, so each answer wakes one
 //     goroutine more.
-//   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
-//     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
+//   - Replicas: each acquisition and renewal, and what else is told as done, waits for the slowest replica, on a
+//     connection that nobody else uses meanwhile; and a wait costs one round trip more, because the push is only a
+//     hint then.
 //   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip
 //     more, as with Replicas: a pushed grant that nobody has claimed must not count as a loss, so no owner may act on
 //     it before it is confirmed.

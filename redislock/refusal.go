@@ -191,6 +191,22 @@ func plainly(err error) error {
 	return err
 }
 
+// waitForReplicas makes the call one that waits for the replicas, if the options say so.
+func (d *Driver) waitForReplicas(c *Call) {
+	c.Replicas, c.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
+}
+
+// isAcked reports whether enough replicas have acknowledged a call that waited for them.
+func (d *Driver) isAcked(r Reply) bool { return r.Acked >= d.opts.Replicas }
+
+// acked returns the answer to a call, which is an error if it waited for replicas and too few have acknowledged.
+func (d *Driver) acked(c *Call, answer Reply) Reply {
+	if answer.Err == nil && answer.Acked < c.Replicas {
+		answer.Err = d.tooFewReplicas(answer.Acked)
+	}
+	return answer
+}
+
 // tooFewReplicas is the error of a change that the server has made but too few replicas have acknowledged. It has
 // happened on the primary, so the caller must undo it or repeat it by its ID.
 func (d *Driver) tooFewReplicas(acked int) error {

@@ -84,7 +84,7 @@ func (d *Driver) areOurs(requests []*driver.Request, entries []*entry) bool {
 func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	var q releasing
 	d.write(&q, r)
-	return d.released(ctx, r, d.conn.Call(ctx, &q.call))
+	return d.released(ctx, r, d.acked(&q.call, d.conn.Call(ctx, &q.call)))
 }
 
 // released reads the answer to a release.
@@ -119,7 +119,13 @@ func (d *Driver) write(q *releasing, r *driver.Release) {
 		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
 		q.call.Args = q.args[:]
 	}
-	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
+	telling := watchedReleaseScript
+	// It says that the lock stays closed, which must not be forgotten by a failover that keeps the grant.
+	if d.opts.Replicas > 0 && q.args[3] != "0" {
+		q.call.Script, telling = touchedReleaseScript, touchedWatchedReleaseScript
+		d.waitForReplicas(&q.call)
+	}
+	d.mayBeWatched(&q.call, r.Key, telling)
 }
 
 // releasing is the call of one release. Keys and arguments are in one piece with it, which saves allocations.
