@@ -26,7 +26,15 @@ func (m *lock) attemptDirect(ctx context.Context, o *owner, try bool, at call) (
 		if err := m.client().checkOwner(o); err != nil {
 			return nil, err
 		}
+		since := 0
+		if r := m.p.share.resizes; r != nil {
+			since = r.seen()
+		}
 		lease, err = m.takeDirect(ctx, o, beside, try, at)
+		if next := m.resized(ctx, since, err); next != nil {
+			m = next
+			continue
+		}
 		switch {
 		// The wait ended because the owner got in: again, beside that.
 		case errors.Is(err, errAgain):

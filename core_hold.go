@@ -132,6 +132,7 @@ type shareMode struct {
 	mode          driver.Mode
 	limit, weight int
 	of            *[3]lock // the lock of which this is one mode; nil of a semaphore
+	resizes       *resizes // of the semaphore whose permits these are; nil of other locks
 }
 
 // announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.

@@ -179,6 +179,11 @@ func (a *attempt) failed(err error) error {
 	return err
 }
 
+// isEnd reports whether err says that a context has ended.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // isRefusal reports whether a call has not run.
 func isRefusal(err error) bool {
 	var refused *RefusedError
@@ -189,7 +194,7 @@ func isRefusal(err error) bool {
 // definite if no earlier call has an unknown outcome. The caller undoes everything that is not definite.
 func (a *attempt) explain(err error) error {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+	case errors.Is(err, driver.ErrLost), isEnd(err) && (a.waited || !isRefusal(err)):
 		return err
 	case driver.IsDefinite(err) && !a.unknown && !a.d.outcomeUnknown(a.e) &&
 		!(a.waited && errors.Is(err, driver.ErrClosed)):

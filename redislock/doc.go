@@ -168,8 +168,10 @@
 //	ACL SETUSER app on >PASSWORD resetchannels ~interlock:* &interlock:* +eval +evalsha +subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish +ping # locking
 //	ACL SETUSER app +wait # with replicas
 //	ACL SETUSER app +role # under Sentinel
-//	ACL SETUSER app +cluster|slots +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
+//	ACL SETUSER app +cluster|slots +cluster|shards +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
 //	ACL SETUSER app +info +config|get +cluster|info # for the checks
+//
+// The client asks Redis and Valkey 8 and later for CLUSTER SHARDS, and older ones for CLUSTER SLOTS.
 //
 // A database other than 0 also needs +select. A replica must have the same users as its primary: they are not
 // replicated. A [Guard] keeps its marks in keys that begin with interlock:fence: whatever the prefix, and its scripts

@@ -144,7 +144,7 @@ func (t *multiAttempt) ask(ctx context.Context) ([]driver.Grant, error) {
 		sent, answer = t.send(ctx, &call)
 	}
 	if answer.Err != nil {
-		if ctx.Err() != nil && !t.d.isClosed() {
+		if ctx.Err() != nil && !t.d.isClosed() && !isRefusal(answer.Err) {
 			return nil, ctx.Err()
 		}
 		return nil, answer.Err
@@ -253,7 +253,7 @@ func (t *multiAttempt) explain(err error) error {
 	first := t.requests[0].Key
 	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.outcomeUnknown)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+	case errors.Is(err, driver.ErrLost), isEnd(err) && !isRefusal(err):
 		return err
 	case !driver.IsDefinite(err):
 		return t.d.sorted("acquire", first, err, copies)

@@ -192,7 +192,7 @@ func (d *Driver) callError(ctx context.Context, op string, key driver.Key, err e
 	switch {
 	case d.isClosed():
 		return driver.ErrClosed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !isRefusal(err): // a refusal tells the end of ctx too, and what the server has said
 		err = ctx.Err()
 	}
 	return d.sorted(op, key, err, copies)
