@@ -37,13 +37,18 @@ type job struct {
 	signals    *signals
 	say        func(form string, args ...any)
 
+	name      string // of the lock
 	path      string
 	argv, env []string
-	lends     func() (*os.File, error) // nil if the engine has nothing to inherit
+	lends     func() (*os.File, error) // nil if the command inherits no lock; then it has a keeper
+	connected bool                     // the lock ends with a connection, whose sockets the keeper holds too
+	orphans   bool                     // see child
 
-	// What runs; tty may be nil.
-	child *child
-	tty   *terminal
+	// What runs; tty and keeper may be nil.
+	child  *child
+	tty    *terminal
+	keeper *keeper
+	stderr uintptr // for keepers
 
 	// All of these belong to supervise. They are instants and counts in place of timers and goroutines, so that the
 	// whole state can be read at one place, and nextLook finds what is due first.
@@ -54,6 +59,7 @@ type job struct {
 	lost     bool               // the command was ended because of the lock
 	status   syscall.WaitStatus // how the command ended, once exited
 	exited   bool               // the command has ended; its group may not have
+	keepers  int                // how many were started
 	resumeAt time.Time          // when to continue it if no SIGCONT comes; zero if it is not suspended
 	usesTTY  bool               // it had the terminal, or wanted it, when it was suspended
 }
@@ -84,6 +90,8 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 		return jobEnd{}, err
 	}
 	defer j.tty.close()
+	// Only now, because a lock that ends with a connection is not given back while the keeper has the sockets.
+	defer func() { j.keeper.stop() }()
 	defer j.child.stop()
 	j.supervise()
 	j.tty.takeBack(j.child.pid)
@@ -119,6 +127,9 @@ func (j *job) supervise() {
 		case <-lost:
 			lost = nil // a closed channel would be chosen for ever
 			j.lockLost()
+		// Killed; nothing else ends it.
+		case <-j.keeper.ended():
+			j.keepAgain()
 		// The lock runs out, a grace is over, or a killed group has had its second.
 		case <-timer.C:
 			if j.look(time.Now()) {
