@@ -71,7 +71,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.stderr)
 	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
-	return a.finish(cmd, err)
+	code := a.finish(cmd, err)
+	if code != exitOK && evaluates(cmd, args) {
+		_, _ = io.WriteString(a.stdout, unsetLine(code)) // if it cannot be written, there is another failure to tell
+	}
+	return code
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
