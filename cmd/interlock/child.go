@@ -168,10 +168,13 @@ func (c *child) alive() bool {
 	return !errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH)
 }
 
-// signal sends sig to the whole group. An error means that nobody is left, or that the rest belongs to another user: in
-// both cases nothing more can be done.
-func (c *child) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-c.pid, sig)
+// signal sends sig to the whole group. It returns the error if somebody is left and none of them may be signalled, as
+// after sudo. Nobody left is no error.
+func (c *child) signal(sig syscall.Signal) error {
+	if err := syscall.Kill(-c.pid, sig); !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
 }
 
 // stop ends watching, and waits until watch has returned. The command, if it still runs, is left alone.

@@ -57,6 +57,8 @@ type job struct {
 	killed   bool               // the group was killed, which is never taken back
 	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
 	lost     bool               // the command was ended because of the lock
+	refused  bool               // a signal was, and that was told
+	unkilled string             // who could not be killed, in words
 	status   syscall.WaitStatus // how the command ended, once exited
 	exited   bool               // the command has ended; its group may not have
 	keepers  int                // how many were started
@@ -66,8 +68,9 @@ type job struct {
 
 // jobEnd is how a job ended.
 type jobEnd struct {
-	status syscall.WaitStatus
-	lost   bool
+	status   syscall.WaitStatus
+	lost     bool
+	unkilled string // whoever could not be killed and works on, or did after the loss; "" if nobody
 }
 
 // code is the exit code that a shell would show. It is 130 after INT, 143 after TERM and 137 after KILL, so a script
@@ -95,7 +98,7 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 	defer j.child.stop()
 	j.supervise()
 	j.tty.takeBack(j.child.pid)
-	return jobEnd{j.status, j.lost}, nil
+	return jobEnd{j.status, j.lost, j.unkilled}, nil
 }
 
 // supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
@@ -133,6 +136,7 @@ func (j *job) supervise() {
 		// The lock runs out, a grace is over, or a killed group has had its second.
 		case <-timer.C:
 			if j.look(time.Now()) {
+				j.giveUp()
 				return
 			}
 		}
@@ -216,5 +220,21 @@ func (j *job) forward(sig syscall.Signal) {
 			j.killBy(time.Now().Add(j.budget.grace))
 		}
 	}
-	j.child.signal(sig)
+	_ = j.signal(sig) // it was told
+	switch sig {
+	// A process that was stopped would not notice them, and only a second TERM would end it.
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		_ = j.signal(syscall.SIGCONT)
+	}
+}
+
+// signal signals the group. That it may not is told once: it is the user who has to end the job then.
+func (j *job) signal(sig syscall.Signal) error {
+	err := j.child.signal(sig)
+	if err == nil || j.exited || j.refused { // who is left after the command's end is told by giveUp
+		return err
+	}
+	j.refused = true
+	j.say("warning: %s does not reach the command, which belongs to another user: %v", signalName(sig), err)
+	return err
 }

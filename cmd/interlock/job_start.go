@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // start starts the command, and before it the keeper, so that there is no moment without one. beforeJob comes before the start and jobStarted after it, because the command inherits
@@ -30,6 +32,10 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.keeper = j.keeper
+	if !j.hold.Deadline().IsZero() && !j.ignoreLoss && changesUser(j.path) {
+		j.say("warning: %s changes its user, so interlock may not be allowed to end it if the lock is lost; better run "+
+			"interlock as that user", j.path)
+	}
 	j.tty = openTerminal()
 	if j.tty.interactive(stdin, stdout) {
 		s.foreground = j.tty
@@ -76,6 +82,14 @@ func (j *job) keepAgain() {
 		return
 	}
 	j.keeper.guards(j.child.pid)
+}
+
+// changesUser reports whether a program runs as another user, whom this process may not signal. What a script or sudo
+// starts later is not seen.
+func changesUser(path string) bool {
+	var st unix.Stat_t
+	us := uint32(os.Geteuid())
+	return us != 0 && unix.Stat(path, &st) == nil && st.Mode&unix.S_ISUID != 0 && st.Uid != us
 }
 
 // filesOf makes files of the streams, which they are except in tests. exec.Cmd would put a pipe and a goroutine between
