@@ -173,12 +173,13 @@ func (d *Core) died(c *Conn) {
 				next = append(next, func() { lost(driver.LostSession, c.broken) })
 			}
 		case releasing:
-			// Nobody knows whether the release ended it. If the session was beyond its timeout, it counts as lost
-			// before.
-			e.credited = true
-			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
+			// The release has ended it, or the session's end after that: nobody knows which, and to the owner, who had
+			// ended it, it is the same. It was lost before if the session was beyond its timeout when the release
+			// began. When the connection ends says nothing: an answer that is lost is waited for for a timeout.
+			if !e.epitaph.undone && e.epitaph.reason == "" && e.ended-c.lastSign() >= d.config.Timeout {
 				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
 			}
+			e.epitaph.torn = e.epitaph.released
 		case doubt, over:
 		}
 		e.phase = doubt
