@@ -322,3 +322,19 @@ func sessionNumbered(t *testing.T, n *servers.MariaDBNode, want uint64) *sql.Con
 		_ = c.Close() // it has done nothing
 	}
 }
+
+// A release that was carried out is no loss, however late it turns out that its reply will not come.
+func TestUnlock_WhoseReplyIsLost_IsNoLoss(t *testing.T) {
+	n := sharedServer(t)
+	a, p := newAdmin(t, n), servers.NewProxy(t, n.Addr())
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short})
+	l := mustLock(t, c, "unanswered")
+	p.DropReplies()
+	said := make(chan error, 1)
+	go func() { said <- l.Unlock(patient(t)) }() // ends with the connection, after the timeout
+	soon(t, "the server to have the lock back", func() bool { return a.holder("unanswered") == 0 })
+	p.Pass() // for new connections; the old one stays mute
+	if err := receive(t, "Unlock to return", said); err != nil {
+		t.Errorf("the server has the lock back, and Unlock says %v", err)
+	}
+}
