@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -94,18 +93,11 @@ func (c *EtcdNodes) Restart(t testing.TB, nodes ...*EtcdNode) {
 	if len(nodes) == 0 {
 		nodes = c.nodes
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	for _, n := range nodes {
-		n.Kill()
-	}
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
+	all := make([]*Server, len(nodes))
 	for i, n := range nodes {
-		all.Go(func() { errs[i] = again(func() error { return n.launch(ctx) }) })
+		all[i] = n.Server
 	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := restartAll(all); err != nil {
 		t.Fatalf("a cluster of etcd does not start again: %v", err)
 	}
 }

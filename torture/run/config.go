@@ -16,8 +16,12 @@ type Workload string
 // Retain is mostly bursts of mutexes that are retained after each hold, and in between the usual mixture.
 const Retain Workload = "retain"
 
+// Held is holds of mutexes that last for Config.Hold each, no shorter and no longer, and in which the holder looks again
+// and again.
+const Held Workload = "held"
+
 // Workloads lists those that have a name.
-func Workloads() []Workload { return []Workload{Retain} }
+func Workloads() []Workload { return []Workload{Retain, Held} }
 
 // leaseOfRetain is how long leases last at least in a run of Retain. It is longer than what is retained lasts in an
 // engine, so that a trust in the longer one, or a renewal that does not shorten it, has consequences; and than faults
@@ -69,7 +73,7 @@ func (c *Config) validateWorkload() error {
 		return fmt.Errorf("there is no workload %q: choose mixed, or from %v", c.Workload, Workloads())
 	case c.Long || c.Increments > 0:
 		return fmt.Errorf("the workload %s is neither for long holds nor for a number of increments", c.Workload)
-	case !c.Target.Recalls():
+	case c.Workload == Retain && !c.Target.Recalls():
 		return fmt.Errorf("engine %s cannot have the workload %s: it does not tell a holder that another process waits",
 			c.Target.Name, c.Workload)
 	}
@@ -98,6 +102,11 @@ func (c *Config) validate() error {
 func (c *Config) validateFaults() error {
 	if len(c.Faults) == 0 {
 		c.Faults = []target.Fault{target.None}
+	}
+	if slices.Contains(c.Faults, target.Depose) &&
+		(c.Workload != Held || c.Names != 1 || c.Hold < target.DeposedHold || c.Lease != c.Target.Leases[target.Depose]) {
+		return fmt.Errorf("the fault %s is for holders of one lock that have it for long: choose -workload %s -names 1 "+
+			"-hold %v -lease %v", target.Depose, Held, target.DeposedHold, c.Target.Leases[target.Depose])
 	}
 	for _, f := range c.Faults {
 		if !slices.Contains(target.All(), f) {
