@@ -85,8 +85,11 @@
 //   - The whole cluster is away for longer than the timeout: all holds are lost, and their owners are told before
 //     another can get the lock.
 //   - The servers have no room left (their quota): locks are given back and passed on, and nothing new is asked for.
-//     Older patch versions refuse transactions that only delete as well (etcd #13429); there locks stay until there is
-//     room.
+//     Older patch versions refuse transactions that only delete as well (etcd #13429); see the next.
+//   - The servers refuse to end a hold or a wait: a right was taken away, for instance. The session takes no new locks,
+//     and ends with the last of its other holds, and after one timeout at the latest; their owners are told. What it
+//     left is free then. A refusal that passes before costs nothing. When nothing may be read any more (a password was
+//     changed), nothing shows that the session lasts, so it ends after its timeout in any case.
 //   - The servers forget a client's token (all were restarted, or it was idle for --auth-token-ttl): the next request
 //     logs in again, which takes some 0.1 s. Holds and waits go on. A client that is given to [New] needs
 //     [KeepLoggedIn] for that.

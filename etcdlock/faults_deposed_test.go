@@ -59,7 +59,7 @@ func deposed(t *testing.T, n *servers.Network, c *servers.EtcdNodes, name string
 		t.Fatal(err)
 	}
 	mustUnlock(t, l)
-	_ = c.Leader(t) // all members agree on it again
+	_ = c.Leader(t)                          // all members agree on it again
 	mustUnlock(t, mustLock(t, holder, name)) // with a session of its own again
 	return late
 }
