@@ -114,7 +114,7 @@
 //
 // # Servers
 //
-// Tested with etcd 3.4. Later versions answer to the same requests. With users, a role needs to read and write the keys
+// Tested with etcd 3.4 and 3.6. Other later versions answer to the same requests. With users, a role needs to read and write the keys
 // that begin with the prefix, and nothing else:
 //
 //	etcdctl role grant-permission ROLE --prefix=true readwrite interlock/
