@@ -27,9 +27,10 @@
 // its timeout, in a request of its own, together with a read that needs a majority of the members. The read shows
 // whether the leader has answered the sign of life, or one that leads no more. Holds are trusted until the timeout has
 // passed since the last sign of life that the leader answered was SENT. The servers count from its arrival, and after
-// an election from the beginning, so they never free a lock before that. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers
-// have been out of reach for its timeout, or until an operator revokes the lease. Then the owners of all holds are told
-// at once, waits end (interlock begins them again, at the end of the queue), and a new session is made.
+// an election from the beginning, so they never free a lock before that. The session has nothing to do with the
+// contexts of the requests; it lives until Close, until the servers have been out of reach for its timeout, or until an
+// operator revokes the lease. Then the owners of all holds are told at once, waits end (interlock begins them again, at
+// the end of the queue), and a new session is made.
 //
 // After a wake-up a waiter reads whether its own key is still there and nobody is before it; a wake-up alone grants
 // nothing. A release deletes the key only if it is the one that was granted, by its revision. A request whose answer
@@ -114,8 +115,8 @@
 //
 // # Servers
 //
-// Tested with etcd 3.4 and 3.6. Other later versions answer to the same requests. With users, a role needs to read and write the keys
-// that begin with the prefix, and nothing else:
+// Tested with etcd 3.4 and 3.6. Other later versions answer to the same requests. With users, a role needs to read and
+// write the keys that begin with the prefix, and nothing else:
 //
 //	etcdctl role grant-permission ROLE --prefix=true readwrite interlock/
 //

@@ -3,8 +3,8 @@
 // A key whose deletion the servers refuse (a right was taken away, a password changed) ends with its session. With each
 // sign of life it would last longer: the lock would stay closed for as long as the process lives. So such a session
 // takes no new locks; new requests get another one. Holds that it still has are trusted as before, but it gives no sign
-// of life after the last of them has ended, or when the servers have refused for a whole timeout. Meanwhile the portable
-// layer repeats the releases, and a session that was heard out goes on.
+// of life after the last of them has ended, or when the servers have refused for a whole timeout. Meanwhile the
+// portable layer repeats the releases, and a session that was heard out goes on.
 
 package etcdlock
 

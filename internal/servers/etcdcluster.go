@@ -86,8 +86,8 @@ func (n *EtcdNode) endWith(t testing.TB) {
 	}
 }
 
-// Restart kills nodes and starts them again at once, on their data: none of them serves before most of the cluster runs.
-// Without nodes it restarts all.
+// Restart kills nodes and starts them again at once, on their data: none of them serves before most of the cluster
+// runs. Without nodes it restarts all.
 func (c *EtcdNodes) Restart(t testing.TB, nodes ...*EtcdNode) {
 	t.Helper()
 	if len(nodes) == 0 {

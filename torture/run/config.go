@@ -16,8 +16,8 @@ type Workload string
 // Retain is mostly bursts of mutexes that are retained after each hold, and in between the usual mixture.
 const Retain Workload = "retain"
 
-// Held is holds of mutexes that last for Config.Hold each, no shorter and no longer, and in which the holder looks again
-// and again.
+// Held is holds of mutexes that last for Config.Hold each, no shorter and no longer, and in which the holder looks
+// again and again.
 const Held Workload = "held"
 
 // Workloads lists those that have a name.
@@ -103,11 +103,6 @@ func (c *Config) validateFaults() error {
 	if len(c.Faults) == 0 {
 		c.Faults = []target.Fault{target.None}
 	}
-	if slices.Contains(c.Faults, target.Depose) &&
-		(c.Workload != Held || c.Names != 1 || c.Hold < target.DeposedHold || c.Lease != c.Target.Leases[target.Depose]) {
-		return fmt.Errorf("the fault %s is for holders of one lock that have it for long: choose -workload %s -names 1 "+
-			"-hold %v -lease %v", target.Depose, Held, target.DeposedHold, c.Target.Leases[target.Depose])
-	}
 	for _, f := range c.Faults {
 		if !slices.Contains(target.All(), f) {
 			return fmt.Errorf("there is no fault %q: choose from %v", f, target.All())
@@ -115,6 +110,12 @@ func (c *Config) validateFaults() error {
 		if !c.Target.Can(f) {
 			return fmt.Errorf("the fault %s cannot be done to %s: choose from %v", f, c.Target.Name, c.Target.Faults)
 		}
+	}
+	lease := c.Target.Leases[target.Depose]
+	if slices.Contains(c.Faults, target.Depose) &&
+		(c.Workload != Held || c.Names != 1 || c.Hold < target.DeposedHold || c.Lease != lease) {
+		return fmt.Errorf("the fault %s is for long holds of one lock: choose -workload %s -names 1 -hold %v -lease %v",
+			target.Depose, Held, target.DeposedHold, lease)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A leader that was deposed, and does not know it yet, goes on answering from its own memory. A client that takes such an
-// answer for a proof that its session lasts trusts its holds beside those of the next. So the holder of a lock is cut
-// off together with the leader, the others are killed, so that they elect another as soon as they are back, and the lock
-// is held for long enough that the next gets it meanwhile.
+// A leader that was deposed, and does not know it yet, goes on answering from its own memory. A client that takes such
+// an answer for a proof that its session lasts trusts its holds beside those of the next. So the holder of a lock is
+// cut off together with the leader, the others are killed, so that they elect another as soon as they are back, and the
+// lock is held for long enough that the next gets it meanwhile.
 
 // DeposedHold is how long holds have to last at least: until the successor has ended the holder's session.
 const DeposedHold = 14 * time.Second
@@ -25,8 +25,8 @@ const (
 	// ZooKeeper's own example has.
 	deposedTick, deposedTicks = 2 * time.Second, 5
 
-	// A leader of etcd notices within two election timeouts of its own, so it has to stand still for a while: deposedFor,
-	// which is after the last sign of life that a client sends into the dark, and before its session has ended.
+	// A leader of etcd notices within two election timeouts of its own, so it has to stand still for a while, for
+	// deposedFor: until a client has sent a last sign of life, and before its session has ended.
 	deposedLease = 6 * time.Second
 	deposedFor   = deposedLease * 13 / 20
 	deposedUntil = 2*deposedLease + time.Second // then the next has had the lock for long
@@ -51,11 +51,11 @@ func (i *Instance) freshHolder(ctx context.Context) (holder *servers.Member, oth
 
 // deposeEtcd deposes the leader of a cluster.
 func (i *Instance) deposeEtcd(t testing.TB, c *servers.EtcdNodes) Inject {
-	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) (err error) {
+	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		leader := c.Leader(t)
 		followers := slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *servers.EtcdNode) bool { return n == leader })
 		heal, err := i.alone(ctx, leader.Server, members(followers))
-		defer heal() // also if a server ends this goroutine
+		defer func() { _ = heal() }() // also if a server ends this goroutine
 		if err != nil {
 			return err
 		}
@@ -73,10 +73,10 @@ func (i *Instance) deposeEtcd(t testing.TB, c *servers.EtcdNodes) Inject {
 
 // deposeZooKeeper deposes the leader of an ensemble.
 func (i *Instance) deposeZooKeeper(e *servers.ZooKeeperEnsemble) Inject {
-	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) (err error) {
+	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		leader, followers := e.Leader(), e.Followers()
 		heal, err := i.alone(ctx, leader.Server, members(followers))
-		defer heal() // also if a server ends this goroutine
+		defer func() { _ = heal() }() // also if a server ends this goroutine
 		if err != nil {
 			return err
 		}

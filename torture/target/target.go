@@ -136,8 +136,8 @@ type Instance struct {
 	// Network is where the servers are, and the clients have to be, if a fault needs one; otherwise nil.
 	Network *servers.Network
 	Clients []*servers.Member // of the network
-	// Holder returns the client that has the lock by its own word, and since when, or nil. It is for a run with one lock
-	// that is held for long.
+	// Holder returns the client that has the lock by its own word, and since when, or nil. It is for a run with one
+	// lock that is held for long.
 	Holder func() (client *servers.Member, since time.Time)
 	// Steer has a client reach the server at that address and no other, until what it returns is called.
 	Steer func(client *servers.Member, addr string) (end func())
