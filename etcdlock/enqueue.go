@@ -309,8 +309,8 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	return nil
 }
 
-// conflict removes the key, and says that the semaphore has another limit. Only beside keys of earlier versions can that
-// be so: the first of those may leave when the next has another limit, and is about to remove its key.
+// conflict removes the key, and says that the semaphore has another limit. Only beside keys of earlier versions can
+// that be so: the first of those may leave when the next has another limit, and is about to remove its key.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
 	t := &transaction{

@@ -55,6 +55,10 @@ func (s *session) heartbeat(ctx context.Context) {
 			s.lose(errUnanswered)
 			return
 		}
+		if cause := s.spent(sent); cause != nil {
+			s.lose(cause)
+			return
+		}
 		// No answer is waited for beyond the session's end, which has to be told in time.
 		found, err := p.beat(ctx, min(p.limit, time.Until(s.end())))
 		pause := p.learn(err, time.Since(sent))

@@ -41,6 +41,9 @@ type session struct {
 	holds map[int64]*entry      // by the revisions at which their keys were created
 	calls map[int64]int64       // calls for holds that are not known yet: by the hold's revision, with the call's
 	slots map[driver.Key]*slots // the numbers of its keys, by lock
+	// Of releases and withdrawals that the servers refuse; see retire.go.
+	unreleased   map[holdID]struct{}
+	refusedSince time.Time // zero if there are none
 }
 
 var _ driver.Session = (*session)(nil)
@@ -106,6 +109,7 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		}
 		if err == nil {
 			d.current = s
+			d.sessions[s] = struct{}{}
 			d.spawn(func() { s.heartbeat(d.life) })
 			d.spawn(func() { s.watchNotices(d.life) })
 		}
@@ -163,6 +167,7 @@ func (s *session) lose(cause error) {
 	// in holds and is told.
 	s.lost = cause
 	close(s.done)
+	delete(d.sessions, s)
 	if d.current == s {
 		d.current = nil
 	}
