@@ -78,7 +78,7 @@ func calls(ctx context.Context, of func(kind string) any) map[string]func() erro
 		"Client.Multi":      func() error { return errOf(client().Multi([]string{"a"}, nil).Lock(ctx)) },
 		"Client.Break":      func() error { return client().Break(ctx, KindMutex, "a", 1) },
 		"Client.Look":       func() error { return errOf(client().Look(ctx, KindMutex, "a")) },
-		"Client.List":      func() error { return first2(client().List(ctx, "")) },
+		"Client.List":       func() error { return first2(client().List(ctx, "")) },
 		"Mutex.Lock":        func() error { return errOf(of("Mutex").(*Mutex).Lock(ctx)) },
 		"Mutex.TryLock":     func() error { return errOf(of("Mutex").(*Mutex).TryLock(ctx)) },
 		"Mutex.Do":          func() error { return of("Mutex").(*Mutex).Do(ctx, fn) },

@@ -187,11 +187,11 @@ func row(kind Kind, name, holder string, named bool, waiters ...string) driver.L
 	return info
 }
 
-// rests returns info with every holder marked as Resting: the hold is over and only keeps others out.
+// rests returns info with every holder marked as Cooldown: the hold is over and only keeps others out.
 func rests(info driver.LockInfo) driver.LockInfo {
 	info.Holders = slices.Clone(info.Holders)
 	for i := range info.Holders {
-		info.Holders[i].Resting = true
+		info.Holders[i].Cooldown = true
 	}
 	return info
 }

@@ -157,7 +157,7 @@ func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err err
 	}
 	for _, h := range info.Holders {
 		// A holder without a token is just becoming leader, and has no term yet.
-		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
+		if h.Token != 0 && !h.Cooldown && !e.c.keepsForCooldown(e.key, h.Token) {
 			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
 			if e.c.has(e.key, h.Token) {
 				// The leader is this client's. It may resign and keep the lock for its MinHold, which the engine cannot

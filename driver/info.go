@@ -30,9 +30,9 @@ type Holder struct {
 	Until  time.Time // end of the lease, by the engine's clock; zero if the engine does not tell
 	Named  bool      // Owner is a named owner's; see [Request]
 
-	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only
+	// Cooldown says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only
 	// keeps others out until Until. It is false on engines that keep no such holds.
-	Resting bool
+	Cooldown bool
 
 	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it
 	// back when another wants it. See [Request].Retains. Owner is empty then.

@@ -12,6 +12,6 @@ type Watcher interface {
 	//
 	// A lease that ends while nobody waits for it need not be told. The portable layer looks by itself when the lease
 	// that it has seen last should be over, or 15 seconds after that look if this is later. In any case it looks once a
-	// minute. When a hold ends and only keeps others out from then on (Holder.Resting), that is a change.
+	// minute. When a hold ends and only keeps others out from then on (Holder.Cooldown), that is a change.
 	Watch(ctx context.Context, key Key, changed func()) error
 }

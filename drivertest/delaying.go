@@ -20,7 +20,7 @@ func delaying() []behaviour {
 		delayed("after a wait a hold has the delay too", delayAfterAWait),
 		delayed("after a release there is no delay", releaseDoesNotDelay),
 		delayed("a break delays, and a second one ends the delay", breakDelays, driver.Breaking),
-		delayed("within the delay a lost hold is listed as resting", delayedHoldIsListedAsResting, driver.Holders),
+		delayed("within the delay a lost hold is listed as in its cooldown", delayedHoldIsListedInCooldown, driver.Holders),
 		delayed("within the delay a named owner does not re-enter", delayedOwnerDoesNotReenter, driver.NamedOwners),
 	}
 }
@@ -107,7 +107,7 @@ func delayedOwnerDoesNotReenter(tr *trial) {
 }
 
 // Operators must not see a holder that has lost the lock.
-func delayedHoldIsListedAsResting(tr *trial) {
+func delayedHoldIsListedInCooldown(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.briefly(tr.mutex())
 	r.LockDelay = longLease

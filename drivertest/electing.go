@@ -181,7 +181,7 @@ func watchTellsOfLeaders(tr *trial) {
 	w.ends()
 }
 
-// A leader that is only kept (Resting) leads no more, which is a change.
+// A leader that is only kept (Cooldown) leads no more, which is a change.
 func watchTellsOfTheRest(tr *trial) {
 	a, b := tr.client(), tr.client()
 	w := b.watch(tr.key(driver.KindElection))

@@ -31,7 +31,7 @@ func inspection() []behaviour {
 			needs: needing(driver.Holders, driver.Waiters, driver.NamedOwners),
 		},
 		{
-			sentence: "a hold that was released but kept is listed as resting", run: keptHoldIsListedAsResting,
+			sentence: "a hold that was released but kept is listed as in its cooldown", run: keptHoldIsListedInCooldown,
 			needs: holders, ends: on(driver.Leases),
 		},
 		{
@@ -277,16 +277,16 @@ func namedOwnersAreMarked(tr *trial) {
 	}
 }
 
-// rests fails unless the mutex is listed with one holder, which is resting or is not.
+// rests fails unless the mutex is listed with one holder, which is in its cooldown or is not.
 func (c *client) rests(want bool, when string) {
 	c.tr.Helper()
-	if h := c.showsHolders(c.tr.mutex(), 1)[0]; h.Resting != want {
-		c.tr.Fatalf("%s the holder is listed as %+v, want Resting %v", when, h, want)
+	if h := c.showsHolders(c.tr.mutex(), 1)[0]; h.Cooldown != want {
+		c.tr.Fatalf("%s the holder is listed as %+v, want Cooldown %v", when, h, want)
 	}
 }
 
 // The hold is over, and only keeps others out.
-func keptHoldIsListedAsResting(tr *trial) {
+func keptHoldIsListedInCooldown(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
 	b.rests(false, "while it is held")

@@ -35,7 +35,7 @@ func (c *client) seesRetained(want bool, h *hold, when string) {
 	}
 	listed := c.showsHolders(h.r.Key, 1)
 	for _, got := range append(listed, c.sees(h.r.Key, when).Holders...) {
-		if got.Retained != want || got.Owner != owner || got.Client != h.r.Client || got.Resting {
+		if got.Retained != want || got.Owner != owner || got.Client != h.r.Client || got.Cooldown {
 			c.tr.Fatalf("%s the holder is listed as %+v, want Retained %v, owner %q, client %q",
 				when, got, want, owner, h.r.Client)
 		}

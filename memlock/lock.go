@@ -252,7 +252,7 @@ func (l *lock) info() driver.LockInfo {
 				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first,
 				Weight: weight(&h.req),
 				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at, Named: h.req.Named,
-				Resting: h.phase == kept, Retained: h.retained,
+				Cooldown: h.phase == kept, Retained: h.retained,
 			})
 		}
 	}

@@ -140,14 +140,14 @@ func (f record) number(n int) int64 {
 func (f record) holder(now int64) driver.Holder {
 	m := parseMeta(f.text(8))
 	until, state := time.UnixMilli(f.number(21)), f.number(23)
-	resting := state == 2 || state == 3 // see wire.md
+	cooldown := state == 2 || state == 3 // see wire.md
 	if state == 0 && !until.After(time.UnixMicro(now)) {
-		until, resting = until.Add(time.Duration(f.number(16))*time.Millisecond), true
+		until, cooldown = until.Add(time.Duration(f.number(16))*time.Millisecond), true
 	}
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
 		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
-		Named: f.text(2) != "", Resting: resting, Retained: m.Retention == retained && !resting,
+		Named: f.text(2) != "", Cooldown: cooldown, Retained: m.Retention == retained && !cooldown,
 	}
 }
 

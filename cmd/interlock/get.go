@@ -74,7 +74,7 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
 		for _, h := range l.Holders {
 			// Every state has eight characters or fewer, so the names of all holders begin in one column.
-			state := cmp.Or(stateMark(h.Retained, h.Resting), "held by")
+			state := cmp.Or(stateMark(h.Retained, h.Cooldown), "held by")
 			fmt.Fprintf(&b, "  %-8s %s\n", state, who(h.Client, h.Owner, h.Label))
 			// The token stands in every line, because break asks for it.
 			details := []string{"token " + tokenOrDash(h.Token)}

@@ -24,7 +24,7 @@ separately, so a cycle may be over when it is shown: look again before you break
 cannot show what the engine does not know: goroutines that wait behind another one of their own
 process, and the holder of a lock that was passed on inside a process since its last renewal.
 
-"(resting)" marks a hold that has ended, whose lock stays unavailable for a while (--min-hold,
+"(cooldown)" marks a hold that has ended, whose lock stays unavailable for a while (--min-hold,
 --lock-delay). Such a lock becomes available by itself, so it is in no cycle.`
 
 // graphCommand describes graph. It has no format for drawing programs; -o json has the edges.
@@ -109,7 +109,7 @@ func (a *app) printGraph(g board.Graph) error {
 		if e.Cycle {
 			mark = "yes"
 		}
-		holder := endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
+		holder := endpointText(e.Holder) + inBrackets(stateMark(false, e.Cooldown))
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", endpointText(e.Waiter), printable(e.Name), e.Kind, holder, mark)
 	}
 	// The table is complete only now: tabwriter needs all lines to find the widths.

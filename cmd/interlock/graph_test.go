@@ -75,14 +75,14 @@ func TestGraph_KnowsNoCycleOfProcesses(t *testing.T) {
 func TestGraph_KnowsNoCycleThroughAHoldThatIsOver(t *testing.T) {
 	t.Parallel()
 	over := wanted(held("a", driver.KindMutex, "A"), false, "B", "A") // A was done with it, and wants it again
-	over.Holders[0].Resting = true
+	over.Holders[0].Cooldown = true
 	g := waitsFor([]interlock.LockInfo{over, wanted(held("b", driver.KindMutex, "B"), false, "A")})
 	var stdout bytes.Buffer
 	a := &app{stdout: &stdout, output: text}
-	want := `WAITER     NAME  KIND   HELD BY              CYCLE
-B at on-B  a     mutex  A at on-A (resting)  -
-A at on-A  a     mutex  A at on-A (resting)  -
-A at on-A  b     mutex  B at on-B            -
+	want := `WAITER     NAME  KIND   HELD BY               CYCLE
+B at on-B  a     mutex  A at on-A (cooldown)  -
+A at on-A  a     mutex  A at on-A (cooldown)  -
+A at on-A  b     mutex  B at on-B             -
 `
 	if err := a.printGraph(g); err != nil || stdout.String() != want {
 		t.Errorf("%v\n got %s\nwant %s", err, stdout.String(), want)

@@ -38,7 +38,7 @@ type holderObject struct {
 	Since  time.Time `json:"since,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
 
-	Resting  bool `json:"resting,omitempty"`  // its owner is done, and it only keeps others out for a while
+	Cooldown bool `json:"cooldown,omitempty"` // its owner is done, and it only keeps others out for a while
 	Retained bool `json:"retained,omitempty"` // nobody holds it, and its client gives it back when another asks
 }
 
@@ -70,7 +70,7 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 	for _, h := range l.Holders {
 		o.Holders = append(o.Holders, holderObject{
 			h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since,
-			h.Until, h.Resting, h.Retained,
+			h.Until, h.Cooldown, h.Retained,
 		})
 	}
 	for _, w := range l.Waiters {

@@ -97,8 +97,10 @@ func TestServers_AreAllGuarded(t *testing.T) {
 					t.Errorf("%v under a name that was given: %d", p, got)
 				}
 				for _, sent := range [][]string{
-					{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
-					{"Origin", "http://localhost:18999"}, {"Origin", "null"},
+					{"Sec-Fetch-Site", "cross-site"},
+					{"Sec-Fetch-Site", "same-site"},
+					{"Origin", "http://localhost:18999"},
+					{"Origin", "null"},
 				} {
 					if got := asked(t.Context(), t, p[0], s.page+p[1], sent...); got != http.StatusForbidden {
 						t.Errorf("%v of another site, %v: %d", p, sent, got)

@@ -48,17 +48,17 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 // holder names a client, and says so if nobody holds the lock although it is not free. Without the remark an operator
 // would look for a process that is done with the lock.
 func holder(h driver.Holder) string {
-	return orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Resting))
+	return orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Cooldown))
 }
 
 // stateMark is the state of a lock that is not free although no owner holds it, or nothing: retained by a client until
-// another wants it, or resting for a while after its owner is done.
-func stateMark(retained, resting bool) string {
+// another wants it, or in its cooldown after its owner is done.
+func stateMark(retained, cooldown bool) string {
 	switch {
 	case retained:
 		return "retained"
-	case resting:
-		return "resting"
+	case cooldown:
+		return "cooldown"
 	}
 	return ""
 }

@@ -54,7 +54,7 @@ func topBoard() *board.Board {
 			Since: ago(time.Minute), Until: topNow.Add(time.Second),
 		}},
 		{{
-			Client: "host-4:108", Owner: "gone", Resting: true, Token: 19,
+			Client: "host-4:108", Owner: "gone", Cooldown: true, Token: 19,
 			Since: ago(time.Hour), Until: topNow.Add(time.Second),
 		}},
 		{holder("主机-5:109", "张三", 12*time.Second, 18*time.Second, 20)},
@@ -80,7 +80,7 @@ func topBoard() *board.Board {
 		Taken:         ago(400 * time.Millisecond), Tried: ago(400 * time.Millisecond), TookMs: 3,
 		Engine: "redis", URL: "redis://127.0.0.1:6379/0",
 		Knows:  board.Knows{List: yes, Waiters: yes, Since: yes, Until: yes, Token: yes, Break: yes},
-		Counts: board.Counts{Held: 8, Waiting: 8, Retained: 1, Resting: 1, Unreadable: 1, OldestWaiterMs: 10_000},
+		Counts: board.Counts{Held: 8, Waiting: 8, Retained: 1, Cooldown: 1, Unreadable: 1, OldestWaiterMs: 10_000},
 		Events: []board.Event{
 			{
 				Time: ago(time.Second), Event: board.Held, Kind: interlock.KindMutex, Name: "a\x1b[2Jb\n",

@@ -86,7 +86,7 @@ func (m *topModel) graphBody() topBody {
 // edgeLine is one pair. Its mark and colour are those of a row of the table.
 func edgeLine(e *board.Edge) topLine {
 	s := endpointText(e.Waiter) + " waits for " + printable(e.Name) + " (" + string(e.Kind) + "), held by " +
-		endpointText(e.Holder) + inBrackets(stateMark(false, e.Resting))
+		endpointText(e.Holder) + inBrackets(stateMark(false, e.Cooldown))
 	if e.Cycle {
 		return topLine{topMark(false, true) + s, styleWarning}
 	}

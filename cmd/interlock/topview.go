@@ -150,7 +150,7 @@ func (m *topModel) counts(now time.Time) string {
 	for _, c := range []struct {
 		what string
 		n    int
-	}{{"retained", b.Counts.Retained}, {"resting", b.Counts.Resting}, {"unreadable", b.Counts.Unreadable}} {
+	}{{"retained", b.Counts.Retained}, {"cooldown", b.Counts.Cooldown}, {"unreadable", b.Counts.Unreadable}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", c.what, c.n))
 		}
@@ -258,7 +258,7 @@ func topHolder(l *board.Lock) string {
 		return "-"
 	}
 	h := &l.Holders[0]
-	s := orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Resting))
+	s := orDash(h.Client) + inBrackets(stateMark(h.Retained, h.Cooldown))
 	if more := len(l.Holders) - 1; more > 0 {
 		s += fmt.Sprintf(" +%d", more)
 	}

@@ -183,10 +183,10 @@ func (m *topModel) lockLines(now time.Time) []topLine {
 	return append(append(lines, topLine{}), m.lockEvents(l.ID, now)...)
 }
 
-// holderLine is one holder as a line. A retained or resting hold shows its state in place of its mode.
+// holderLine is one holder as a line. A hold that is retained or in its cooldown shows its state in place of its mode.
 func holderLine(h *board.Holder, selected bool, now time.Time) topLine {
 	s := topMark(selected, false) + who(h.Client, h.Owner, "")
-	if state := stateMark(h.Retained, h.Resting); state != "" {
+	if state := stateMark(h.Retained, h.Cooldown); state != "" {
 		s += ", " + state
 	} else if h.Shared {
 		s += ", reads"

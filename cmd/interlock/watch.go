@@ -34,7 +34,7 @@ The changes are those of the console and of top:
   waiting   an owner began to wait
   left      an owner stopped waiting without getting the lock
 
-A lock that no owner holds any more, because it is resting or retained, counts as released.`,
+A lock that no owner holds any more, because it is in its cooldown or retained, counts as released.`,
 		GroupID:           "look",
 		Args:              atMostOne,
 		ValidArgsFunction: a.completeFirstName,

@@ -20,7 +20,7 @@ func TestWatch_TellsWhoComesAndGoes(t *testing.T) {
 		return []board.Lock{{ID: "mutex/a", Kind: interlock.KindMutex, Name: "a", Holders: holders, Waiters: waiters}}
 	}
 	x := board.Holder{Client: "x", Token: 1, Until: now.Add(time.Minute)}
-	rest := board.Holder{Client: "x", Token: 1, Resting: true}
+	rest := board.Holder{Client: "x", Token: 1, Cooldown: true}
 	over := board.Holder{Client: "x", Token: 1, Until: now.Add(-time.Second)}
 	y := []board.Holder{{Client: "y", Token: 2}}
 	for _, row := range []struct {
@@ -74,9 +74,9 @@ func (s *stopsAt) Write(p []byte) (int, error) {
 func TestWatch_OfALockThatRests_DoesNotSayThatItIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	resting, err := w.other.Mutex("a", &interlock.LockOptions{MinHold: time.Hour}).Lock(t.Context())
+	cooldown, err := w.other.Mutex("a", &interlock.LockOptions{MinHold: time.Hour}).Lock(t.Context())
 	if err == nil {
-		err = resting.Unlock(t.Context())
+		err = cooldown.Unlock(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

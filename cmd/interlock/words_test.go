@@ -243,9 +243,9 @@ func TestHolder_SaysIfNobodyHoldsTheLock(t *testing.T) {
 	}{
 		{driver.Holder{Client: "host:1", Owner: "a"}, "host:1", ""},
 		{driver.Holder{Client: "host:1", Retained: true}, "host:1 (retained)", "retained"},
-		{driver.Holder{Client: "host:1", Owner: "a", Resting: true}, "host:1 (resting)", "resting"},
+		{driver.Holder{Client: "host:1", Owner: "a", Cooldown: true}, "host:1 (cooldown)", "cooldown"},
 	} {
-		if shown, state := holder(c.h), stateMark(c.h.Retained, c.h.Resting); shown != c.shown || state != c.state {
+		if shown, state := holder(c.h), stateMark(c.h.Retained, c.h.Cooldown); shown != c.shown || state != c.state {
 			t.Errorf("%+v: %q, %q", c.h, shown, state)
 		}
 	}

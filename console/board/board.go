@@ -49,7 +49,7 @@ type Counts struct {
 	Held       int `json:"held"`       // locks that an owner holds
 	Waiting    int `json:"waiting"`    // waiters, of all locks
 	Retained   int `json:"retained"`   // locks that nobody holds, and a client keeps until another wants them
-	Resting    int `json:"resting"`    // locks that nobody holds, and that stay closed for a while
+	Cooldown   int `json:"cooldown"`   // locks that nobody holds, and that stay closed for a while
 	Unreadable int `json:"unreadable"` // locks that could not be read
 	// OldestWaiterMs is how long the longest wait has lasted, in milliseconds, candidates of elections left out; 0 if
 	// there is none or the engine does not tell. It compares the engine's clock with that of this process.
@@ -82,7 +82,7 @@ type Holder struct {
 	Since  time.Time `json:"since,omitzero"`   // by the engine's clock
 	Until  time.Time `json:"until,omitzero"`   // by the engine's clock, unless renewed
 
-	Resting  bool `json:"resting,omitempty"`  // its owner is done, and it only keeps others out for a while
+	Cooldown bool `json:"cooldown,omitempty"` // its owner is done, and it only keeps others out for a while
 	Retained bool `json:"retained,omitempty"` // nobody holds it; Client keeps it until another wants it
 	Named    bool `json:"named,omitempty"`    // Owner was named by the program, and may be in several processes
 }
@@ -111,7 +111,7 @@ func LockOf(l driver.LockInfo, waitersKnown bool) Lock {
 	for _, h := range l.Holders {
 		lock.Holders = append(lock.Holders, Holder{
 			h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, instant(h.Since), instant(h.Until),
-			h.Resting, h.Retained, h.Named,
+			h.Cooldown, h.Retained, h.Named,
 		})
 	}
 	if waitersKnown || len(l.Waiters) > 0 {

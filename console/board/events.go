@@ -46,9 +46,9 @@ type Event struct {
 	revision uint64 // of the board that was the first to show it
 }
 
-// whyResting and whyRetained say what became of a lock whose hold is over.
+// whyCooldown and whyRetained say what became of a lock whose hold is over.
 const (
-	whyResting  = "the lock stays closed for a while"
+	whyCooldown = "the lock stays closed for a while"
 	whyRetained = "its client retains the lock"
 )
 
@@ -153,8 +153,8 @@ func (h *Holder) gone(after *Lock, now time.Time) (EventKind, string) {
 	for i := range after.Holders {
 		switch other := &after.Holders[i]; {
 		case other.Client != h.Client:
-		case other.Resting && other.Token == h.Token:
-			return Released, whyResting
+		case other.Cooldown && other.Token == h.Token:
+			return Released, whyCooldown
 		case other.Retained:
 			return Released, whyRetained
 		}
@@ -166,7 +166,7 @@ func (h *Holder) gone(after *Lock, now time.Time) (EventKind, string) {
 }
 
 // held reports whether an owner holds the lock by h.
-func (h *Holder) held() bool { return !h.Resting && !h.Retained }
+func (h *Holder) held() bool { return !h.Cooldown && !h.Retained }
 
 func (h *Holder) presence() presence { return presence{true, h.Client, h.Owner, h.Token, h.Since} }
 

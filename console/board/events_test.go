@@ -13,7 +13,7 @@ func TestChanges_SayWhoHasGoneAndThenWhoHasCome(t *testing.T) {
 	a := Holder{Client: "c", Owner: "A", Token: 1, Until: now.Add(time.Second)}
 	b := Holder{Client: "c", Owner: "B", Token: 2}
 	over, retained, late := a, a, a
-	over.Resting, over.Until = true, now.Add(time.Minute)
+	over.Cooldown, over.Until = true, now.Add(time.Minute)
 	retained.Retained, retained.Owner = true, ""
 	late.Until = now.Add(-time.Millisecond)
 	labelled := a

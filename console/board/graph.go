@@ -22,9 +22,9 @@ type Edge struct {
 	Holder Endpoint    `json:"holder"` // who is in the way
 	Cycle  bool        `json:"cycle"`  // part of a cycle
 
-	// Resting says that the holder is done, and the lock only stays closed for a while (LockOptions.MinHold,
+	// Cooldown says that the holder is done, and the lock only stays closed for a while (LockOptions.MinHold,
 	// LockDelay).
-	Resting bool `json:"resting,omitempty"`
+	Cooldown bool `json:"cooldown,omitempty"`
 }
 
 // Endpoint is an owner, and the process that it is in. A named owner may be in several.
@@ -35,7 +35,7 @@ type Endpoint struct {
 
 // owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has
 // many owners. A lock that rests opens by itself, whatever the owner that held it waits for.
-func (e *Edge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
+func (e *Edge) owned() bool { return !e.Cooldown && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
 // WaitsFor makes the graph of what is held and waited for. It has an edge for each pair of a waiter and a holder that
 // is in its way. Each lock was looked at by itself, so a cycle may be over already.
@@ -82,7 +82,7 @@ func (g *graph) addEdges(locks []Lock, most int) (more bool) {
 				}
 				g.edges = append(g.edges, Edge{
 					Kind: l.Kind, Name: l.Name, Waiter: Endpoint{w.Owner, w.Client},
-					Holder: Endpoint{h.Owner, h.Client}, Resting: h.Resting,
+					Holder: Endpoint{h.Owner, h.Client}, Cooldown: h.Cooldown,
 				})
 			}
 		}
@@ -97,7 +97,7 @@ func inTheWay(kind driver.Kind, w *Waiter, h *Holder) bool {
 	if kind == driver.KindRWMutex && w.Shared && h.Shared {
 		return false
 	}
-	return h.Resting || w.Owner == "" || w.Owner != h.Owner
+	return h.Cooldown || w.Owner == "" || w.Owner != h.Owner
 }
 
 // findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph

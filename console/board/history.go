@@ -65,7 +65,7 @@ func outdated(old, failed *Board) *Board {
 
 // compare finds what has changed between two looks.
 func (h *history) compare(old, fresh *Board) {
-	if c := fresh.Counts; c.Held+c.Retained+c.Resting == 0 { // nobody shows now what the engine tells of holders
+	if c := fresh.Counts; c.Held+c.Retained+c.Cooldown == 0 { // nobody shows now what the engine tells of holders
 		fresh.Knows.Since, fresh.Knows.Token = old.Knows.Since, old.Knows.Token
 	}
 	revisions := make([]uint64, len(fresh.Locks))

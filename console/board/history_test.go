@@ -27,7 +27,7 @@ func randomBoard(r *rand.Rand, now time.Time) *Board {
 		}
 		l := mutexHeld("lock"+strconv.Itoa(i), Holder{
 			Client: "c", Owner: strconv.Itoa(r.IntN(3)), Token: uint64(r.IntN(3)),
-			Until: now.Add(time.Duration(r.IntN(3)-1) * time.Second), Resting: r.IntN(9) == 0,
+			Until: now.Add(time.Duration(r.IntN(3)-1) * time.Second), Cooldown: r.IntN(9) == 0,
 		})
 		for range r.IntN(3) {
 			l.Waiters = append(l.Waiters, Waiter{Client: "c", Owner: strconv.Itoa(r.IntN(3))})

@@ -154,6 +154,6 @@ func (c *Counts) add(l *Lock, oldest *time.Time) {
 	case slices.ContainsFunc(l.Holders, func(h Holder) bool { return h.Retained }):
 		c.Retained++
 	case len(l.Holders) > 0:
-		c.Resting++
+		c.Cooldown++
 	}
 }

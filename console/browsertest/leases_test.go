@@ -35,7 +35,7 @@ func TestStates_OfLocksThatNobodyHolds(t *testing.T) {
 	s := newSite(t, console.Options{})
 	c := s.newClient("shop-1")
 	for name, opts := range map[string]*interlock.LockOptions{
-		"resting": {MinHold: time.Hour}, "retained": {Retain: time.Hour},
+		"cooldown": {MinHold: time.Hour}, "retained": {Retain: time.Hour},
 	} {
 		l, err := c.Mutex(name, opts).Lock(t.Context())
 		s.must(err)
@@ -43,13 +43,13 @@ func TestStates_OfLocksThatNobodyHolds(t *testing.T) {
 	}
 	p := newTab(t)
 	p.open(s.url(""))
-	p.Shows("tr[data-id='mutex/resting'] .mark-resting", "resting")
+	p.Shows("tr[data-id='mutex/cooldown'] .mark-cooldown", "cooldown")
 	p.Shows("tr[data-id='mutex/retained'] .mark-retained", "retained")
 	p.Shows(".t-held", "0")
-	p.Shows(".t-resting", "1")
+	p.Shows(".t-cooldown", "1")
 	p.Shows(".t-retained", "1")
 	p.Click("#only-retained")
-	p.Lacks("td.c-name", "resting")
+	p.Lacks("td.c-name", "cooldown")
 	p.Click("tr[data-id='mutex/retained']")
 	p.Shows("#detail .sum", "Its client keeps it until another client wants it.")
 }

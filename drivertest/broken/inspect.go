@@ -98,7 +98,7 @@ func (l *lock) info(defect Defect) driver.LockInfo {
 		info.Holders = append(info.Holders, driver.Holder{
 			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
 			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until, Named: h.r.Named,
-			Resting:  h.kept && (defect != RestIsShownAsHeld || h.r.LockDelay > 0),
+			Cooldown: h.kept && (defect != RestIsShownAsHeld || h.r.LockDelay > 0),
 			Retained: h.retained && defect != RetainedIsHeld,
 		})
 	}

@@ -152,7 +152,7 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 // as Client.sharedBy says.
 func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
-	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&
+	case h.Cooldown || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&
 		w.Shared && h.Shared:
 		return 0
 	case info.Kind != driver.KindSemaphore:

@@ -121,7 +121,7 @@ func (v *vicinity) suspect(ctx context.Context, w Waiting) (Suspicion, error) {
 func blocked(info *driver.LockInfo, at int) bool {
 	own := info.Waiters[at].Owner
 	return slices.ContainsFunc(info.Holders, func(h driver.Holder) bool {
-		return h.Named && !h.Resting && h.Owner != own
+		return h.Named && !h.Cooldown && h.Owner != own
 	}) || info.Kind != driver.KindMutex && slices.ContainsFunc(info.Waiters[:at], func(o driver.Waiter) bool {
 		return o.Named && o.Owner != own
 	})

@@ -154,11 +154,11 @@ function summary(row) {
   if (!row) return t('detail.gone');
   if (row.kind === 'sem') return t('detail.sem', { used: count(used(row)), limit: row.limit ? count(row.limit) : '?' });
   if (row.kind === 'rw') {
-    const shared = row.holds.filter((x) => x.shared && !x.resting).length;
+    const shared = row.holds.filter((x) => x.shared && !x.cooldown).length;
     return shared > 0 ? t('detail.readers', { n: count(shared) }) : t('detail.writer');
   }
   if (!row.first) return t(row.kind === 'election' ? 'detail.noleader' : 'detail.noholders');
-  if (row.first.resting) return t('state.resting.long');
+  if (row.first.cooldown) return t('state.cooldown.long');
   if (row.kind === 'election') return t('detail.leader', { value: row.first.label || t('kinds.novalue') });
   return t(row.retained ? 'state.retained.long' : 'detail.held');
 }

@@ -6,7 +6,7 @@ import { link } from './stream.js';
 import { clock, count, instant, now, span } from './time.js';
 import { t } from './words.js';
 
-const tiles = ['held', 'waiting', 'oldest', 'retained', 'resting', 'unreadable'];
+const tiles = ['held', 'waiting', 'oldest', 'retained', 'cooldown', 'unreadable'];
 const freshFor = 2000; // a look is as good as live until it is this much older than it should be
 let told = ''; // the trouble that the banner shows
 

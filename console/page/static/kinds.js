@@ -87,7 +87,7 @@ function fillSemaphore(card, row) {
 }
 
 function fillElection(card, row) {
-  const leader = row.holds.find((x) => !x.resting);
+  const leader = row.holds.find((x) => !x.cooldown);
   if (!leader) return write(card, t('detail.noleader'), '');
   const since = leader.since === null ? t('untold.short') : span(now() - leader.since);
   const term = { who: leader.client || t('untold.short'), since, token: leader.token || '–' };
@@ -95,8 +95,8 @@ function fillElection(card, row) {
 }
 
 function fillReaders(card, row) {
-  const shared = row.holds.filter((x) => x.shared && !x.resting);
-  const writer = row.holds.find((x) => !x.shared && !x.resting);
+  const shared = row.holds.filter((x) => x.shared && !x.cooldown);
+  const writer = row.holds.find((x) => !x.shared && !x.cooldown);
   const wants = (row.waits ?? []).filter((w) => !w.shared).length;
   const queue = row.waiting > 0 ? t('kinds.rwqueue', { writers: count(wants), readers: count(row.waiting - wants) }) : '';
   if (writer && shared.length > 0) return write(card, t('kinds.both', { n: count(shared.length) }), queue); // an upgradeable reader

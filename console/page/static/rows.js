@@ -47,7 +47,7 @@ export class Row {
 
   /** first is the holder that stands for all: one that is not done, if there is any. */
   get first() {
-    return this.holds.find((h) => !h.resting) ?? this.holds[0] ?? null;
+    return this.holds.find((h) => !h.cooldown) ?? this.holds[0] ?? null;
   }
 
   /** since is when the lock came to be held, or null. */
@@ -63,7 +63,7 @@ export class Row {
   }
 
   #active() {
-    return this.holds.filter((h) => !h.resting);
+    return this.holds.filter((h) => !h.cooldown);
   }
 
   get retained() {
@@ -90,7 +90,7 @@ function measure(hold, before, at) {
   const left = hold.until - at;
   hold.exact = before?.exact ?? false;
   hold.full = Math.max(before?.full ?? 0, left);
-  if (hold.exact || hold.resting) return;
+  if (hold.exact || hold.cooldown) return;
   const whole = hold.since === null ? 0 : hold.until - hold.since;
   if (hold.since !== null && at - hold.since < whole / 4) {
     hold.exact = true;
@@ -128,7 +128,7 @@ const least = (times) => times.reduce((a, b) => (a === null || (b !== null && b 
  * late reports whether a hold is near its end: renewals come before half of the lease is over, so with less than half of it to go
  * one is overdue, or there is none. What rests only runs out, and is not late.
  */
-export const late = (hold, at) => hold.until !== null && !hold.resting && hold.until - at < hold.full / 2;
+export const late = (hold, at) => hold.until !== null && !hold.cooldown && hold.until - at < hold.full / 2;
 
 /** mark is what a label may end with: the trace of the call (adapters/otellock). It is 67 characters wide and means nothing to people. */
 const mark = /(?:^| )traceparent=[0-9a-f]{2}-([0-9a-f]{32})-\S*$/;

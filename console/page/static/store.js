@@ -7,7 +7,7 @@ import { heard } from './time.js';
 export const board = {
   ready: false, // the first board has come
   taken: '', tookMs: 0, intervalMs: 1000, engine: '', url: '', lifetime: '', knows: {}, truncated: false, error: '', stale: false,
-  counts: { held: 0, waiting: 0, retained: 0, resting: 0, unreadable: 0, oldestWaiterMs: 0, byKind: {} },
+  counts: { held: 0, waiting: 0, retained: 0, cooldown: 0, unreadable: 0, oldestWaiterMs: 0, byKind: {} },
   edges: [], cycles: [], events: [],
 };
 

@@ -79,9 +79,9 @@ function unknown(cell, is, what) {
 function fillTime({ cells, parts }, row) {
   const at = now();
   const held = row.since !== null;
-  setText(cells.held, held ? span(at - row.since) : row.first && !row.first.resting ? t('untold.short') : '–');
-  cells.held.classList.toggle('untold', !held && Boolean(row.first) && !row.first.resting);
-  setAttr(cells.held, 'title', held ? date(row.since) : row.first && !row.first.resting ? untold('since') : null);
+  setText(cells.held, held ? span(at - row.since) : row.first && !row.first.cooldown ? t('untold.short') : '–');
+  cells.held.classList.toggle('untold', !held && Boolean(row.first) && !row.first.cooldown);
+  setAttr(cells.held, 'title', held ? date(row.since) : row.first && !row.first.cooldown ? untold('since') : null);
   fillLease(parts.lease, row.next ?? row.first, at);
 }
 
@@ -106,10 +106,10 @@ export function fillLease({ el, bar, text }, hold, at) {
   setAttr(el, 'title', t(`lease.${stateOf(hold, at)}.long`));
 }
 
-const fullOf = (hold) => (hold.exact || hold.resting ? hold.full : Math.max(hold.full, usual));
+const fullOf = (hold) => (hold.exact || hold.cooldown ? hold.full : Math.max(hold.full, usual));
 
 function stateOf(hold, at) {
-  if (hold.resting) return 'resting';
+  if (hold.cooldown) return 'cooldown';
   if (hold.until <= at) return 'over';
   return late(hold, at) ? 'late' : 'good';
 }

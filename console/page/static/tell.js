@@ -18,7 +18,7 @@ export const because = (what) => said(knows(what).why || t('untold.noreason'));
 /** untold says that the engine does not tell something, and why. */
 export const untold = (what) => t('untold.why', { why: because(what) });
 
-const marks = ['resting', 'retained', 'shared'];
+const marks = ['cooldown', 'retained', 'shared'];
 
 /** markTags are the words for what is special about a hold. Permits are always shared, so only readers are said to be. */
 export function markTags(hold, kind) {

@@ -63,7 +63,7 @@ function edgeItem(e) {
   const lock = h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)) }, e.name);
   return h('li', { 'data-cycle': String(Boolean(e.cycle)) },
     party(e.waiter), quiet(t('waits.for')), kindTag(e.kind), ' ', lock,
-    quiet(t(e.resting ? 'waits.restingof' : 'waits.heldby')), party(e.holder),
+    quiet(t(e.cooldown ? 'waits.cooldownof' : 'waits.heldby')), party(e.holder),
     e.cycle && h('span', { class: 'tag alarm' }, t('waits.incycle')));
 }
 
@@ -115,7 +115,7 @@ const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most 
 function drawEdge(e, part) {
   const { d, x, y } = way(e, part);
   const label = e.labelled && s('text', { class: 'lock', x, y, 'text-anchor': 'middle' }, cut(e.name, 18));
-  const name = e.cycle ? 'edge in-cycle' : e.resting ? 'edge rests' : 'edge';
+  const name = e.cycle ? 'edge in-cycle' : e.cooldown ? 'edge rests' : 'edge';
   const said = { waiter: partyText(e.waiter), kind: kindWord(e.kind), name: e.name, holder: partyText(e.holder) };
   return s('a', { href: hrefOf(idOf(e.kind, e.name)), class: name, tabindex: -1 },
     s('title', null, t('waits.edge', said)),

@@ -399,7 +399,10 @@ func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
 	w := newWorld(t, nil)
 	path := "/v1/leases/" + w.take(`{"name":"n"}`).ID
 	for _, q := range [][2]string{
-		{http.MethodPost, path + "/renew"}, {http.MethodDelete, path}, {http.MethodGet, path}, {http.MethodGet, path + "/events"},
+		{http.MethodPost, path + "/renew"},
+		{http.MethodDelete, path},
+		{http.MethodGet, path},
+		{http.MethodGet, path + "/events"},
 		{http.MethodGet, "/v1/locks?name=n"},
 	} {
 		if a := w.ask(http.StatusForbidden, q[0], q[1], "", "Sec-Fetch-Site", "cross-site"); a.Type != "origin" {
