@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"log/slog"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // Where Lock and TryLock begin: the owner in the context decides. An owner that holds the lock re-enters (reenter,
@@ -81,7 +81,8 @@ func (m *lock) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease
 func (m *lock) event(o *owner) Event {
 	key := m.key()
 	e := Event{
-		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.client().traits.Engine, c: m.client(),
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.client().traits.Engine,
+		c: m.client(),
 	}
 	if o != nil {
 		e.Owner = o.id

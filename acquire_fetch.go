@@ -3,9 +3,9 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.

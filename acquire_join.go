@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+
 	"github.com/interlock-go/interlock/internal/trust"
 )
 

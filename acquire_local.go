@@ -3,11 +3,11 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/interlock-go/interlock/internal/grants"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold

@@ -9,9 +9,6 @@ import (
 
 // The client's clock: every judgement is made at an instant of it (package trust).
 
-// at turns a time from a driver into an instant.
-func (c *Client) at(t time.Time) trust.Instant { return c.env.Clock.At(t) }
-
 // reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
 // suspended.
 func (c *Client) reading() trust.Instant { return c.env.Clock.Now() }

@@ -1,7 +1,5 @@
 package interlock
 
-import ()
-
 // Client.mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
 // nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
 

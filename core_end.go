@@ -255,7 +255,8 @@ func (g *grant) renewLast() {
 	if !c.hasLeases() || l == nil || now >= g.deadline() || g.Window.Over() >= g.Renewed.Plus(l.m.p.Lease) {
 		return
 	}
-	c.emit(effect{verb: sendLastRenewal, batch: []pendingRenewal{g.renewalFor(l.m.p.Lease, now)}, after: g.remaining(now)})
+	last := []pendingRenewal{g.renewalFor(l.m.p.Lease, now)}
+	c.emit(effect{verb: sendLastRenewal, batch: last, after: g.remaining(now)})
 }
 
 // isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The

@@ -294,8 +294,8 @@ func (l *Lease) giveUp(now trust.Instant) pendingRelease {
 // g. The caller holds Client.mu.
 func (g *grant) goOn(now trust.Instant, a grants.Around) (release bool) {
 	c, q := g.m.c, g.waitingQueue()
-	// The line goes by the terms of the request, which its waiters share. Retention goes by those of the hold that ended:
-	// it may have come by another Mutex of the lock.
+	// The line goes by the terms of the request, which its waiters share. Retention goes by those of the hold that
+	// ended: it may have come by another Mutex of the lock.
 	a.CanRetain = a.CanRetain && g.last.m.p.Retain > 0
 	a.Cooldown, a.Waiting, a.CanRequeue = g.cooldown(), q != nil, c.requeues && q != nil && q.fetch == nil
 	switch g.Next(&c.env, &g.m.p.Terms, now, a) {

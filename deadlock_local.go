@@ -2,11 +2,11 @@ package interlock
 
 import (
 	"cmp"
-	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -35,11 +35,11 @@ type waitingOwner struct {
 
 // remotePause returns how long a wait lasts before the engine is asked who else waits; 0 means never. A named owner
 // that holds nothing here may hold something in another process, but few do, so it waits longest.
-func (c *waiterSet) remotePause() time.Duration {
+func (all *waiterSet) remotePause() time.Duration {
 	switch {
-	case c.holds:
+	case all.holds:
 		return remoteFirst
-	case c.named:
+	case all.named:
 		return remoteMost
 	}
 	return 0
@@ -47,13 +47,13 @@ func (c *waiterSet) remotePause() time.Duration {
 
 // namedOnes returns the named owners that may be stuck, with the locks that they wait for and have in this process. Of
 // very many owners or locks it returns one more than are looked at. The caller holds Client.mu.
-func (c *waiterSet) namedOnes() (all []waitgraph.Waiting) {
+func (all *waiterSet) namedOnes() (ones []waitgraph.Waiting) {
 	left := waitgraph.MostLooks + 1
-	for o, p := range c.owners {
+	for o, p := range all.owners {
 		if !o.named || p.free {
 			continue
 		}
-		if len(all) > waitgraph.MostOwners {
+		if len(ones) > waitgraph.MostOwners {
 			break
 		}
 		w := waitgraph.Waiting{Owner: o.id, Holds: o.keys(left)}
@@ -61,9 +61,9 @@ func (c *waiterSet) namedOnes() (all []waitgraph.Waiting) {
 		for _, wait := range p.waits {
 			w.Waits = append(w.Waits, wait.lease.m.key())
 		}
-		all = append(all, w)
+		ones = append(ones, w)
 	}
-	return all
+	return ones
 }
 
 // keys returns the locks that o holds by any client, at most so many.
@@ -79,8 +79,8 @@ func (o *owner) keys(most int) (keys []driver.Key) {
 	return keys
 }
 
-// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for free,
-// if it comes or goes meanwhile.
+// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for
+// free, if it comes or goes meanwhile.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}
 	lines, tries := c.allWaiters()
@@ -187,7 +187,9 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 			}
 			weight = l.g.m.p.share.weight
 		}
-		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()}})
+		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{
+			Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()},
+		})
 	}
 }
 
@@ -200,7 +202,9 @@ func (c *Client) waitOf(
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {
 			if by := all.owners[g.holder().owner]; by != nil {
-				wants.By = []waitgraph.Obstacle[localHold]{{Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive}}}
+				wants.By = []waitgraph.Obstacle[localHold]{{
+					Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive},
+				}}
 			}
 		}
 		return wants

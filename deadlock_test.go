@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/interlock-go/interlock/internal/trust"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // holdThen locks first and, at the given instant from now, second with the same owner. It gives back what it has when

@@ -1,7 +1,5 @@
 package interlock
 
-import ()
-
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
 // this client takes the grant over without a message. It gets the next token and the trust that is left, like a pass
 // inside the process. When another client asks the engine for the lock, the engine tells this one (Request.Wanted),

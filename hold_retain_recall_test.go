@@ -3,12 +3,12 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // getsInWithin takes the lock by c, and fails if that takes longer than d.

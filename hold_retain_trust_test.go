@@ -3,12 +3,12 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // From its first renewal on a retained lock has a short lease, although the hold had a long one. So a client that dies

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"github.com/interlock-go/interlock/internal/grants"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 

@@ -48,7 +48,8 @@ func (m *lock) tellBadLabel(ctx context.Context, size int) {
 	if m.client().badLabel.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	m.client().opts.Logger.LogAttrs(ctx, level, "interlock: LabelFrom returned what no label may be: the lock has its Label",
+	m.client().opts.Logger.LogAttrs(ctx, level,
+		"interlock: LabelFrom returned what no label may be: the lock has its Label",
 		slog.String("lock", m.name), slog.String("class", m.p.class), slog.Int("bytes", size),
 		slog.Int("most", maxCallLabel))
 }

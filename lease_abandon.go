@@ -24,13 +24,13 @@ import (
 // a loss, and an error that matches ErrReleased after a release.
 //
 // On engines with leases the lock is free one lease after the last renewal, also if the process ends or the client is
-// closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. The engine may have less than
-// that for a lock of which it was not asked yet: one that was pushed to this client, or taken over while retained. Then
-// Abandon has it renewed once more, in the background; Close waits for that. If the process ends before, or the engine
-// does not answer, such a lock is free within 2 s. Where a hold lasts as long
-// as a session or a process, this client keeps it for one lease from now. If the rest of its MinHold is longer, it
-// keeps it for that. It then gives it back in the background, also if the client is closed meanwhile. The end of the
-// process, or of the session, frees the lock at once.
+// closed meanwhile. The lease that counts is the longest that was asked for, as by Extend. The engine may have less
+// than that for a lock of which it was not asked yet: one that was pushed to this client, or taken over while retained.
+// Then Abandon has it renewed once more, in the background; Close waits for that. If the process ends before, or the
+// engine does not answer, such a lock is free within 2 s. Where a hold lasts as long as a session or a process, this
+// client keeps it for one lease from now. If the rest of its MinHold is longer, it keeps it for that. It then gives it
+// back in the background, also if the client is closed meanwhile. The end of the process, or of the session, frees the
+// lock at once.
 func (l *Lease) Abandon() error {
 	if err := l.checkMade(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *Client) renewToRunOut(one []pendingRenewal, left time.Duration) {
 			return
 		}
 		if errors.Is(err, ErrLost) || !pause(ctx, wait) {
-			c.opts.Logger.Warn("interlock: lock left to run out was not renewed, and may be free sooner than its lease says",
+			c.opts.Logger.Warn("interlock: lock left to run out was not renewed: it may be free within 2 s",
 				"lock", one[0].r.Name, "engine", c.traits.Engine, "err", err)
 			return
 		}

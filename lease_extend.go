@@ -3,9 +3,10 @@ package interlock
 import (
 	"context"
 	"fmt"
-	"github.com/interlock-go/interlock/internal/trust"
 	"slices"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // Extend: a renewal in the caller's own time. renew.go sends it; the scheduler's own renewals go on beside it.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 

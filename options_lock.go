@@ -49,8 +49,8 @@ type LockOptions struct {
 	// resources that cannot check a fence: what the loser has sent can arrive first. It begins when the engine ends the
 	// lease, so a crash of the holder keeps others out for Lease and LockDelay together. It also begins when the holder
 	// tells the engine of the loss, or with Break; a second Break with the same token ends it. Holds that re-enter have
-	// at least the LockDelay of the first. Too long, and each crash blocks others for long. Engines that cannot remember it
-	// refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	// at least the LockDelay of the first. Too long, and each crash blocks others for long. Engines that cannot
+	// remember it refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
 	// Retain is how long the client keeps the lock after an Unlock for which nobody waits. A Lock of this process
@@ -60,8 +60,8 @@ type LockOptions struct {
 	// This has a price. If this process dies while it retains the lock, others wait for 2 s, or for the whole Lease
 	// during the first 10 ms of retention. On ZooKeeper and etcd they always wait until the session ends, which is the
 	// whole Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
-	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones. If Mutexes of
-	// one lock differ in Retain, that of the last hold counts.
+	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones. If Mutexes
+	// of one lock differ in Retain, that of the last hold counts.
 	//
 	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay, a named owner or a negative
 	// Options.LocalHandoffs. An engine that cannot

@@ -3,10 +3,10 @@ package interlock
 import (
 	"context"
 	"errors"
-	"github.com/interlock-go/interlock/internal/grants"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 

@@ -1,6 +1,6 @@
 // Package grants is what the engine has given, as values: until when a grant counts, when it must be renewed, and what
-// becomes of it when nobody holds it any more. Nothing here reads a clock, blocks, starts a goroutine or calls an engine:
-// every judgement is made at an instant that the caller gives, and returned ([Next]).
+// becomes of it when nobody holds it any more. Nothing here reads a clock, blocks, starts a goroutine or calls an
+// engine: every judgement is made at an instant that the caller gives, and returned ([Next]).
 package grants
 
 import (
@@ -41,8 +41,8 @@ const (
 )
 
 // Grant is one hold of the engine as this process sees it, from the request for it until it is given back or lost. The
-// re-entries of an anonymous owner share one, and inside the process it may pass from owner to owner. A value: a copy is
-// a grant of its own.
+// re-entries of an anonymous owner share one, and inside the process it may pass from owner to owner. A value: a copy
+// is a grant of its own.
 type Grant struct {
 	ID     string // of the request: release and renewal name the hold in the engine by it
 	Token  uint64 // the first of the block that the engine granted
@@ -50,7 +50,7 @@ type Grant struct {
 	Pass   int32  // how often it has passed on: the token in use is Token+Pass
 
 	Since  trust.Instant // when it was taken in; passes count their time from here
-	Asked  time.Duration // the longest lease that was ever asked for; the engine may hold that long whatever it answered
+	Asked  time.Duration // the longest lease that was asked for; the engine may hold that long whatever it answered
 	Window trust.Window
 
 	Own *EngineSide // nil on most engines
@@ -87,8 +87,8 @@ const MostTokens = 1_000_001
 func (g *Grant) Take(e *Env, a driver.Grant, now trust.Instant) {
 	g.Phase = Live
 	g.Token, g.Tokens = a.Token, int32(min(max(a.Tokens, 1), MostTokens))
-	// Most engines give the id as the nonce. Then nothing is allocated, and the reply's own string is not kept: it would
-	// keep the whole reply in memory.
+	// Most engines give the id as the nonce. Then nothing is allocated, and the reply's own string is not kept: it
+	// would keep the whole reply in memory.
 	if a.Nonce != g.ID || a.Session != nil {
 		g.Own = &EngineSide{a.Nonce, a.Session}
 	}
@@ -99,8 +99,8 @@ func (g *Grant) Take(e *Env, a driver.Grant, now trust.Instant) {
 	g.Renewed = g.Window.Sent
 }
 
-// TooLate reports whether the window of answer is over before anybody got the hold. On engines without leases the driver
-// reports a hold that has ended.
+// TooLate reports whether the window of answer is over before anybody got the hold. On engines without leases the
+// driver reports a hold that has ended.
 func TooLate(e *Env, answer driver.Grant, now trust.Instant) bool {
 	w := trust.Window{Sent: e.Clock.At(answer.Sent), Lease: answer.Lease}
 	return e.Lifetime == driver.Leases && now >= w.EndWith(&e.Suspensions)
@@ -184,7 +184,8 @@ func (g *Grant) Confirm(sent trust.Instant, lease time.Duration) {
 	g.Window = g.Window.Longer(trust.Window{Sent: sent, Lease: lease})
 }
 
-// LossReason says why the window of g ended at end, as far as this process knows. renewing says that renewals were sent.
+// LossReason says why the window of g ended at end, as far as this process knows. renewing says that renewals were
+// sent.
 func (g *Grant) LossReason(e *Env, now, end trust.Instant, renewing bool) driver.LostReason {
 	from := g.Window.Sent
 	if g.Session() != nil {

@@ -63,8 +63,8 @@ func (g *Grant) nextInLine(e *Env, t *Terms, now trust.Instant, a Around) Next {
 	return GiveBack
 }
 
-// mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned. The
-// block must have a token left, and they must not have waited for longer than the options allow.
+// mayPass reports whether g may go on to another owner of this process, as far as the clients outside are concerned.
+// The block must have a token left, and they must not have waited for longer than the options allow.
 func (g *Grant) mayPass(e *Env, t *Terms, now trust.Instant) bool {
 	// A failed renewal leaves the grant in doubt, and whoever gets it next could not be told how long it lasts.
 	if g.Alone || t.NoRenew || g.Pass+1 >= g.Tokens || g.Failed {
@@ -76,14 +76,14 @@ func (g *Grant) mayPass(e *Env, t *Terms, now trust.Instant) bool {
 	return int(g.Pass) < e.LocalHandoffs && now.Since(g.Since) < e.LocalHandoffTime
 }
 
-// trustedEnough reports whether the trust that is left is worth passing on. With too little of it the receiver could lose
-// the hold before a renewal is answered.
+// trustedEnough reports whether the trust that is left is worth passing on. With too little of it the receiver could
+// lose the hold before a renewal is answered.
 func (g *Grant) trustedEnough(e *Env, t *Terms, now trust.Instant) bool {
 	switch e.Lifetime {
 	case driver.Process:
 		return true
-	// A sign of life is sent each third of the timeout, so a third may be missing, and one more while its reply is under
-	// way.
+	// A sign of life is sent each third of the timeout, so a third may be missing, and one more while its reply is
+	// under way.
 	case driver.Sessions:
 		return g.Remaining(e, now) >= g.Window.Lease/3
 	// Two thirds of the receiver's lease at least, and no more than all of it. If the receiver died, others would

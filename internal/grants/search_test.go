@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +12,9 @@ import (
 )
 
 // Every state that a client, a waiter elsewhere and an engine can reach over a network that loses, delays, repeats and
-// reorders. The client is the code that users run, not a model of it: Take, Next, MayTakeOver, Shorten, Confirm, TooLate.
-// Time is a tick of a second; all instants are kept relative to the present one, so there is no end of time to reach.
+// reorders. The client is the code that users run, not a model of it: Take, Next, MayTakeOver, Shorten, Confirm,
+// TooLate. Time is a tick of a second; all instants are kept relative to the present one, so there is no end of time to
+// reach.
 
 const (
 	tick      = time.Second
@@ -84,7 +86,8 @@ func (s *search) visit(w world, why string) {
 	// Which order messages stand in does not matter.
 	for i := range w.wire {
 		for j := i + 1; j < room; j++ {
-			if a, b := w.wire[i], w.wire[j]; a.kind < b.kind || a.kind == b.kind && (a.age < b.age || a.age == b.age && a.pass < b.pass) {
+			a, b := w.wire[i], w.wire[j]
+			if cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.age, b.age), cmp.Compare(a.pass, b.pass)) < 0 {
 				w.wire[i], w.wire[j] = b, a
 			}
 		}
@@ -297,7 +300,8 @@ func (s *search) tick(w world) {
 }
 
 func newSearch(f flaws) *search {
-	return &search{env: Env{Lifetime: driver.Leases, LocalHandoffs: 9, LocalHandoffTime: time.Hour}, terms: Terms{Lease: longTicks * tick}, flaws: f}
+	env := Env{Lifetime: driver.Leases, LocalHandoffs: 9, LocalHandoffTime: time.Hour}
+	return &search{env: env, terms: Terms{Lease: longTicks * tick}, flaws: f}
 }
 
 func TestSearch_NoTwoAreInside(t *testing.T) {

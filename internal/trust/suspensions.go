@@ -20,9 +20,9 @@ type suspension struct {
 
 const (
 	// LookEvery is how long a look is good for, so that a busy client does not read two clocks for every lock. A
-	// suspension between a look and a judgement within that time is noticed at the next judgement. One between a look and
-	// the sending of a request is counted as if it came after the sending. So the end may be too early, and never too
-	// late.
+	// suspension between a look and a judgement within that time is noticed at the next judgement. One between a look
+	// and the sending of a request is counted as if it came after the sending. So the end may be too early, and never
+	// too late.
 	LookEvery = time.Millisecond
 
 	// shortestSuspension is the least difference between two looks that counts as a suspension. Readings of the clocks

@@ -42,8 +42,8 @@ func (c Clock) Now() Instant { return Instant(time.Since(c.born)) }
 // At turns a time that has a monotonic reading into an instant.
 func (c Clock) At(t time.Time) Instant { return Instant(t.Sub(c.born)) }
 
-// Time turns i into a time.Time for people; Never is the zero time. Its wall clock is computed from the present one, and
-// not from that at which the clock began: it may have been set since.
+// Time turns i into a time.Time for people; Never is the zero time. Its wall clock is computed from the present one,
+// and not from that at which the clock began: it may have been set since.
 func (c Clock) Time(i Instant) time.Time {
 	if i == Never {
 		return time.Time{}
@@ -71,15 +71,15 @@ type Window struct {
 // End returns until when the window is trusted, on a machine that was not suspended.
 func (w Window) End() Instant { return w.Sent.Plus(w.Lease - Allowance(w.Lease)) }
 
-// EndWith is End on a machine that was suspended: the engine's clock ran on, so each suspension within the window brings
-// the end nearer by its length.
+// EndWith is End on a machine that was suspended: the engine's clock ran on, so each suspension within the window
+// brings the end nearer by its length.
 func (w Window) EndWith(s *Suspensions) Instant { return w.End().Plus(-s.Since(w.Sent)) }
 
 // Over returns when the engine ends the lease at the latest, by a clock that runs at the engine's rate.
 func (w Window) Over() Instant { return w.Sent.Plus(w.Lease) }
 
-// Longer returns the one of the two windows that ends later. A confirmation never shortens a window, because answers can
-// overtake each other; see [Window.Shorter].
+// Longer returns the one of the two windows that ends later. A confirmation never shortens a window, because answers
+// can overtake each other; see [Window.Shorter].
 func (w Window) Longer(other Window) Window {
 	if other.Over() > w.Over() {
 		return other

@@ -13,12 +13,12 @@ import (
 // The graph of what an engine lists: the named owners that wait, what is in their way, and who stands before them
 // (deadlock_remote.go asks for the list).
 
-// remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. Its nodes are the named owners
-// that wait. Every other owner may get on, as far as a list tells.
-type (
-	ListGraph = Graph[ListedWait, ListedObstacle]
-	ListEdge  = Edge[ListedWait, ListedObstacle]
-)
+// ListGraph is the Graph of what an engine lists. Its nodes are the named owners that wait. Every other owner may get
+// on, as far as a list tells.
+type ListGraph = Graph[ListedWait, ListedObstacle]
+
+// ListEdge is an edge of it.
+type ListEdge = Edge[ListedWait, ListedObstacle]
 
 // ListedWait is one wait as the engine lists it.
 type ListedWait struct {
@@ -42,7 +42,7 @@ type ListedFact struct {
 	by ListedObstacle
 }
 
-// remoteFactOf returns the fact that o is in the way of w.
+// ListedFactOf returns the fact that o is in the way of w.
 func ListedFactOf(w *Wait[ListedWait, ListedObstacle], o *Obstacle[ListedObstacle]) ListedFact {
 	return ListedFact{w.What, o.What}
 }
@@ -59,7 +59,7 @@ type lockList struct {
 	g      *ListGraph
 }
 
-// remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled. It blocks
+// Listed asks the engine for all locks, and returns who of the named owners waits for whom, settled. It blocks
 // for as long as the list takes. waitsHere returns how many waits of that name this process knows, of any kind.
 func Listed(
 	ctx context.Context, inspector driver.Inspector, waitsHere func(owner string) int,

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// waitGraph is who waits for whom. Its nodes are owners. Each wait of an owner has obstacles: what other owners have in
+// Graph is who waits for whom. Its nodes are owners. Each wait of an owner has obstacles: what other owners have in
 // its way. An obstacle has a weight, and a wait has some to spare. The wait is hopeless if the obstacles of stuck
 // owners weigh more than that. A mutex, a read and a write have nothing to spare, because everything that is in their
 // way must go. Permits have the limit minus those asked for, because any that come back will do.
@@ -24,7 +24,7 @@ type Graph[W, H any] struct {
 	stuckWaits [][]*Wait[W, H] // by node, the waits of stuck owners; made by settle
 }
 
-// blockedWait is one wait of an owner.
+// Wait is one wait of an owner.
 type Wait[W, H any] struct {
 	Node  int // of the owner that waits
 	Spare int // the weight that it can leave in its way
@@ -32,20 +32,20 @@ type Wait[W, H any] struct {
 	By    []Obstacle[H]
 }
 
-// obstacle is what another owner has, or asks for before it, in the way of a wait.
+// Obstacle is what another owner has, or asks for before it, in the way of a wait.
 type Obstacle[H any] struct {
 	Node   int // of the owner that has it
 	Weight int
 	What   H
 }
 
-// waitEdge is one wait of a cycle, and the obstacle by which the next owner in the cycle is in its way.
+// Edge is one wait of a cycle, and the obstacle by which the next owner in the cycle is in its way.
 type Edge[W, H any] struct {
 	*Wait[W, H]
 	Next *Obstacle[H]
 }
 
-// settle finds out who is stuck. It frees every owner that can get on, then every owner that this helps, and so on;
+// Settle finds out who is stuck. It frees every owner that can get on, then every owner that this helps, and so on;
 // whoever is left is stuck. It costs as much as there are obstacles.
 func (g *Graph[W, H]) Settle() {
 	type edge struct{ wait, weight int }
@@ -108,7 +108,7 @@ func (g *Graph[W, H]) stuckIn(w *Wait[W, H]) *Obstacle[H] {
 	return nil // cannot be: the wait of a stuck owner has one
 }
 
-// cycle returns owners that are stuck because of each other, in the order of waiting and from the first of them by
+// Cycle returns owners that are stuck because of each other, in the order of waiting and from the first of them by
 // name, or nothing. The choice is the same for every client that sees the same graph. settle must have been called.
 func (g *Graph[W, H]) Cycle() []Edge[W, H] {
 	at := 0
@@ -180,11 +180,11 @@ func (g *Graph[W, H]) facts(node int, fact func(w *Wait[W, H], o *Obstacle[H])) 
 	}
 }
 
-// seenFacts are the facts of the stuck owners at the last search. A fact is a wait and what is in its way, so it is the
+// Facts are the facts of the stuck owners at the last search. A fact is a wait and what is in its way, so it is the
 // same only while neither has moved. The zero value has none.
 type Facts[F comparable] map[F]struct{}
 
-// seenTwice reports whether everything on which cycle rests was in seen, and replaces seen by what is there now. Only
+// SeenTwice reports whether everything on which cycle rests was in seen, and replaces seen by what is there now. Only
 // then have all of them stood still in between. After a true the facts are forgotten: one wait is about to end.
 func SeenTwice[W, H any, F comparable](
 	seen *Facts[F], g *Graph[W, H], cycle []Edge[W, H], fact func(w *Wait[W, H], o *Obstacle[H]) F,
