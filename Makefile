@@ -50,6 +50,10 @@ test-beside: setup #~ make test, every sweep in full size (INTERLOCK_LONG), but 
 test-long: setup #~ make test of the packages that judge real time, in full size, one after the other
 	scripts/test.sh long $(ARGS)
 
+.PHONY: long
+long: setup #~ test etcdlock and pglock on the installed servers and on newer ones, which it builds or fetches: etcd 3.6, PostgreSQL 18
+	scripts/long.sh $(ARGS)
+
 .PHONY: race
 race: #~ make test without setup, uncached and in random order
 	scripts/test.sh all -count=1 -shuffle=on $(ARGS)

@@ -23,8 +23,13 @@ func (m *lock) acquire(ctx context.Context, try bool) (*Lease, error) {
 	m = m.labelled(ctx)
 	at := m.client().newCall()
 	o := ownerFrom(ctx)
-	lease, err := m.attempt(ctx, o, try, at)
-	if err != nil {
+	wait := m.p.wait
+	if try {
+		wait = 0
+	}
+	bound, bounded := boundWait(ctx, wait)
+	lease, err := m.attempt(bounded, o, try, at)
+	if err = bound.end("lock", m.key(), err); err != nil {
 		m.tellFailed(ctx, o, at, err)
 		return nil, err
 	}
@@ -81,8 +86,8 @@ func (m *lock) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease
 func (m *lock) event(o *owner) Event {
 	key := m.key()
 	e := Event{
-		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.client().traits.Engine,
-		c: m.client(),
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass),
+		Engine: m.client().traits.Engine, c: m.client(),
 	}
 	if o != nil {
 		e.Owner = o.id

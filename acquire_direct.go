@@ -10,7 +10,7 @@ import (
 // Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
 // goes to the engine by itself, and nothing passes on inside the process. Only the engine knows whose turn it is among
 // readers and writers, and whether enough permits are left. It follows acquire.go in place of the line of
-// acquire_queue.go.
+// core_line.go.
 
 // attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
 // because then the request has to be another one. It is made beside that hold, and not on its own.
@@ -26,7 +26,15 @@ func (m *lock) attemptDirect(ctx context.Context, o *owner, try bool, at call) (
 		if err := m.client().checkOwner(o); err != nil {
 			return nil, err
 		}
+		since := 0
+		if r := m.p.share.resizes; r != nil {
+			since = r.seen()
+		}
 		lease, err = m.takeDirect(ctx, o, beside, try, at)
+		if next := m.resized(ctx, since, err); next != nil {
+			m = next
+			continue
+		}
 		switch {
 		// The wait ended because the owner got in: again, beside that.
 		case errors.Is(err, errAgain):

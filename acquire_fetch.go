@@ -9,7 +9,7 @@ import (
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
-// acquire_request.go says what is asked. A usable answer becomes a grant (hold_grant.go); everything else goes to
+// acquire_request.go says what is asked. A usable answer becomes a grant (core_grant.go); everything else goes to
 // acquire_retry.go.
 
 // newFetch prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
@@ -63,6 +63,7 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	// The request ended because w did, so the engine has refused nothing. goOn runs after wait, when w has left the
 	// line and the rest of it is known.
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
+		f.heardBefore(w, err)
 		if f.over != nil { // a candidate waits for the undo, which must have begun by then
 			f.withdraw()
 			f.goOn(err)
@@ -83,12 +84,24 @@ func (f *fetch) withdraw() {
 	f.withdrawn = true
 }
 
+// heardBefore notes for w, whose time is over, that nothing of the request was sent and why: what the server has
+// answered to earlier tries says more than that the time is over.
+func (f *fetch) heardBefore(w *waiter, err error) {
+	if !driver.IsNotSent(err) {
+		return
+	}
+	f.c.client().lock()
+	defer f.c.client().unlock()
+	w.broken, f.idle = err, true
+}
+
 // goOn repeats the request for those who still stand in the line, after err has ended it only because its leader has
 // left. The id is the same, so the engine resumes the same place in its queue. Without anybody in line it ends f.
 func (f *fetch) goOn(err error) {
 	f.c.client().lock()
 	wanted := f.only == nil && f.q.fetch == f && !f.c.client().closed
 	if wanted {
+		f.idle = false
 		f.cancel()
 		f.ctx, f.cancel = context.WithCancel(f.c.client().base)
 	}

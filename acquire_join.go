@@ -7,7 +7,7 @@ import (
 )
 
 // A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
-// itself alone (askAlone, waitAlone). acquire.go decides which. The line is in acquire_queue.go, the request in
+// itself alone (askAlone, waitAlone). acquire.go decides which. The line is in core_line.go, the request in
 // acquire_fetch.go, and the wait of the caller in acquire_wait.go.
 
 // join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.

@@ -2,6 +2,8 @@ package interlock
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,4 +78,35 @@ func TestUnlock_OfADriverThatLooksOnlyAtErr_TriesAgainInTime(t *testing.T) {
 			t.Errorf("the first attempt to release took %v", took)
 		}
 	})
+}
+
+// An engine that turned a request away until its caller had no time left says why, and that nothing was sent: the end
+// of the time hides neither.
+func TestLock_WhoseTimeEndsWhileItIsTurnedAway_SaysWhyAndThatNothingWasDone(t *testing.T) {
+	busy := errors.New("last answer: BUSY")
+	for name, lock := range map[string]func(*Client, context.Context) (*Lease, error){
+		"Lock":    func(c *Client, ctx context.Context) (*Lease, error) { return c.Lock(ctx, "a") },
+		"TryLock": func(c *Client, ctx context.Context) (*Lease, error) { return c.TryLock(ctx, "a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c := mustNew(t, leading{h}, nil)
+				defer c.Close()
+				on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+					<-ctx.Done()
+					return driver.Grant{}, &UnavailableError{
+						Op: "acquire", Name: r.Name, Err: errors.Join(busy, ctx.Err()), NotSent: true,
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), second)
+				defer cancel()
+				_, err := lock(c, ctx)
+				if !driver.IsNotSent(err) || !errors.Is(err, busy) || !errors.Is(err, context.DeadlineExceeded) ||
+					!strings.Contains(err.Error(), "nothing was done") {
+					t.Errorf("got %v", err)
+				}
+				on(h, &h.acquire, h.Driver.Acquire)
+			})
+		})
+	}
 }

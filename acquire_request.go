@@ -7,7 +7,7 @@ import (
 )
 
 // What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
-// hold until it is released (hold_grant.go).
+// hold until it is released (core_grant.go).
 
 // request describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
 // engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.

@@ -9,7 +9,7 @@ import (
 )
 
 // A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
-// comes, or its context ends. acquire_queue.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
+// comes, or its context ends. core_line.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
 // survives.
 
 // newWaiter returns an attempt for o, or for a new owner if o is nil.

@@ -319,7 +319,7 @@ var questions = map[string]func(ctx context.Context, c *Client) error{
 	"Wait":   func(ctx context.Context, c *Client) error { return c.Latch("a").Wait(ctx) },
 	"Break":  func(ctx context.Context, c *Client) error { return c.Break(ctx, KindMutex, "a", 1) },
 	"Locks": func(ctx context.Context, c *Client) (last error) {
-		for _, err := range c.Locks(ctx, "") {
+		for _, err := range c.List(ctx, "") {
 			last = err
 		}
 		return last

@@ -84,7 +84,7 @@ func TestLocks_OnAnEngineThatDoesNotAnswer_SaysSoOnce(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 		c := mustNew(t, &failing{h}, nil)
 		for _, prefix := range []string{"", "a"} {
-			for _, err := range c.Locks(t.Context(), prefix) {
+			for _, err := range c.List(t.Context(), prefix) {
 				if !errors.Is(err, ErrUnavailable) || strings.Count(err.Error(), "list") != 1 ||
 					strings.Contains(err.Error(), `""`) {
 					t.Errorf("%q: %v", prefix, err)

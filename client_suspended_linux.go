@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// How long the machine was suspended, on Linux. hold_trust.go takes it off the trust window.
+// How long the machine was suspended, on Linux. package trust takes it off the window.
 
 const (
 	clockMonotonic = 1 // CLOCK_MONOTONIC stands still while the machine is suspended; Go's monotonic clock is this one.

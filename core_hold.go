@@ -32,7 +32,7 @@ type Lease struct {
 	rank      int32         // its place in its owner's holdHeap; guarded by owner.mu
 	local     bool          // it came by a pass or a re-entry, without a request to the engine
 	announced announced     // what the Observer knows; guarded by Client.mu
-	inner     bool          // it keeps the upgradeable read of upgradePair; see hold_upgrade_pair.go
+	inner     bool          // it keeps the upgradeable read of upgradePair; see core_convert.go
 
 	// Guarded by Client.mu.
 	released bool       // by Unlock or Close
@@ -115,8 +115,9 @@ func (l *Lease) check(now trust.Instant) {
 // and calls share one.
 type params struct {
 	grants.Terms
-	kind         driver.Kind // of lock
-	single       bool        // it never passes on, and each request goes to the engine by itself: an election
+	kind         driver.Kind   // of lock
+	wait         time.Duration // LockOptions.Wait; 0 if the caller's context alone bounds the waiting
+	single       bool          // it never passes on, and each request goes to the engine by itself: an election
 	label, class string
 	labelFrom    func(context.Context, string) string // nil if all calls have the same label
 	ownLabel     bool                                 // label belongs to one call
@@ -131,6 +132,7 @@ type shareMode struct {
 	mode          driver.Mode
 	limit, weight int
 	of            *[3]lock // the lock of which this is one mode; nil of a semaphore
+	resizes       *resizes // of the semaphore whose permits these are; nil of other locks
 }
 
 // announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
-// The graph of what this client knows: its waiters, its grants and its owners (deadlock_graph.go searches it).
+// The graph of what this client knows: its waiters, its grants and its owners (package waitgraph searches it).
 
 // mostInTheWay bounds how many holds in the way of one wait are looked at. Otherwise a crowd of readers that waits for
 // another such crowd would keep Client.mu for the product of both. An obstacle that is left out can only hide a

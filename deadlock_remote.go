@@ -110,6 +110,9 @@ func (s *remoteSearch) isTurn(found waitgraph.Suspicion) bool {
 
 // takeList processes what a search has found; g is nil if it asked for no list. The caller holds Client.mu.
 func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) {
+	if f.pause == 0 { // the waiters have gone while the engine was asked
+		return
+	}
 	f.pause = min(2*f.pause, remoteMost)
 	if g == nil || err != nil {
 		f.at, f.seen = c.reading().Plus(spread(f.pause)), nil

@@ -381,6 +381,7 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		took := func(list listing) {
 			g, err := waitgraph.Listed(t.Context(), list, names.waits)
 			c.lock()
+			c.deadlocks.remote.pause = remoteFirst // a search is planned
 			c.deadlocks.remote.takeList(c, g, err)
 			c.unlock()
 			synctest.Wait()
@@ -396,6 +397,14 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 			took(found)
 			stillWaits(t, waits, "although it has been seen once")
 		}
+		// The waiters have gone while the engine was asked: the answer is of no use.
+		c.lock()
+		c.deadlocks.remote.pause = 0
+		c.deadlocks.remote.takeList(c, nil, nil)
+		if c.deadlocks.remote.pause != 0 {
+			t.Error("an answer that comes too late plans a search")
+		}
+		c.unlock()
 		took(list(3, begin.Add(2)))
 		if o := <-waits; !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)

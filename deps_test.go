@@ -33,8 +33,9 @@ var direction = []struct {
 	},
 	{"interlocktest", []string{".", "driver", "fence", "memlock"}, "it is memlock with faults, for the tests of users"},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
-	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
-	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},
+	{"webguard", nil, "it decides who may reach a handler, whatever the handler does"},
+	{"console", []string{".", "driver", "fence", "webguard"}, "it works on every engine"},
+	{"adapters", []string{".", "webguard"}, "they work on every engine; what needs a dependency is a module of its own"},
 	{
 		".",
 		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants"},

@@ -19,10 +19,11 @@
 // Most programs need only [Client.Do], or [Client.Lock] with [Lease.Context].
 //
 //   - One owner at a time: Client.Do for a function, Client.Lock for a [Lease], [Client.Mutex] for a lock with options.
-//   - Skip the work if another owner is at it: [Client.TryLock] or [Mutex.TryDo].
+//   - Skip the work if another owner is at it: [Client.TryDo], or [Client.TryLock] for a Lease.
 //   - Many readers or one writer: [Client.RWMutex].
 //   - At most N permits at a time: [Client.Semaphore].
-//   - One leader, which others can look up: [Client.Election].
+//   - One leader, which others can look up: [Client.Election], and [Election.Lead] to lead again after a loss.
+//   - A bound on the wait for a lock that is no context's: [LockOptions].Wait.
 //   - Several mutexes together, all or none: [Client.Multi].
 //   - Wait until a count has reached zero: [Client.Latch].
 //   - Wait under a mutex for what another owner does: [Client.Cond].

@@ -96,15 +96,23 @@ func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error
 // campaign is Campaign, or TryCampaign with try. A value that is too long is refused before the engine is asked. The
 // error does not show it.
 func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease, error) {
-	if err := e.mayBeAsked(ctx); err != nil {
+	if err := e.mayCampaign(ctx, value); err != nil {
 		return nil, err
 	}
+	return e.candidate(value).acquire(ctx, try)
+}
+
+// mayCampaign says why a campaign with value cannot be asked for, as far as no Observer can be told, or returns nil.
+func (e *Election) mayCampaign(ctx context.Context, value string) error {
+	if err := e.mayBeAsked(ctx); err != nil {
+		return err
+	}
 	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
-		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a "+
+		return fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a "+
 			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
 	}
-	return e.candidate(value).acquire(ctx, try)
+	return nil
 }
 
 // candidate returns the lock by which a candidate with that value asks.

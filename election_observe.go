@@ -12,6 +12,10 @@ import (
 // [Election.Leader]. If leaders follow each other faster than the loop takes them, some may be left out, but never the
 // last. What was yielded last is true, or the next is on its way.
 //
+// No leader is yielded after one with a larger token. Where a failover of the engine has forgotten the latest leader, it
+// may show an earlier one again; nobody leads then, as far as Observe tells, until a token is larger. So begin to observe
+// anew after a restore that lets tokens fall.
+//
 // Engines that tell of changes (memory, Redis) are watched. They cannot tell that a leader has died while nobody else
 // campaigns. So Observe also looks when the leader's lease should be over by the engine's clock, and once a minute in
 // any case. Such an end is seen at most fifteen seconds late. All other engines are looked at every second. That is how
@@ -44,6 +48,7 @@ type observation struct {
 	e       *Election
 	changes *changes
 	last    Leader
+	newest  uint64    // the largest token that was yielded
 	next    time.Time // before this there is nothing to see but what the engine tells
 	known   bool      // last was yielded, and no error after it
 	blind   bool      // the engine could not be reached at the last look
@@ -54,6 +59,13 @@ type observation struct {
 func (o *observation) look(ctx, bounded context.Context, yield func(Leader, error) bool) bool {
 	l, next, err := o.e.look(bounded)
 	o.next = next
+	switch same := l.Value == o.last.Value && l.Client == o.last.Client; {
+	case l.Token >= o.newest:
+	case same && l.Token != 0: // the same term: of several servers too few have answered to tell its token
+		l = o.last
+	default: // the engine has forgotten a later leader, whom this one may not know of
+		l = Leader{}
+	}
 	switch {
 	case bounded.Err() != nil:
 		return false
@@ -68,6 +80,7 @@ func (o *observation) look(ctx, bounded context.Context, yield func(Leader, erro
 		return true
 	}
 	o.last, o.known, o.blind = l, true, false
+	o.newest = max(o.newest, l.Token)
 	o.closed = !yield(l, nil)
 	return !o.closed
 }

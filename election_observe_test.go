@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // observer reads what Observe yields, in a goroutine of its own.
@@ -188,6 +191,50 @@ func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
 		o.ends()
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// forgetful is an engine that shows the leader whom the test names.
+type forgetful struct {
+	*blindDriver
+	token atomic.Uint64
+	fewer atomic.Bool // the look shows a smaller token than the leader has
+}
+
+func (f *forgetful) Look(_ context.Context, key driver.Key) (driver.LockInfo, error) {
+	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if token := f.token.Load(); token != 0 {
+		info.Holders = []driver.Holder{{Label: fmt.Sprint("host-", token), Token: token}}
+		if f.fewer.Load() {
+			info.Holders[0].Token--
+		}
+	}
+	return info, nil
+}
+
+// A failover that has forgotten a leader shows the one before.
+func TestObserve_NeverGoesBackToASmallerToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &forgetful{blindDriver: newBlindDriver(t)}
+		c := mustNew(t, d, nil)
+		o := observe(t, c)
+		o.next("", 0)
+		for _, step := range []struct {
+			token uint64
+			sees  string
+		}{{11, "host-11"}, {13, "host-13"}, {11, ""}, {14, "host-14"}, {0, ""}} {
+			d.token.Store(step.token)
+			o.next(step.sees, 2*lookSeldom)
+			d.fewer.Store(true) // which is the same leader
+			time.Sleep(10 * lookSeldom)
+			d.fewer.Store(false)
+		}
+		d.token.Store(12) // and nobody leads still
+		time.Sleep(10 * lookSeldom)
+		o.ends()
+		if err := c.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -29,6 +29,8 @@ type (
 	//		Until  time.Time // when its lease ends, by the engine's clock
 	//		Cause  error     // of a wait: why it ended, such as context.DeadlineExceeded; nil of a Try
 	//
+	//		Waited time.Duration // how long the wait lasted that LockOptions.Wait ended; else 0
+	//
 	//		Retains bool // its client may keep it after it was unlocked, until another asks: LockOptions.Retain
 	//	}
 	HeldError = driver.HeldError
@@ -212,6 +214,10 @@ func doubtful(op string, key driver.Key, err error, doubt bool) error {
 func leavesDoubt(err error) bool {
 	return driver.Refusal(err) == nil && !driver.IsDefinite(err) && !driver.IsNotSent(err)
 }
+
+// mayHaveRun reports whether an attempt that ended with err may have done what it was to do, also when the engine has
+// said no.
+func mayHaveRun(err error) bool { return !driver.IsDefinite(err) && !driver.IsNotSent(err) }
 
 // reasons removes from err what its class will say again. It turns joined errors into one line, with what the engine
 // said in front.

@@ -155,7 +155,7 @@ func ExampleWithOwner() {
 }
 
 // An operator lists the locks below a prefix, with their holders and waiters.
-func ExampleClient_Locks() {
+func ExampleClient_List() {
 	ctx := context.Background()
 	locks, err := interlock.Open(ctx, "mem://list", &interlock.Options{ClientName: "web-1"})
 	if err != nil {
@@ -168,7 +168,7 @@ func ExampleClient_Locks() {
 		log.Fatal(err)
 	}
 	defer lease.Unlock(ctx)
-	for info, err := range locks.Locks(ctx, "shop/") {
+	for info, err := range locks.List(ctx, "shop/") {
 		if err != nil {
 			log.Fatal(err)
 		}

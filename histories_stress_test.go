@@ -63,7 +63,7 @@ func stress(t *testing.T, breaking bool) {
 	}
 	c := mustNew(t, d, nil)
 	defer c.Close()
-	for info, err := range c.Locks(t.Context(), "") {
+	for info, err := range c.List(t.Context(), "") {
 		t.Errorf("left over: %+v %v", info, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // new grant.
 //
 // A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
-// inner one of an upgrade pair (hold_upgrade_pair.go), holds the upgradeable read meanwhile. Both are lost and released
+// inner one of an upgrade pair (core_convert.go), holds the upgradeable read meanwhile. Both are lost and released
 // together. docs/adr/0021 has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
@@ -35,7 +35,8 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 		return err
 	}
 	c, at := l.m.client(), l.m.client().newCall()
-	err := l.upgrade(ctx, at)
+	bound, bounded := boundWait(ctx, l.m.p.wait)
+	err := bound.end("upgrade", l.m.key(), l.upgrade(bounded, at))
 	e := l.eventNow()
 	at.end(&e)
 	e.Waited, e.Local, e.Err = c.reading().Since(at.start), false, err

@@ -11,7 +11,7 @@ import (
 )
 
 // Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss. release.go and
-// hold_expire.go come here when a hold ends; docs/adr/0022 has the decision.
+// core_end.go come here when a hold ends; docs/adr/0022 has the decision.
 
 // keepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
 // The engine shows it as held, so an election would show a leader that has resigned.

@@ -1,7 +1,7 @@
 package interlock
 
 // How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
-// Client.mu has been given up. lease.go has what its owner sees; hold_expire.go and release.go decide when.
+// Client.mu has been given up. lease.go has what its owner sees; core_end.go and release.go decide when.
 
 // lost tells that l was lost. The caller holds Client.mu.
 func (c *Client) lost(l *Lease, lost *LostError) {

@@ -5,7 +5,7 @@ import (
 )
 
 // What ends by itself, or because the engine says so: the trust in a grant, and the time of a hold. The scheduler
-// (renew_schedule.go) and every look at a lease call expire; the driver calls lostByEngine. hold_end.go tells the
+// (core_renew.go) and every look at a lease call expire; the driver calls lostByEngine. hold_end.go tells the
 // holder.
 
 // lostByEngine is Request.Lost: the engine reports that it took the hold back. The driver calls it from a goroutine of

@@ -139,8 +139,8 @@ func TestAbandon_OfAHoldThatHasReentered_KeepsTheLockForItsOwnLease(t *testing.T
 		c, other := mustNew(t, &forever{h}, nil), peer(t, h, nil)
 		defer c.Close()
 		first := mustLock(t, t.Context(), c, "a")
-		fixed := c.Mutex("a", &LockOptions{Lease: 5 * time.Minute, NoRenew: true})
-		inner := must(t)(fixed.Lock(first.Context(t.Context())))
+		fixed := &LockOptions{Lease: 5 * time.Minute, NoRenew: true}
+		inner := must(t)(c.Mutex("a", fixed).Lock(first.Context(t.Context())))
 		mustUnlock(t, first)
 		if err := inner.Abandon(); err != nil {
 			t.Fatal(err)

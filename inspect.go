@@ -11,7 +11,7 @@ import (
 
 // What operators do: list all locks, and break one. inspect_look.go looks at one.
 
-// Locks yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
+// List yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
 // promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read,
 // for instance because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines
 // that cannot list yield ErrUnsupported.
@@ -19,7 +19,7 @@ import (
 // The engine does not know goroutines that wait behind another of their own process. A lock that was passed on inside a
 // process shows the owner of its last renewal. It costs the engine the more, the more locks it holds; on Redis it scans
 // all keys.
-func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if err := c.mayInspect(ctx, prefix); err != nil {
 			yield(LockInfo{}, err)
@@ -42,7 +42,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 	}
 }
 
-// mayInspect says why Locks cannot ask the engine, or returns nil.
+// mayInspect says why List cannot ask the engine, or returns nil.
 func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 }
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
-// does so only while token is the holder's token, or one of its block under local passes: look it up with Locks. So a
+// does so only while token is the holder's token, or one of its block under local passes: look it up with List. So a
 // Break that comes late never hits a later holder.
 //
 // On a free lock it returns ErrNotHeld. If the token is not a current one it returns a *HeldError with the one that is.

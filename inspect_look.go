@@ -10,7 +10,7 @@ import (
 
 // Look tells who holds one lock and who waits for it, as the engine sees them. For a lock that nobody holds or waits
 // for it returns kind and name and nothing else; that is no error. A kind that the engine does not know is
-// ErrUnsupported. The engine knows as little as with [Client.Locks]. But for a lock that has passed on inside this
+// ErrUnsupported. The engine knows as little as with [Client.List]. But for a lock that has passed on inside this
 // client Look knows the holder and its label. It costs one round trip on nearly every engine, however many locks there
 // are.
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {

@@ -139,6 +139,7 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c.asks, c.stopAsking = context.WithCancel(c.base)
 	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
 	c.background.Go(c.watch)
+	c.heedReconnections()
 	return c, nil
 }
 
@@ -152,12 +153,6 @@ func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
 // other errors and costs see [Mutex.TryLock].
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return c.Mutex(name, nil).TryLock(ctx)
-}
-
-// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
-// hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
-func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
-	return c.Mutex(name, nil).Do(ctx, fn)
 }
 
 // spawn runs f in a goroutine that Close waits for. It returns false, and runs nothing, if the client is closed.

@@ -133,7 +133,7 @@ func outcomeOf(err error) verdict {
 	return verdict(err.Error())
 }
 
-// compare compares all holds with the model, by their leases and by Client.Locks.
+// compare compares all holds with the model, by their leases and by Client.List.
 func (s *sharing) compare() {
 	s.t.Helper()
 	for i, m := range s.locks {
@@ -163,7 +163,7 @@ func (s *sharing) compare() {
 func (s *sharing) listed(i int) (holders map[entry]int, waits int) {
 	s.t.Helper()
 	holders = make(map[entry]int)
-	for info, err := range s.c[0].Locks(s.t.Context(), "rw"+string(rune('0'+i))) {
+	for info, err := range s.c[0].List(s.t.Context(), "rw"+string(rune('0'+i))) {
 		if err != nil || (info.Kind == KindSemaphore) != (s.locks[i].limit > 0) {
 			s.fail("Locks: %+v, %v", info, err)
 		}
@@ -203,7 +203,7 @@ func (s *sharing) giveAllBack() {
 			s.fail("client %d keeps %d grants, %d waiters", i, len(c.grants), len(c.alone))
 		}
 	}
-	for info := range s.c[0].Locks(s.t.Context(), "") {
+	for info := range s.c[0].List(s.t.Context(), "") {
 		s.fail("left: %+v", info)
 	}
 }

@@ -73,7 +73,7 @@ func (c *Client) renewToRunOut(one []pendingRenewal, left time.Duration) {
 			return
 		}
 		if errors.Is(err, ErrLost) || !pause(ctx, wait) {
-			c.opts.Logger.Warn("interlock: lock left to run out was not renewed: it may be free within 2 s",
+			c.opts.Logger.Warn("interlock: lock left to run out was not renewed; it may be free before a lease is over",
 				"lock", one[0].r.Name, "engine", c.traits.Engine, "err", err)
 			return
 		}

@@ -3,7 +3,7 @@ package interlock
 import "time"
 
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
-// out; hold_end.go and Close (interlock.go) ask isPending before they would give it back.
+// out; core_end.go and Close (interlock.go) ask isPending before they would give it back.
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
 // such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.

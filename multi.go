@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -130,6 +131,27 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	if err := checkCall(m.checkMade(), ctx); err != nil {
 		return nil, err
 	}
+	wait := time.Duration(0)
+	if !try {
+		wait = m.wait()
+	}
+	bound, bounded := boundWait(ctx, wait)
+	all, err := m.takeAll(bounded, try)
+	return all, bound.end("lock", m.order[0].key(), err)
+}
+
+// wait returns the shortest Wait of the mutexes, or 0 if none has one.
+func (m *Multi) wait() (shortest time.Duration) {
+	for _, l := range m.locks {
+		if wait := l.p.wait; wait > 0 && (shortest == 0 || wait < shortest) {
+			shortest = wait
+		}
+	}
+	return shortest
+}
+
+// takeAll is acquire within the bound that ctx has.
+func (m *Multi) takeAll(ctx context.Context, try bool) (*MultiLease, error) {
 	o := ownerFrom(ctx)
 	if o == nil {
 		o = &owner{id: m.order[0].client().newID()}

@@ -70,7 +70,7 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 		if told := d.take(); !slices.Equal(told, []string{"failed b/other waited 0s local false err true"}) {
 			t.Errorf("the Observer was told %q", told)
 		}
-		for info, err := range other.Locks(t.Context(), "") {
+		for info, err := range other.List(t.Context(), "") {
 			if err != nil || info.Name != "b" || len(info.Holders) != 1 || len(info.Waiters) != 0 {
 				t.Errorf("left behind: %+v, %v", info, err)
 			}

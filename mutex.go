@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The first step of the walk: Lock, TryLock and Do of a mutex. acquire.go goes on.
+// The first step of the walk: Lock and TryLock of a mutex. acquire.go goes on; do.go has Do.
 
 // Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the
 // owner who holds it succeeds at once; see [Lease.Context] and [WithOwner]. Keep a Mutex, or make a new one for each
@@ -63,66 +63,6 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.inner().acq
 // costs one round trip, or none if an owner of this client is in the way. If another client may merely retain the lock,
 // it waits for 50 ms, or for four round trips if that is more.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.inner().acquire(ctx, true) }
-
-// Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
-// moment the hold is lost; a Lock with it re-enters.
-//
-// Do returns fn's error, joined with the *LostError if the hold was lost while fn ran, also when fn returned nil. A
-// loss that fn has returned itself, as the cause of its context, is not repeated. When fn panics the mutex is released,
-// and the panic goes on.
-//
-// The release does not depend on ctx, and Do waits for it for at most Options.CloseTimeout. fn's work was protected, so
-// a release that is not confirmed by then goes on in the background and is no error of Do. Observer.Released is told. A
-// release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
-// until somebody has mended what the engine says, or the hold has ended by itself.
-func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if err := m.inner().mayAcquire(ctx); err != nil {
-		return err
-	}
-	if fn == nil {
-		return wrap("do under", m.key(), errNoFunction)
-	}
-	lease, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return lease.do(ctx, fn)
-}
-
-// TryDo is Do if the mutex is free. It returns false and no error if another owner holds it: fn was not called. Every
-// other failure to take it is an error.
-func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	lease, err := m.TryLock(ctx)
-	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if fn == nil { // a caller that only asks whether the work would be skipped has got its answer above
-		return false, errors.Join(wrap("do under", m.key(), errNoFunction), lease.unlockInTime(ctx))
-	}
-	return true, lease.do(ctx, fn)
-}
-
-// do runs fn under l and unlocks l, also when fn panics.
-func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
-	return fn(l.Context(ctx))
-}
-
-// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
-// none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
-// a refusal are errors, whatever else they match.
-func (l *Lease) unlockInTime(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.client().opts.CloseTimeout)
-	defer cancel()
-	err := l.Unlock(bounded)
-	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
-		return nil
-	}
-	return err
-}
 
 // Locker returns the mutex as a sync.Locker, for code that knows nothing else. Its Lock waits as long as ctx allows and
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an

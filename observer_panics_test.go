@@ -188,7 +188,7 @@ func TestObserver_ThatPanicsInAMulti_WaitsForAnEngineThatHangsNoLongerThanCloseT
 func nothingIsHeld(t *testing.T, c *Client) {
 	t.Helper()
 	synctest.Wait()
-	for info, err := range c.Locks(t.Context(), "") {
+	for info, err := range c.List(t.Context(), "") {
 		t.Errorf("left: %+v, %v", info, err)
 	}
 	c.lock()
@@ -406,7 +406,7 @@ func TestDo_WhoseFunctionPanics_ReleasesAndPanicsOn(t *testing.T) {
 		"Multi.Do": func(ctx context.Context, c *Client) { _ = c.Multi([]string{"a", "b"}, nil).Do(ctx, bug) },
 		"Locks": func(ctx context.Context, c *Client) {
 			_ = c.Do(ctx, "a", func(ctx context.Context) error {
-				for range c.Locks(ctx, "") {
+				for range c.List(ctx, "") {
 					panic(errBug)
 				}
 				return nil

@@ -110,7 +110,7 @@ func TestLocks_ShowsHoldersAndWaiters(t *testing.T) {
 		wait := lockLater(ctx, other, "shop/a")
 		synctest.Wait()
 		var infos []LockInfo
-		for info, err := range c.Locks(t.Context(), "shop/") {
+		for info, err := range c.List(t.Context(), "shop/") {
 			if err != nil {
 				t.Fatal(err)
 			}

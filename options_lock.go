@@ -26,6 +26,14 @@ type LockOptions struct {
 	// MaxHold ends the hold, as a loss, this long after the grant, even if its renewals succeed. The default is none.
 	MaxHold time.Duration
 
+	// Wait bounds the waiting of Lock, RLock, UpgradeableRLock, Acquire, Campaign, Upgrade and every Do, beside ctx.
+	// When it ends the error is a *HeldError whose Waited says how long the call has waited. It is an *UnavailableError
+	// if the engine did not answer meanwhile. Neither matches a context's error. The work under the lock is not
+	// bounded. A Multi waits for the shortest Wait of its mutexes, as a whole. A try does not wait. Cond.Wait is not
+	// bounded, because the engine does not tell when the signal has come. The default, 0, means that ctx alone bounds
+	// the waiting.
+	Wait time.Duration
+
 	// Label is shown to operators beside the owner. At most 256 bytes.
 	Label string
 
@@ -108,6 +116,9 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := p.resolveCooldowns(c, o); err != nil {
 		return err
 	}
+	if o.Wait < 0 {
+		return fmt.Errorf("interlock: LockOptions: Wait %v must not be negative; use a Try to wait for nothing", o.Wait)
+	}
 	if o.MaxHold < 0 || o.MaxHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
 	}
@@ -132,6 +143,7 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := p.resolveRetain(c, o); err != nil {
 		return err
 	}
+	p.wait = o.Wait
 	p.NoRenew, p.MaxHold, p.label = o.NoRenew, o.MaxHold, o.Label
 	if o.LabelFrom != nil {
 		p.labelFrom = o.LabelFrom

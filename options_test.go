@@ -79,7 +79,7 @@ func TestBadInput_GetsAClearError(t *testing.T) {
 		{"break without a name", func() error { return c.Break(t.Context(), KindMutex, "", 1) }, "is empty"},
 		{"break of a free lock", func() error { return c.Break(t.Context(), KindMutex, "free", 1) }, "not held"},
 		{"over-long prefix", func() error {
-			for _, err := range c.Locks(t.Context(), strings.Repeat("x", 513)) {
+			for _, err := range c.List(t.Context(), strings.Repeat("x", 513)) {
 				return err
 			}
 			return nil

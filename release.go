@@ -100,7 +100,7 @@ func (w pendingRelease) releaseLocal() error {
 		c.settle(l.m, w.releaseRequest())
 		return unavailable("unlock", l.m.key(), err)
 	}
-	return l.confirmed(err, 1, w.until)
+	return l.confirmed(err, false, w.until)
 }
 
 // releaseRemote releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If that
@@ -108,7 +108,7 @@ func (w pendingRelease) releaseLocal() error {
 // allows. If ctx had ended before the call, it waits for grace.
 func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.client()
-	r, attempts := w.releaseRequest(), 0
+	r, doubt := w.releaseRequest(), false
 	var refused error
 	if ctx.Err() == nil {
 		bounded := callContext{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
@@ -116,9 +116,9 @@ func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) 
 		bounded.end()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			c.background.Done()
-			return l.confirmed(err, 1, w.until)
+			return l.confirmed(err, false, w.until)
 		}
-		attempts, grace = 1, 0 // the engine has had its time
+		doubt, grace = mayHaveRun(err), 0 // the engine has had its time
 		if driver.Refusal(err) != nil {
 			refused = unavailable("unlock", l.m.key(), err)
 		}
@@ -128,7 +128,7 @@ func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) 
 	go func() { // ends when the word is there, or with c.hard
 		defer c.background.Done()
 		more, err := c.settleNow(l.m, r)
-		said <- l.confirmed(err, attempts+more, w.until)
+		said <- l.confirmed(err, doubt || more, w.until)
 	}()
 	if refused != nil { // the engine would say the same again, unless somebody mends the cause in time
 		return refused
@@ -166,9 +166,9 @@ func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.
 	}
 }
 
-// confirmed says what the engine's answer to a release means to the caller. attempts is how often the release was sent,
-// and until when the trust window would have ended.
-func (l *Lease) confirmed(err error, attempts int, until trust.Instant) error {
+// confirmed says what the engine's answer to a release means to the caller. doubt says that an earlier copy of the
+// release may have ended the hold, and until when the trust window would have ended.
+func (l *Lease) confirmed(err error, doubt bool, until trust.Instant) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
 	}
@@ -180,12 +180,17 @@ func (l *Lease) confirmed(err error, attempts int, until trust.Instant) error {
 	if lost.Reason == LostAdopted {
 		return wrap("unlock", l.m.key(), ErrAdopted)
 	}
-	// The engine remembers how the hold ended, and it was not by this release.
-	found := told != nil && told.Reason != LostExpired
-	// An earlier attempt may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
-	// because the lease had not run out.
-	if attempts > 1 && !found && l.m.client().reading() < until {
+	// An earlier copy may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
+	// because the lease had not run out, unless the engine remembers how.
+	if doubt && !isRemembered(told) && l.m.client().reading() < until {
 		return nil
 	}
 	return lost
+}
+
+// isRemembered reports whether the engine remembers how the hold ended, so that it was not by a release. That a lease
+// has ended, or that another owner is in, is what an engine says when it finds no such hold: a guess. The other owner
+// may have come after the release, or be a reader, a permit, or a further hold of the same owner.
+func isRemembered(told *LostError) bool {
+	return told != nil && told.Reason != LostExpired && told.Reason != LostTaken
 }

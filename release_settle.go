@@ -36,9 +36,9 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 }
 
 // settleNow asks the engine to release r, of m, until it is known to be done, until nothing can be left of r, or until
-// Close gives up. It returns how often it asked and the last answer, and tells the Observer. It blocks for up to
-// endsByItself.
-func (c *Client) settleNow(m *lock, r *driver.Release) (attempts int, err error) {
+// Close gives up. It returns the last answer, and in doubt whether a copy before it may have been carried out. It tells
+// the Observer, and blocks for up to endsByItself.
+func (c *Client) settleNow(m *lock, r *driver.Release) (doubt bool, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
 		e := m.event(nil)
 		e.Undo = r.Undo
@@ -60,25 +60,23 @@ func isSettled(err error) bool {
 
 // askUntilSettled is settleNow without the Observer. Only c.hard ends it early, never a caller's context: the caller
 // may be gone for long.
-func (c *Client) askUntilSettled(r *driver.Release) (attempts int, err error) {
+func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()
-	wait, doubt := settleFirst, false
-	for {
-		attempts++
+	open := false // some copy has got no answer, so a refusal of the last one is not the whole truth
+	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
 		err := c.d.Release(ctx, r)
 		cancel()
 		if isSettled(err) {
-			return attempts, err
+			return doubt, err
 		}
 		over := ends && time.Since(start) >= after
 		if over || !pause(c.hard, wait) {
 			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
-			return attempts, c.unsettled(doubtful("unlock", r.Key, err, doubt))
+			return doubt, c.unsettled(doubtful("unlock", r.Key, err, open))
 		}
-		doubt = doubt || leavesDoubt(err)
-		wait = min(2*wait, settleMost)
+		doubt, open = doubt || mayHaveRun(err), open || leavesDoubt(err)
 	}
 }
 

@@ -37,7 +37,7 @@ func queues(h *hooks) func(ctx context.Context, r *driver.Request) (driver.Grant
 // waiting returns how many requests stand in the engine's queue.
 func waiting(t *testing.T, c *Client) (n int) {
 	t.Helper()
-	for info, err := range c.Locks(t.Context(), "") {
+	for info, err := range c.List(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// Renewals: what one says, how batches travel, and what an answer changes. renew_schedule.go decides when;
-// hold_trust.go has the window that an answer moves on, and hold_expire.go what happens when none comes.
+// Renewals: what one says, how batches travel, and what an answer changes. core_renew.go decides when,
+// and what an answer changes; core_end.go has what happens when none comes.
 
 // renewBatch sends renewals that travel together, in a goroutine of its own. Its context ends after half of the longest
 // lease among them; Close ends it earlier.

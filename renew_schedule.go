@@ -5,7 +5,7 @@ import (
 )
 
 // When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
-// is over (hold_expire.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
+// is over (core_end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
 // timer for each hold was refused (docs/adr/0005).
 
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more

@@ -253,7 +253,7 @@ func TestRWMutex_Inspection_ShowsReadersAndWriters(t *testing.T) {
 		read, up := must(t)(m.RLock(ctx)), must(t)(m.UpgradeableRLock(ctx))
 		write := later(func() (*Lease, error) { return m.Lock(ctx) })
 		synctest.Wait()
-		for info, err := range c.Locks(ctx, "x") {
+		for info, err := range c.List(ctx, "x") {
 			if err != nil || info.Kind != KindRWMutex || len(info.Holders) != 2 || len(info.Waiters) != 1 {
 				t.Fatalf("%+v, %v", info, err)
 			}

@@ -27,7 +27,12 @@ import (
 type Semaphore struct {
 	_   noCopy
 	one atomic.Pointer[permit] // how one permit is asked for; Resize replaces it
+
+	resizes resizes
 }
+
+// limit is that with which s asks now.
+func (s *Semaphore) limit() int { return s.one.Load().share.limit }
 
 // permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
 type permit struct {
@@ -48,11 +53,12 @@ func newPermit(c *Client, name string, p params) *permit {
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
 	p := c.paramsDirect(key, opts)
-	p.share = shareMode{direct: true, mode: driver.Shared, limit: limit, weight: 1}
+	s := &Semaphore{}
+	s.resizes.limit = s.limit
+	p.share = shareMode{direct: true, mode: driver.Shared, limit: limit, weight: 1, resizes: &s.resizes}
 	if p.err == nil {
 		p.err = validateLimit(name, limit)
 	}
-	s := &Semaphore{}
 	s.one.Store(newPermit(c, name, p))
 	return s
 }

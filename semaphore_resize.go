@@ -2,6 +2,8 @@ package interlock
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -14,7 +16,7 @@ import (
 // granted. Whoever waits keeps its place, and is let in if a larger limit makes room.
 //
 // Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use. Those that hold
-// or wait already do not. So if the limit stands in a configuration, change it there first. Resize is for a limit that
+// or wait already do not. Requests of s itself do not either: what crosses a Resize of s is asked again. So if the limit stands in a configuration, change it there first. Resize is for a limit that
 // must change before the semaphore is next idle. A semaphore that nobody uses has no limit to change: the next request
 // brings its own.
 //
@@ -38,6 +40,8 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	if err != nil {
 		return wrap("resize", key, err)
 	}
+	s.resizes.begin()
+	defer s.resizes.end()
 	err = c.persist(ctx, "resize", key, func(ctx context.Context) error { return resizer.Resize(ctx, key, limit) })
 	if err != nil {
 		return err
@@ -46,6 +50,73 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	p.share.limit = limit
 	s.one.Store(newPermit(c, now.name, p))
 	return nil
+}
+
+// resizes says which requests of a Semaphore may have crossed one of its own changes of the limit: the engine has the
+// new one before or after s asks with it, and refuses what comes in between as a conflict.
+type resizes struct {
+	limit func() int // with which the semaphore asks now
+
+	mu       sync.Mutex    // guards what follows; nothing is waited for under it
+	underWay int           // how many calls of Resize are
+	turns    int           // how many have begun or ended
+	idle     chan struct{} // closed when none is under way; nil before the first
+}
+
+func (r *resizes) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns++
+	if r.underWay++; r.underWay == 1 {
+		r.idle = make(chan struct{})
+	}
+}
+
+func (r *resizes) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns++
+	if r.underWay--; r.underWay == 0 {
+		close(r.idle)
+	}
+}
+
+// seen is what crossed compares with, before a request is sent.
+func (r *resizes) seen() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns
+}
+
+// crossed reports whether a Resize was under way since then. It waits for those that are still, or for ctx.
+func (r *resizes) crossed(ctx context.Context, since int) bool {
+	r.mu.Lock()
+	idle, underWay := r.idle, r.underWay > 0
+	r.mu.Unlock()
+	if underWay {
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return r.seen() != since || underWay
+}
+
+// resized returns m with the limit that its semaphore has now, if err is a conflict that one of its own changes may
+// have made; else nil. Programs that ask with a limit of their own are told of the conflict.
+func (m *lock) resized(ctx context.Context, since int, err error) *lock {
+	r := m.p.share.resizes
+	if r == nil || !errors.Is(err, ErrConflict) || !driver.IsDefinite(err) {
+		return nil
+	}
+	// The limit may also have changed after m was made and before the request was.
+	if crossed := r.crossed(ctx, since); ctx.Err() != nil || !crossed && r.limit() == m.p.share.limit {
+		return nil
+	}
+	p := *m.p
+	p.share.limit = r.limit()
+	return &newPermit(m.client(), m.name, p).lock
 }
 
 // resizer returns the engine as a Resizer, or says why it cannot resize.

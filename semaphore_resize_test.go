@@ -100,3 +100,53 @@ func TestResize_OnAnEngineThatCannot_SaysWhy(t *testing.T) {
 		wantText(t, "resize", err, `resize "x": not supported by this engine (memory: it is carved in stone)`)
 	})
 }
+
+// The engine has the new limit before or after the semaphore asks with it. What one program asks in between is asked
+// again, with the limit that counts then; what others ask with a limit of their own is a conflict.
+func TestResize_OfAProgramsOwnSemaphore_FailsNoneOfItsRequests(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		d := &resizable{hooks: h}
+		c := mustNew(t, d, nil)
+		defer c.Close()
+		ctx := t.Context()
+		s, others := c.Semaphore("x", 2, nil), c.Semaphore("x", 2, nil)
+		held := must(t)(s.Acquire(ctx, 1))
+
+		// The engine has the new limit, and its answer is still under way.
+		d.answer = make(chan struct{})
+		resized := make(chan error, 1)
+		go func() { resized <- s.Resize(ctx, 3) }()
+		synctest.Wait()
+		asked := later(func() (*Lease, error) { return s.TryAcquire(ctx, 1) })
+		stillWaits(t, asked, "before the resize is answered")
+		_, err := others.TryAcquire(ctx, 1)
+		wantErr(t, "with a limit of its own", err, ErrConflict)
+		close(d.answer)
+		wantErr(t, "resize", <-resized, nil)
+		mustUnlock(t, must(t)((<-asked).lease, nil))
+
+		// A request crosses a whole resize on its way.
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			on(h, &h.acquire, h.Driver.Acquire)
+			wantErr(t, "resize", s.Resize(ctx, 4), nil)
+			return h.Driver.Acquire(ctx, r)
+		})
+		many := must(t)(s.Acquire(ctx, 2))
+		mustUnlock(t, many)
+		mustUnlock(t, held)
+	})
+}
+
+// resizable is an engine whose answers to a change of the limit can be held up.
+type resizable struct {
+	*hooks
+	answer chan struct{}
+}
+
+func (r *resizable) Resize(ctx context.Context, key driver.Key, limit int) error {
+	err := r.Driver.Resize(ctx, key, limit)
+	if r.answer != nil {
+		<-r.answer
+	}
+	return err
+}

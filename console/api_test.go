@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/console/board"
 	"github.com/interlock-go/interlock/drivertest/faulty"
 	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 func names(b *board.Board) string {
@@ -159,14 +160,14 @@ func TestNew_RefusesWhatItCannotServe(t *testing.T) {
 		t.Error("a console of no client")
 	}
 	w := newWorld(t, nil)
-	short := []console.Token{{Name: "a", Secret: "short"}}
+	short := []webguard.Token{{Name: "a", Secret: "short"}}
 	if _, err := console.New(w.client, &console.Options{Tokens: short}); err == nil {
 		t.Error("a token that can be guessed")
 	}
 }
 
 func TestConsole_CanBeMountedBelowAPath(t *testing.T) {
-	w := newWorld(t, &console.Options{Tokens: []console.Token{{Name: "ann", Secret: annsToken}}})
+	w := newWorld(t, &console.Options{Tokens: []webguard.Token{{Name: "ann", Secret: annsToken}}})
 	mux := http.NewServeMux()
 	mux.Handle("/locks/", http.StripPrefix("/locks", w.console))
 	w.serve(mux)

@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/console/board"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // maxRequest is how long the body of a request may be. The longest name fits, however it is escaped.
@@ -155,5 +156,5 @@ func (con *Console) who(r *http.Request) string {
 	if con.opts.Who != nil {
 		return con.opts.Who(r)
 	}
-	return visitor(r.Context())
+	return webguard.Visitor(r.Context())
 }

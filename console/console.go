@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/console/board"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // Options of a Console. The zero value shows everything to whoever reaches it and changes nothing.
@@ -28,8 +29,8 @@ type Options struct {
 	// line that cannot be written prevents the attempt. If it is nil the entries go to Logger. Writes do not overlap.
 	Audit io.Writer
 
-	// Tokens are what a visitor must know; see ReadTokens. With none everybody is let in.
-	Tokens []Token
+	// Tokens are what a visitor must know; see webguard.ReadTokens. With none everybody is let in.
+	Tokens []webguard.Token
 	// Hosts are the names under which browsers reach the console, without ports, beside localhost and addresses. "*" is
 	// any name, for a server that checks the Host header before.
 	Hosts []string
@@ -46,14 +47,19 @@ type Options struct {
 	_ struct{}
 }
 
-// Console is an http.Handler that serves the page and what it shows. It is safe for concurrent use.
+// Console is an http.Handler that serves the page and what it shows, behind a guard of package webguard. It is safe for
+// concurrent use.
+//
+// The path of a request begins at the console's root: mount a Console below another path with http.StripPrefix. All
+// addresses in the page are relative.
 type Console struct {
+	*guarded // lets visitors in, and answers them
+
 	client *interlock.Client
 	opts   Options
 	poller *board.Poller
 	log    *slog.Logger
 
-	handler http.Handler
 	entry   *gate
 	audit   *audit
 	streams chan struct{} // has one for each open stream of events
@@ -62,6 +68,9 @@ type Console struct {
 
 	examining sync.Mutex // held while Doctor runs
 }
+
+// guarded is embedded under a name that programs do not see.
+type guarded = webguard.Handler
 
 // whyNoBreak is what the page shows instead of a button.
 const whyNoBreak = "this console does not break locks (--allow-break)"
@@ -97,7 +106,7 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 			NoBreak: noBreak,
 		}),
 	}
-	if con.handler, err = con.routes(); err != nil {
+	if con.guarded, err = con.routes(); err != nil {
 		con.poller.Close()
 		return nil, err
 	}
@@ -107,10 +116,6 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 // Close ends all streams of events at once, and what the Console asks the engine in the background. It leaves the
 // client open.
 func (con *Console) Close() { con.poller.Close() }
-
-// ServeHTTP answers a request. Its path begins at the console's root: mount a Console below another path with
-// http.StripPrefix. All addresses in the page are relative.
-func (con *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { con.handler.ServeHTTP(w, r) }
 
 // Observer returns an Observer that shows losses of another client of the same program among the events, with their
 // reasons, if their names start with the prefix. Give it to that client by interlock.Options.Observer; see
@@ -127,26 +132,23 @@ func (con *Console) Observer() *interlock.Observer {
 }
 
 // routes are all addresses.
-func (con *Console) routes() (http.Handler, error) {
+func (con *Console) routes() (*webguard.Handler, error) {
 	files, err := newFiles(len(con.opts.Tokens) > 0)
 	if err != nil {
 		return nil, err
 	}
-	inside := http.NewServeMux() // only for visitors that were let in
-	inside.HandleFunc("GET /{$}", files.index)
-	inside.HandleFunc("GET /api/board", con.serveBoard)
-	inside.HandleFunc("GET /api/events", con.serveEvents)
-	inside.HandleFunc("GET /api/lock", con.serveLock)
-	inside.HandleFunc("GET /api/latch", con.serveLatch)
-	inside.HandleFunc("GET /api/doctor", con.serveDoctor)
-	inside.HandleFunc("GET /api/audit", con.serveAudit)
-	inside.HandleFunc("POST /api/break", con.serveBreak)
-
 	all := http.NewServeMux()
-	all.Handle("/", con.entry.keep(inside))
+	all.HandleFunc("GET /{$}", files.index)
+	all.HandleFunc("GET /api/board", con.serveBoard)
+	all.HandleFunc("GET /api/events", con.serveEvents)
+	all.HandleFunc("GET /api/lock", con.serveLock)
+	all.HandleFunc("GET /api/latch", con.serveLatch)
+	all.HandleFunc("GET /api/doctor", con.serveDoctor)
+	all.HandleFunc("GET /api/audit", con.serveAudit)
+	all.HandleFunc("POST /api/break", con.serveBreak)
 	all.HandleFunc("GET /static/{file}", files.static)
 	all.HandleFunc("GET /login", con.entry.form)
 	all.HandleFunc("POST /login", con.entry.login)
 	all.HandleFunc("POST /logout", con.entry.logout)
-	return con.guard(all), nil
+	return con.entry.guard.Mount(dress(all)), nil
 }

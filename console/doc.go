@@ -15,8 +15,6 @@
 // set. Without Options.Tokens everybody may in who reaches it: serve it on a loopback address only, or behind something
 // that lets in only whom it should.
 //
-// A web page of somebody else that is open in the same browser gets nothing: requests that a browser marks as coming
-// from another site are refused, as are requests under a name that is none of the console's, so that no name that its
-// owner points at this machine helps. The page loads nothing from elsewhere, and a content security policy lets only
-// its own scripts run.
+// Package webguard says who is let in, and keeps pages of other sites out, in every handler of interlock. The page loads
+// nothing from elsewhere, and a content security policy lets only its own scripts run.
 package console

@@ -1,12 +1,14 @@
 package console
 
 import (
-	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/webguard"
 )
 
 const (
@@ -16,21 +18,12 @@ const (
 	maxSessions = 1000
 )
 
-// local is the name of a visitor where nobody needs a token.
-const local = "local"
-
-// gate lets visitors in that know a token, or have logged in with one.
+// gate keeps the sessions of visitors that have logged in with a token. Who else is let in is package webguard's to say.
 type gate struct {
-	tokens []tokenDigest // none: everybody is let in
-	tries  tries
+	guard *webguard.Guard
 
 	mu       sync.Mutex // guards sessions
 	sessions map[digest]session
-}
-
-type tokenDigest struct {
-	name   string
-	digest digest
 }
 
 // session is a login. The cookie has a secret of its own, not the token.
@@ -39,82 +32,55 @@ type session struct {
 	ends time.Time
 }
 
+// digest is what sessions are found by: looking one up tells nothing about the secrets that there are.
+type digest [sha256.Size]byte
+
+func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
+
 func newGate(o *Options) (*gate, error) {
-	if err := checkTokens(o.Tokens); err != nil {
+	g := &gate{sessions: make(map[digest]session)}
+	var err error
+	g.guard, err = webguard.New(&webguard.Options{
+		Tokens: o.Tokens, Hosts: o.Hosts, Session: g.sessionOf, Refuse: refuseVisitor,
+		// The login needs the page's style.
+		Public: func(r *http.Request) bool {
+			return strings.HasPrefix(r.URL.Path, "/static/") || r.URL.Path == "/login" || r.URL.Path == "/logout"
+		},
+		// Links to the page may stand anywhere; what it asks for is no page.
+		Linked: func(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, "/api/") },
+	})
+	if err != nil {
 		return nil, err
-	}
-	g := &gate{sessions: make(map[digest]session), tries: tries{last: make(map[string]failure)}}
-	for _, t := range o.Tokens {
-		g.tokens = append(g.tokens, tokenDigest{t.Name, digestOf(t.Secret)})
 	}
 	return g, nil
 }
 
-// visitorKey is the key of the visitor's name in a request's context.
-type visitorKey struct{}
-
-// visitor names who was let in.
-func visitor(ctx context.Context) string {
-	name, _ := ctx.Value(visitorKey{}).(string)
-	return name
-}
-
-// keep lets through who may in. Others get the login, or 401 if a program asks.
-func (g *gate) keep(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, wait := g.letIn(r)
-		switch {
-		case wait > 0:
-			tooSoon(w, wait)
-		case name != "":
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, name)))
-		case r.URL.Path == "/":
-			// Relative, because the console may be below any path.
-			w.Header().Set("Location", "login")
-			w.WriteHeader(http.StatusSeeOther)
-		default:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="interlock console"`)
-			refuse(w, http.StatusUnauthorized, "a token is needed", "log in, or send Authorization: Bearer TOKEN")
-		}
-	})
-}
-
-// letIn names the visitor, or says how long the visitor has to wait after wrong tries.
-func (g *gate) letIn(r *http.Request) (name string, wait time.Duration) {
-	if len(g.tokens) == 0 {
-		return local, 0
+// refuseVisitor answers who is not let in: a browser that asks for the page gets the login.
+func refuseVisitor(w http.ResponseWriter, r *http.Request, why *webguard.Refusal) {
+	if why.Reason == webguard.TokenNeeded && r.URL.Path == "/" {
+		// Relative, because the console may be below any path.
+		w.Header().Set("Location", "login")
+		w.WriteHeader(http.StatusSeeOther)
+		return
 	}
-	if secret, ok := bearer(r); ok {
-		return g.try(r, secret)
+	hint := why.Hint
+	if why.Reason == webguard.TokenNeeded {
+		hint = "log in, or " + hint
 	}
-	if cookie, err := r.Cookie(cookieName(r)); err == nil {
-		return g.session(cookie.Value), 0
-	}
-	return "", 0
+	refuse(w, why.Status, why.Detail, hint)
 }
 
 // stays reports whether a visitor who was let in may stay. A session can be over by now; a token that came with the
 // request is good as long as the Console.
-func (g *gate) stays(r *http.Request) bool {
-	if _, ok := bearer(r); ok || len(g.tokens) == 0 {
-		return true
-	}
+func (g *gate) stays(r *http.Request) bool { return g.guard.Known(r) || g.sessionOf(r) != "" }
+
+// sessionOf names the visitor of a request's session, or returns "".
+func (g *gate) sessionOf(r *http.Request) string {
 	cookie, err := r.Cookie(cookieName(r))
-	return err == nil && g.session(cookie.Value) != ""
-}
-
-// bearer returns the token that came with the request. Authorization of another kind is not for us: a proxy may add it.
-func bearer(r *http.Request) (secret string, ok bool) {
-	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-}
-
-// try checks a token, unless it comes too soon after wrong ones.
-func (g *gate) try(r *http.Request, secret string) (name string, wait time.Duration) {
-	wait = g.tries.judge(source(r), func() (right bool) {
-		name, right = g.nameBy(secret)
-		return right
-	})
-	return name, wait
+	if err != nil {
+		return ""
+	}
+	return g.session(cookie.Value)
 }
 
 // open begins a session and returns its secret.
@@ -138,7 +104,7 @@ func (g *gate) open(name string) string {
 	return secret
 }
 
-// session names whose session it is. Looking the digest up tells nothing about the secrets that there are.
+// session names whose session it is.
 func (g *gate) session(secret string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

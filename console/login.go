@@ -38,10 +38,10 @@ type loginWords struct{ lang, title, field, button, wrong, wait string }
 var (
 	english = loginWords{
 		"en", "interlock console", "Token", "Log in", "This token is not known.",
-		"The last token was wrong. Try again in %d s.",
+		"Too many wrong tokens. Try again in %d s.",
 	}
 	chinese = loginWords{
-		"zh-CN", "interlock 控制台", "令牌", "登录", "令牌不正确。", "上一个令牌不正确，请在 %d 秒后重试。",
+		"zh-CN", "interlock 控制台", "令牌", "登录", "令牌不正确。", "错误的令牌过多，请在 %d 秒后重试。",
 	}
 )
 
@@ -66,7 +66,7 @@ func (l *loginWords) write(w http.ResponseWriter, status int, message string) {
 
 // form shows the login.
 func (g *gate) form(w http.ResponseWriter, r *http.Request) {
-	if name, _ := g.letIn(r); name != "" {
+	if g.stays(r) {
 		home(w)
 		return
 	}
@@ -75,12 +75,12 @@ func (g *gate) form(w http.ResponseWriter, r *http.Request) {
 
 // login begins a session for a visitor that knows a token.
 func (g *gate) login(w http.ResponseWriter, r *http.Request) {
-	if len(g.tokens) == 0 {
+	if !g.guard.NeedsToken() {
 		home(w)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
-	name, wait := g.try(r, strings.TrimSpace(r.PostFormValue("token")))
+	name, wait := g.guard.Try(r, strings.TrimSpace(r.PostFormValue("token")))
 	words := wordsFor(r)
 	switch {
 	case wait > 0:

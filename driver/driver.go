@@ -65,6 +65,10 @@ type Driver interface {
 	// A driver that repeats a release by itself and then finds nothing does not know which copy ended the hold. It
 	// returns an error that does not match ErrLost, and is asked again. For Undo see [Release]. r is the caller's again
 	// when Release has returned.
+	//
+	// LostExpired and LostTaken are what an engine concludes when it finds no such hold: they are no evidence of a loss
+	// if an earlier copy of the release may have ended it. Every other reason says that the engine remembers another
+	// end.
 	Release(ctx context.Context, r *Release) error
 
 	// Close releases what the driver has of the machine: connections, goroutines, descriptors. Holds of a session or
@@ -175,7 +179,8 @@ type Grant struct {
 // Session is what keeps the holds of a Sessions engine alive. When it is lost, Request.Lost of each hold is called.
 type Session interface {
 	// Confirmed returns the instant, on the monotonic clock, at which the last answered sign of life was sent. The
-	// session's holds are trusted from then for the timeout. It costs nothing and never goes back.
+	// session's holds are trusted from then for the timeout. It costs nothing. It goes back only while a request
+	// under way may have shortened the session.
 	Confirmed() time.Time
 }
 

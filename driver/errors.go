@@ -37,6 +37,9 @@ type HeldError struct {
 	Until  time.Time // end of the lease as the engine sees it; zero if unknown
 	Cause  error     // the context's error, or nil
 
+	// Waited is how long a wait lasted that the lock's own bound ended (LockOptions.Wait), and no context. Else it is 0.
+	Waited time.Duration
+
 	// Retains says that the holder's client keeps the lock for a while after its owners have ended their holds; see
 	// [Request].Retains. That client has been told that another wants the lock, and gives it back if nobody holds it.
 	Retains bool
@@ -60,6 +63,9 @@ func (e *HeldError) Error() string {
 	}
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, ", lease until %s", e.Until.Format(time.RFC3339))
+	}
+	if e.Waited != 0 {
+		fmt.Fprintf(&b, ": waited %v", e.Waited.Round(time.Millisecond))
 	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)

@@ -23,7 +23,7 @@ type Latcher interface {
 }
 
 // LatchCall is one change of a latch. The engine remembers what a call with some ID has done and answered, for Horizon
-// after the call or its last repetition. It remembers a CountDown for as long as the latch counts. The same ID asked
+// after the call or its last repetition, as long as a copy may be under way. The same ID asked
 // again gets the same answer and does nothing. So after an error that leaves the outcome open the caller asks again
 // with the same ID.
 type LatchCall struct {

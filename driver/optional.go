@@ -23,6 +23,16 @@ type Renewer interface {
 	Renew(ctx context.Context, batch []Renewal, done func(i int, err error))
 }
 
+// Reconnector is implemented by Leases engines whose servers may forget what they have granted, in a restart or a
+// failover, and whose drivers see that a connection has ended. Without it a holder learns of that by its next renewal.
+type Reconnector interface {
+	// OnReconnect has f called, in a goroutine of the driver's, after a connection to a server has ended, and again
+	// when there is a new one. The portable layer renews everything that is held then. Calls that come close together
+	// may become one, and there may be one for nothing. f does not wait for a server. After stop it is not called any
+	// more.
+	OnReconnect(f func()) (stop func())
+}
+
 // Renewal asks for more time for one hold.
 type Renewal struct {
 	Key

@@ -3,7 +3,7 @@
 //
 // Every request on which a lock depends goes through ask, so it may be carried out more than once, and late. Its
 // transaction is written so that this does no harm: it compares the create revision of the key that it ends, which no
-// later key ever has, or a tomb refuses it. What a session reads of its own keys is not repeated here: the next sign of
+// later key ever has, or a tomb refuses it. What a session reads of its holds is not repeated here: the next sign of
 // life reads it again.
 
 package etcdlock

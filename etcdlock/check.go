@@ -47,7 +47,7 @@ type facts struct {
 	endpoints []*endpointFacts
 	members   *clientv3.MemberListResponse
 	alarms    *clientv3.AlarmResponse
-	hidden    []string // what the user may not see
+	hidden    []string // what the user may not see of the cluster
 	readErr   error
 	revision  int64           // the cluster's revision; 0 if no server has told it
 	compacted bool            // the history does not begin with the first revision
@@ -69,7 +69,7 @@ type endpointFacts struct {
 func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
 	once, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
-	if e.status, e.err = client.Status(once, e.addr); e.err == nil {
+	if e.status, e.err = client.Status(once, e.addr); e.answers() {
 		return
 	}
 	host := e.addr
@@ -80,6 +80,10 @@ func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
 		e.err = why
 	}
 }
+
+// answers reports whether the endpoint has answered. From etcd 3.6 on servers tell their state to the role root alone,
+// and refuse all others: that is an answer.
+func (e *endpointFacts) answers() bool { return e.err == nil || isForbidden(e.err) }
 
 // tripsTaken is how often the time of a round trip is taken. Their median tells the usual time, and the longest whether
 // it varies; a single one might be an outlier.
@@ -114,7 +118,7 @@ func (d *Driver) gather(ctx context.Context) *facts {
 	})
 	endpoints.Wait()
 	// Then nobody will answer the rest either, and the user need not wait for it.
-	if len(f.answered()) == 0 {
+	if !slices.ContainsFunc(f.endpoints, (*endpointFacts).answers) {
 		cancel()
 	}
 	all.Wait()
@@ -154,9 +158,10 @@ func (f *facts) judge() (findings []driver.Finding) {
 func (f *facts) checkServers() (driver.Finding, bool) {
 	var silent, learners []string
 	for _, e := range f.endpoints {
-		if e.status == nil {
+		switch {
+		case !e.answers():
 			silent = append(silent, fmt.Sprintf("%s (%v)", e.addr, e.err))
-		} else if e.status.IsLearner {
+		case e.status != nil && e.status.IsLearner:
 			learners = append(learners, e.addr)
 		}
 	}
@@ -175,7 +180,7 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	}
 }
 
-// answered returns the states of the endpoints that answer.
+// answered returns the states of the endpoints that tell it.
 func (f *facts) answered() (all []*clientv3.StatusResponse) {
 	for _, e := range f.endpoints {
 		if e.status != nil {

@@ -6,6 +6,7 @@
 package etcdlock
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -66,11 +67,15 @@ func (f *facts) checkHistory() (driver.Finding, bool) {
 
 // checkPermissions says what was not checked because the user may not see it.
 func (f *facts) checkPermissions() (driver.Finding, bool) {
-	if len(f.hidden) == 0 {
+	hidden := f.hidden
+	if slices.ContainsFunc(f.endpoints, func(e *endpointFacts) bool { return isForbidden(e.err) }) {
+		hidden = append([]string{"version", "leader", "space"}, hidden...)
+	}
+	if len(hidden) == 0 {
 		return driver.Finding{}, false
 	}
 	return enginekit.Warn("permissions", "run interlock doctor once as a user with the role root",
-		"not checked: %s; the user may not see that", strings.Join(f.hidden, ", ")), true
+		"not checked: %s; the user may not see that", strings.Join(hidden, ", ")), true
 }
 
 // isForbidden reports whether the servers say that the user lacks a right, or that there is no user.

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -62,19 +63,6 @@ func TestDiagnose_OfAServer(t *testing.T) {
 
 func TestDiagnose_Rules(t *testing.T) {
 	t.Parallel()
-	sound := func() *facts {
-		members := &clientv3.MemberListResponse{Members: []*pb.Member{{}, {}, {}}}
-		status := func() *endpointFacts {
-			return &endpointFacts{addr: "a", status: &clientv3.StatusResponse{
-				Version: "3.6.1", Leader: 7, DbSize: 79 << 20, DbSizeQuota: 100 << 20,
-			}}
-		}
-		return &facts{
-			endpoints: []*endpointFacts{status(), status(), status()}, members: members,
-			alarms: new(clientv3.AlarmResponse), revision: 9_999,
-			trips: []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
-		}
-	}
 	for _, f := range sound().judge() {
 		if f.Level != driver.LevelOK {
 			t.Errorf("of a sound cluster: %+v", f)
@@ -136,6 +124,37 @@ func TestDiagnose_Rules(t *testing.T) {
 	}
 }
 
+// sound is what a cluster without any fault says.
+func sound() *facts {
+	members := &clientv3.MemberListResponse{Members: []*pb.Member{{}, {}, {}}}
+	status := func() *endpointFacts {
+		return &endpointFacts{addr: "a", status: &clientv3.StatusResponse{
+			Version: "3.6.1", Leader: 7, DbSize: 79 << 20, DbSizeQuota: 100 << 20,
+		}}
+	}
+	return &facts{
+		endpoints: []*endpointFacts{status(), status(), status()}, members: members,
+		alarms: new(clientv3.AlarmResponse), revision: 9_999,
+		trips: []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
+	}
+}
+
+// From etcd 3.6 on an ordinary user is not told the state of a server. To refuse that is an answer.
+func TestDiagnose_OfServersThatHideTheirState_SaysThatTheyAnswer(t *testing.T) {
+	f := sound()
+	for _, e := range f.endpoints {
+		e.status, e.err = nil, rpctypes.ErrPermissionDenied
+	}
+	findings := f.judge()
+	finds(t, findings, "servers", driver.LevelOK, "all 3 endpoints answer")
+	finds(t, findings, "permissions", driver.LevelWarn, "version, leader, space")
+	for _, f := range findings {
+		if f.Level == driver.LevelFail {
+			t.Errorf("a user without the role root is told: %+v", f)
+		}
+	}
+}
+
 func TestDiagnose_OfAHistoryThatNobodyCompacts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -193,5 +212,7 @@ func TestDiagnose_WithoutRights_SaysWhatIsMissing(t *testing.T) {
 	if w.err != nil {
 		t.Error(w.err)
 	}
-	finds(t, d.Diagnose(s.ctx()), "rights", driver.LevelOK, "interlock/")
+	findings := d.Diagnose(s.ctx())
+	finds(t, findings, "rights", driver.LevelOK, "interlock/")
+	finds(t, findings, "servers", driver.LevelOK, "all 1 endpoints answer")
 }

@@ -24,11 +24,13 @@
 // the process, so it always grows, unless the cluster is restored from a backup or made anew.
 //
 // A client has one session, an etcd lease, for all that it holds and waits for. A sign of life is sent each third of
-// its timeout, in a request of its own, and holds are trusted until the timeout has passed since the last answered one
-// was SENT. The servers count from its arrival, and after an election from the beginning, so they never free a lock
-// before that. The session has nothing to do with the contexts of the requests; it lives until Close, until the servers
-// have been out of reach for its timeout, or until an operator revokes the lease. Then the owners of all holds are told
-// at once, waits end (interlock begins them again, at the end of the queue), and a new session is made.
+// its timeout, in a request of its own, together with a read that needs a majority of the members. The read shows
+// whether the leader has answered the sign of life, or one that leads no more. Holds are trusted until the timeout has
+// passed since the last sign of life that the leader answered was SENT. The servers count from its arrival, and after
+// an election from the beginning, so they never free a lock before that. The session has nothing to do with the
+// contexts of the requests; it lives until Close, until the servers have been out of reach for its timeout, or until an
+// operator revokes the lease. Then the owners of all holds are told at once, waits end (interlock begins them again, at
+// the end of the queue), and a new session is made.
 //
 // After a wake-up a waiter reads whether its own key is still there and nobody is before it; a wake-up alone grants
 // nothing. A release deletes the key only if it is the one that was granted, by its revision. A request whose answer
@@ -84,8 +86,11 @@
 //   - The whole cluster is away for longer than the timeout: all holds are lost, and their owners are told before
 //     another can get the lock.
 //   - The servers have no room left (their quota): locks are given back and passed on, and nothing new is asked for.
-//     Older patch versions refuse transactions that only delete as well (etcd #13429); there locks stay until there is
-//     room.
+//     Older patch versions refuse transactions that only delete as well (etcd #13429); see the next.
+//   - The servers refuse to end a hold or a wait: a right was taken away, for instance. The session takes no new locks,
+//     and ends with the last of its other holds, and after one timeout at the latest; their owners are told. What it
+//     left is free then. A refusal that passes before costs nothing. When nothing may be read any more (a password was
+//     changed), nothing shows that the session lasts, so it ends after its timeout in any case.
 //   - The servers forget a client's token (all were restarted, or it was idle for --auth-token-ttl): the next request
 //     logs in again, which takes some 0.1 s. Holds and waits go on. A client that is given to [New] needs
 //     [KeepLoggedIn] for that.
@@ -104,13 +109,14 @@
 //     their tries are refused. So use Retain when all processes have this version.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.
 //   - LockDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
-//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict. In the moment in
-//     which the last holder leaves, the wrong one may be refused.
+//   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict: while the semaphore
+//     is held or waited for, its limit is that of the first. Beside processes of earlier versions the wrong one may be
+//     refused in the moment in which the last holder leaves.
 //
 // # Servers
 //
-// Tested with etcd 3.4. Later versions answer to the same requests. With users, a role needs to read and write the keys
-// that begin with the prefix, and nothing else:
+// Tested with etcd 3.4 and 3.6. Other later versions answer to the same requests. With users, a role needs to read and
+// write the keys that begin with the prefix, and nothing else:
 //
 //	etcdctl role grant-permission ROLE --prefix=true readwrite interlock/
 //

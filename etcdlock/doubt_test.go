@@ -56,7 +56,7 @@ func doubts(t *testing.T, known bool, errs ...error) *doubtful {
 	d.current = &session{d: d, id: 1, timeout: time.Hour}
 	e := &entry{
 		d: d, r: r, over: make(chan struct{}), session: d.current, revision: 7, granted: true, waited: true, open: 1,
-		queueKey: d.names.queueKey(r.Key, d.current.id, 0),
+		queueKey: d.names.queueKey(r, d.current.id, 0),
 	}
 	kv := kvOf(e.queueKey, recordOf(r).text())
 	d.client.KV = clientv3.NewKVFromKVClient(&script{queue: []*mvccpb.KeyValue{kv}, errs: errs}, nil)

@@ -60,12 +60,14 @@ type Driver struct {
 	// user runs under it.
 	mu      sync.Mutex
 	closed  bool
-	current *session // nil if there is no session that counts
-	making  *making  // nil if no session is being made
-	entries map[holdID]*entry
-	gone    tombstones // requests that are over
-	tombs   []tomb     // keys on the servers that must be removed later
-	sweeps  bool       // a goroutine removes them
+	current *session // that of new requests; nil if there is none
+	// sessions are those that are not lost: the current one, and those that were retired; see retire.go.
+	sessions map[*session]struct{}
+	making   *making // nil if no session is being made
+	entries  map[holdID]*entry
+	gone     tombstones // requests that are over
+	tombs    []tomb     // keys on the servers that must be removed later
+	sweeps   bool       // a goroutine removes them
 }
 
 // New returns a driver over client, with a session of its own. It blocks until there is a session or ctx ends; ctx
@@ -92,7 +94,7 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 	d := &Driver{
 		client: client, owns: owns, several: len(client.Endpoints()) > 1,
 		leases: pb.NewLeaseClient(client.ActiveConnection()),
-		born:   time.Now(), entries: make(map[holdID]*entry),
+		born:   time.Now(), entries: make(map[holdID]*entry), sessions: make(map[*session]struct{}),
 	}
 	// WithoutCancel, because ctx bounds the start alone.
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -149,7 +151,7 @@ const closingTime = 500 * time.Millisecond
 // have ended.
 func (d *Driver) Close() error {
 	d.mu.Lock()
-	first, s := !d.closed, d.current
+	first := !d.closed
 	d.closed = true
 	clear(d.entries) // nobody is told anything any more
 	d.mu.Unlock()
@@ -160,10 +162,11 @@ func (d *Driver) Close() error {
 	d.stop()
 	d.calls.Wait()
 	d.background.Wait()
-	if s != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), closingTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), closingTime)
+	defer cancel()
+	// Nobody changes the set any more.
+	for s := range d.sessions {
 		_, _ = d.client.Revoke(ctx, s.id) // if that fails, it runs out by itself
-		cancel()
 	}
 	return d.closeClient()
 }

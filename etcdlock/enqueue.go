@@ -10,6 +10,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,15 +27,32 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	if a.r.Try && !onlyOne(a.r.Kind) {
 		return a.tryShared(ctx, s)
 	}
+	t, reads := a.placing(s)
 	prefix := a.d.names.queuePrefix(a.r.Key)
-	t := a.creation(s)
 	// The else branch finds a copy of this request first, and then whoever is in the way.
-	if a.r.Try {
+	switch {
+	case a.r.Try:
 		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0))
 		t.els = append(t.els, clientv3.OpGet(prefix, clientv3.WithFirstCreate()...))
+	case a.r.Kind == driver.KindSemaphore:
+		t.when = append(t.when, a.d.names.noOtherLimit(a.r)...)
+		t.els = append(t.els, queueReads(a.r.Kind, prefix, 0)...)
 	}
+	answer, err := a.create(ctx, s, t)
+	switch {
+	case err != nil || answer == nil:
+		return err
+	case answer.Succeeded:
+		return a.placed(ctx, answer, reads)
+	}
+	return a.refused(ctx, s, answer)
+}
+
+// placing is a transaction that creates the key and reads who is before it, in so many reads.
+func (a *attempt) placing(s *session) (t *transaction, reads int) {
+	t = a.creation(s)
 	// A transaction sees its own writes, so reads after the put would find this request in front of itself.
-	ahead := queueReads(a.r.Kind, prefix, 0)
+	ahead := queueReads(a.r.Kind, a.d.names.queuePrefix(a.r.Key), 0)
 	t.then = append(ahead, t.then...) // before the key is there, so that it is not among them
 	// The hold's key is compared, deleted, and replaced by the new one in one step: nobody gets in between.
 	if a.give != nil {
@@ -42,19 +60,60 @@ func (a *attempt) enqueue(ctx context.Context) error {
 		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.queueKey)}, t.then...)
 		t.then = append(t.then, a.give.ops(s)...)
 	}
-	answer, err := a.create(ctx, s, t)
-	if err != nil || answer == nil {
-		return err
-	}
-	if !answer.Succeeded {
-		return a.refused(ctx, s, answer)
-	}
-	reads := answer.Responses
+	return t, len(ahead)
+}
+
+// placed records what a transaction of placing has done.
+func (a *attempt) placed(ctx context.Context, answer *clientv3.TxnResponse, reads int) error {
+	found := answer.Responses
 	if a.give != nil {
-		reads = reads[1:]
+		found = found[1:]
 		a.given()
 	}
-	return a.queued(ctx, answer.Header.Revision, reads[:len(ahead)])
+	return a.queued(ctx, answer.Header.Revision, found[:reads])
+}
+
+// amongOthers creates the key in the queue of a semaphore in which not all keys have the request's limit in their
+// names, as was read at a revision. So another limit is in use, or there are keys of earlier versions, and then the
+// records say what the limit is. The key is created if the queue is as it was read.
+func (a *attempt) amongOthers(ctx context.Context, s *session, queue []*mvccpb.KeyValue, asOf int64) error {
+	prefix := a.d.names.queuePrefix(a.r.Key)
+	for {
+		all, err := queueKeysOf(queue)
+		if err != nil {
+			return err
+		}
+		isGiven := func(p queueKey) bool { return p.key == a.give.queueKey && p.revision == a.give.revision }
+		switch view := judge(a.r.Kind, recordOf(a.r), all, prefix); {
+		case a.give != nil && !slices.ContainsFunc(all, isGiven):
+			return lost(a.r.Key, 0, driver.LostExpired, errNothingToGive)
+		case view.conflict != 0:
+			return errConflict(a.r, view.conflict)
+		}
+		t, reads := a.placing(s)
+		t.when = append(t.when, unchanged(prefix, asOf))
+		t.els = append(t.els, queueReads(a.r.Kind, prefix, 0)...)
+		answer, err := a.create(ctx, s, t)
+		switch {
+		case err != nil || answer == nil:
+			return err
+		case answer.Succeeded:
+			return a.placed(ctx, answer, reads)
+		case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
+			return a.refused(ctx, s, answer)
+		}
+		// Others were quicker, as often as they are: each time one of them has got further.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		queue, asOf = kvsOf(answer.Responses[2]), answer.Header.Revision
+	}
+}
+
+// unchanged compares whether nothing below the prefix was written after a revision. A key that has gone since does not
+// count as written.
+func unchanged(prefix string, asOf int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(prefix), "<", asOf+1).WithPrefix()
 }
 
 // creation is the part of the transaction that all requests have: the key must not be there, and no tomb may refuse the
@@ -190,7 +249,8 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 	if len(kvsOf(answer.Responses[1])) > 0 {
 		return errReleased(e.r.Key)
 	}
-	if a.r.Try {
+	switch {
+	case a.r.Try:
 		first, err := queueKeysOf(kvsOf(answer.Responses[2]))
 		if err != nil {
 			return err
@@ -198,6 +258,8 @@ func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnR
 		if len(first) > 0 {
 			return a.isHeld(ctx, &first[0])
 		}
+	case a.r.Kind == driver.KindSemaphore:
+		return a.amongOthers(ctx, s, kvsOf(answer.Responses[2]), answer.Header.Revision)
 	}
 	if a.give != nil {
 		return lost(e.r.Key, 0, driver.LostExpired, errNothingToGive)
@@ -247,8 +309,8 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	return nil
 }
 
-// conflict removes the key, and says that the semaphore has another limit. The key was needed to see the queue in the
-// same step. Others do not count it, because its limit is not the first one's; see crowd.add.
+// conflict removes the key, and says that the semaphore has another limit. Only beside keys of earlier versions can
+// that be so: the first of those may leave when the next has another limit, and is about to remove its key.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
 	t := &transaction{

@@ -60,7 +60,7 @@ func TestCopyOfAWaiterForPermits_ThatIsGrantedAtOnce_WakesTheNextWaiter(t *testi
 		time.Minute)
 	held, asks := s.permits(2), s.permits(1)
 	s.take(held, a)
-	key := b.names.queueKey(asks.Key, b.current.id, 0)
+	key := b.names.queueKey(asks, b.current.id, 0)
 	s.forges(a, key, recordOf(asks).text(), clientv3.WithLease(b.current.id)) // as the first copy has
 	behind := s.waits(c, s.permits(1))
 	s.watches(c, key)

@@ -54,7 +54,7 @@ func TestHungServer_CallsReturnWithTheirContexts_AndCloseIsBounded(t *testing.T)
 	prompt(t, "TryLock", func(ctx context.Context) error { _, err := a.TryLock(ctx, "tried"); return err })
 	prompt(t, "Break", func(ctx context.Context) error { return a.Break(ctx, interlock.Kind("mutex"), "lock", 1) })
 	prompt(t, "Locks", func(ctx context.Context) error {
-		for _, err := range a.Locks(ctx, "") {
+		for _, err := range a.List(ctx, "") {
 			return err
 		}
 		return nil

@@ -2,16 +2,23 @@
 // each.
 //
 // The goroutine does nothing else: a look at the holds that takes long must not delay the next sign of life, which is
-// why it only triggers the one in notices.go.
+// why it only passes on to notices.go what it has read.
+//
+// An answer to a sign of life proves little by itself: a leader gives it from its own memory. One that stood still, or
+// hears nothing of the others, goes on answering until it notices that it leads no more, while its successor counts the
+// lease by what it knows. So each sign of life goes with a read that needs a majority; see beat.
 
 package etcdlock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const (
@@ -48,13 +55,17 @@ func (s *session) heartbeat(ctx context.Context) {
 			s.lose(errUnanswered)
 			return
 		}
+		if cause := s.spent(sent); cause != nil {
+			s.lose(cause)
+			return
+		}
 		// No answer is waited for beyond the session's end, which has to be told in time.
-		err := p.ping(ctx, min(p.limit, time.Until(s.end())))
+		found, err := p.beat(ctx, min(p.limit, time.Until(s.end())))
 		pause := p.learn(err, time.Since(sent))
 		switch {
 		case err == nil:
 			s.confirm(sent) // counted from before it was sent
-			s.check()
+			s.check(found)
 			next = sent.Add(s.timeout / heartbeats)
 		case isGone(err):
 			s.lose(rpctypes.ErrLeaseNotFound)
@@ -98,36 +109,74 @@ func (p *pacemaker) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// ping asks once for the lease to go on. The stream is kept: with users and passwords, each new one costs the server
-// the check of a password. A stream that has failed is dropped, so that a late answer is never taken for that of a
-// later request.
-func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
+// errDeposed says that a sign of life was answered by a leader that may have a successor.
+var errDeposed = errors.New("etcd: the sign of life may have been answered by a leader that leads no more")
+
+// beat sends a sign of life, reads the session's own keys at the same time, and returns these. The two answers together
+// prove that no leader counts the lease from before the two were sent.
+//
+// Why: servers fill the header of the answer before they renew the lease, with the term of the latest entry that they
+// have applied. By then they follow the leader of that term or a later one, so this one renews the lease. The read
+// needs the word of a majority that is given after it was sent, and its header is filled at its end, with the term of
+// the leader that got that word, or a later one. All leaders of later terms than that one's were elected after the
+// sending, and a new leader counts each lease from its election. So the answer is good if its term is not the smaller.
+func (p *pacemaker) beat(ctx context.Context, limit time.Duration) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// At the same time: one after the other, they would take two round trips, and be late where servers are far away.
+	var found *clientv3.GetResponse
+	var failed error
+	read := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(read)
+		found, failed = p.s.readPresence(ctx)
+	}()
+	term, err := p.ping(ctx)
+	if err != nil {
+		cancel()
+	}
+	<-read
+	switch err := cmp.Or(err, failed); {
+	case err != nil:
+		return nil, err
+	case found.Header.RaftTerm > term:
+		p.drop() // another member may know better who leads
+		return nil, errDeposed
+	}
+	return found, nil
+}
+
+// ping asks once for the lease to go on, and returns the term in which it was answered. The stream is kept: with users
+// and passwords, each new one costs the server the check of a password. A stream that has failed is dropped, so that a
+// late answer is never taken for that of a later request.
+func (p *pacemaker) ping(ctx context.Context) (term uint64, err error) {
+	var life context.Context
 	if p.stream == nil {
-		ctx, p.cut = context.WithCancel(ctx)
+		life, p.cut = context.WithCancel(p.s.d.life)
 	}
 	// A stream has no limit for a single answer, so the whole stream is ended when one is late.
-	late := time.AfterFunc(limit, p.cut)
+	inTime := context.AfterFunc(ctx, p.cut)
 	defer func() {
-		if !late.Stop() || err != nil {
+		if !inTime() || err != nil {
 			p.drop()
 		}
 	}()
 	if p.stream == nil {
-		if p.stream, err = p.s.d.leases.LeaseKeepAlive(ctx); err != nil {
-			return err
+		if p.stream, err = p.s.d.leases.LeaseKeepAlive(life); err != nil {
+			return 0, err
 		}
 	}
 	if err := p.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(p.s.id)}); err != nil {
-		return err
+		return 0, err
 	}
 	answer, err := p.stream.Recv()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if answer.TTL <= 0 { // the servers' way to say that they do not know the lease
-		return rpctypes.ErrLeaseNotFound
+		return 0, rpctypes.ErrLeaseNotFound
 	}
-	return nil
+	return answer.Header.GetRaftTerm(), nil
 }
 
 // drop ends the stream.
@@ -138,10 +187,10 @@ func (p *pacemaker) drop() {
 	p.stream, p.cut = nil, nil
 }
 
-// check makes the goroutine of notices.go look at the holds. It does not block.
-func (s *session) check() {
+// check makes the goroutine of notices.go look at the holds, and passes on what was read for it. It does not block.
+func (s *session) check(found *clientv3.GetResponse) {
 	select {
-	case s.look <- struct{}{}:
-	default: // they are about to be
+	case s.look <- found:
+	default: // they are about to be looked at; what is new is read with the next sign of life
 	}
 }

@@ -31,8 +31,26 @@ func (n names) kind(k driver.Kind) string { return n.prefix + string(k) + "/" }
 // queueKey is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
 // history is compacted, and goes through all of a prefix when it is asked for the present ones. With a new key for each
 // acquisition, a lock would become slower with each.
-func (n names) queueKey(key driver.Key, session clientv3.LeaseID, slot int) string {
-	return fmt.Sprintf("%s%x-%d", n.queuePrefix(key), int64(session), slot)
+func (n names) queueKey(r *driver.Request, session clientv3.LeaseID, slot int) string {
+	return fmt.Sprintf("%s%x-%d", n.placesOf(r), int64(session), slot)
+}
+
+// placesOf is what the keys begin with that may stand in one queue with the key of r. Those of a semaphore have its
+// limit in their names, because a transaction can compare names, and not a part of a value: so a request with another
+// limit is refused before it has a key that others would judge by. Earlier versions have no limit in their names.
+func (n names) placesOf(r *driver.Request) string {
+	if r.Kind != driver.KindSemaphore {
+		return n.queuePrefix(r.Key)
+	}
+	return fmt.Sprintf("%s%d/", n.queuePrefix(r.Key), r.Limit)
+}
+
+// noOtherLimit compares whether all keys in the queue of a semaphore have the limit of r in their names.
+func (n names) noOtherLimit(r *driver.Request) []clientv3.Cmp {
+	all, same := n.queuePrefix(r.Key), n.placesOf(r)
+	before := clientv3.Compare(clientv3.CreateRevision(all), "=", 0).WithRange(same)
+	after := clientv3.Compare(clientv3.CreateRevision(clientv3.GetPrefixRangeEnd(same)), "=", 0)
+	return []clientv3.Cmp{before, after.WithRange(clientv3.GetPrefixRangeEnd(all))}
 }
 
 // tomb is the key that refuses late copies of a request.

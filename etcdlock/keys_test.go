@@ -32,7 +32,7 @@ func FuzzEscape_IsReversible_AndKeepsPrefixes(f *testing.F) {
 func TestNames_AreReadAsTheyAreWritten(t *testing.T) {
 	n := names{"app/"}
 	key := driver.Key{Kind: driver.KindMutex, Name: "a/b%"}
-	place := n.queueKey(key, 0x1f, 3)
+	place := n.queueKey(&driver.Request{Key: key}, 0x1f, 3)
 	if place != "app/mutex/a%2Fb%25/1f-3" {
 		t.Errorf("the place is %q", place)
 	}

@@ -39,13 +39,13 @@ func (s *session) watchNotices(ctx context.Context) {
 			if s.heed(events) || created > seen {
 				seen = max(seen, s.readNotices(ctx))
 			}
-		case <-s.look:
+		case found := <-s.look:
 			if time.Since(audited) >= auditPause {
 				audited = time.Now()
 				s.audit(ctx)
 			}
 			// For a notice whose hint came while the server could not be read.
-			seen = max(seen, s.readNotices(ctx))
+			seen = max(seen, s.notice(ctx, found))
 		case <-s.done:
 			return
 		case <-ctx.Done():
@@ -57,16 +57,29 @@ func (s *session) watchNotices(ctx context.Context) {
 // auditPause is the shortest time between two audits. Their answer has all keys of the session.
 const auditPause = 5 * time.Second
 
-// readNotices tells the holds that were broken, and removes the notices. It returns the revision of what it has read,
-// or 0.
+// readPresence reads the session's own keys. The read needs a majority, which beat relies on.
+func (s *session) readPresence(ctx context.Context) (*clientv3.GetResponse, error) {
+	return s.d.get(ctx, s.d.names.presence(s.id), clientv3.WithPrefix())
+}
+
+// readNotices reads the session's own keys and handles what they say. It returns the revision of what it has read, or
+// 0.
 func (s *session) readNotices(ctx context.Context) int64 {
-	d := s.d
-	ctx, cancel := context.WithTimeout(ctx, d.opts.RequestTimeout)
+	limited, cancel := context.WithTimeout(ctx, s.d.opts.RequestTimeout)
 	defer cancel()
-	found, err := d.client.Get(ctx, d.names.presence(s.id), clientv3.WithPrefix())
+	found, err := s.readPresence(limited)
 	if err != nil {
 		return 0
 	}
+	return s.notice(ctx, found)
+}
+
+// notice tells the holds that were broken by what was found of the session's own keys, and removes the notices. It
+// returns the revision of what was read.
+func (s *session) notice(ctx context.Context, found *clientv3.GetResponse) int64 {
+	d := s.d
+	ctx, cancel := context.WithTimeout(ctx, d.opts.RequestTimeout)
+	defer cancel()
 	alive, calls := false, make(map[int64]*mvccpb.KeyValue)
 	for _, kv := range found.Kvs {
 		if revision, is := d.names.called(s.id, string(kv.Key)); is {

@@ -38,8 +38,8 @@ type crowd struct {
 
 // add adds the next request of the queue.
 //
-// The first in the queue says what a semaphore's limit is. A request with another limit is about to remove its key
-// again, and does not count.
+// The first in the queue says what a semaphore's limit is. All others have the same, unless there are keys of earlier
+// versions: there a request with another limit is about to remove its key again, and does not count.
 func (c *crowd) add(r *record) {
 	if c.size == 0 {
 		c.limit = r.Limit

@@ -129,7 +129,11 @@ func TestCall_ForWhatIsOver_IsDeleted(t *testing.T) {
 		defer a.mu.Unlock()
 		return a.current.calls[revision] != 0
 	})
-	a.current.check()
+	found, err := a.current.readPresence(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.current.check(found)
 	s.soon("the call to be deleted", func() bool { return len(s.calls(a)) == 0 })
 	s.soon("the session to forget it", func() bool {
 		a.mu.Lock()

@@ -40,6 +40,9 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	default:
 		err = d.freeUnknown(bounded, r)
 	}
+	if e != nil {
+		err = d.answered(e, r.Undo, err)
+	}
 	switch {
 	case err == nil, errors.Is(err, driver.ErrLost):
 		d.forget(id)

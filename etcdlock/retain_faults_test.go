@@ -109,7 +109,7 @@ func TestRetained_IsShownAsSuch(t *testing.T) {
 		t.Helper()
 		var last interlock.LockInfo
 		if !within(faultsPatience, func() bool {
-			for info, err := range b.Locks(patient(t), "") {
+			for info, err := range b.List(patient(t), "") {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -224,7 +224,7 @@ func TestRenew_TellsOfAWaiterOfAnEarlierVersion(t *testing.T) {
 	r, told := s.retains("lock")
 	s.take(r, a)
 	s.mustRenew(a, 0, true, r)
-	s.forges(b, b.names.queueKey(r.Key, b.current.id, 0), `{"v":1,"id":"old","mode":"x","tokens":1}`,
+	s.forges(b, b.names.queueKey(r, b.current.id, 0), `{"v":1,"id":"old","mode":"x","tokens":1}`,
 		clientv3.WithLease(b.current.id))
 	if n := told.Load(); n != 0 {
 		t.Fatalf("told %d times of nobody", n)

@@ -1,10 +1,11 @@
 // The session: making, trusting, losing and revoking it. heartbeat.go keeps it alive, notices.go watches its holds;
 // enqueue.go joins requests to it.
 //
-// When a session counts is decided by this process alone: from the sending of the last answered sign of life, for the
-// timeout. The servers count from the arrival of the same message, which is later, so they never free a lock that is
-// still trusted here. The exceptions, an operator's revocation and the leaders of etcd #15247, are in doc.go. This
-// needs no common clock, only clocks that run at the same speed; the drift allowance is the portable layer's.
+// When a session counts is decided by this process alone: from the sending of the last sign of life that counts, for
+// the timeout. One counts if it was answered, and if a majority has shown that the answer came from the leader; see
+// pacemaker.beat. The servers count from the arrival of the same message, which is later, so they never free a lock
+// that is still trusted here. The exceptions, an operator's revocation and the leaders of etcd #15247, are in doc.go.
+// This needs no common clock, only clocks that run at the same speed; the drift allowance is the portable layer's.
 
 package etcdlock
 
@@ -29,24 +30,28 @@ type session struct {
 	began   int64 // the revision at which its key was created; see names.alive
 
 	// The portable layer reads it for each hold, so it takes no mutex.
-	confirmed atomic.Int64 // when the last answered sign of life was sent, in nanoseconds since Driver.born
+	confirmed atomic.Int64 // when the last sign of life that counts was sent, in nanoseconds since Driver.born
 	// Waiters, the heartbeat and the watch on notices end with it, without the mutex.
 	done chan struct{} // closed when it is lost
-	look chan struct{} // buffer of one: the holds must be checked
+	// Buffer of one: the holds must be checked. It passes the session's own keys, as they were read.
+	look chan *clientv3.GetResponse
 
 	// Driver.mu guards these.
 	lost  error                 // why it is over; nil if it is not
 	holds map[int64]*entry      // by the revisions at which their keys were created
 	calls map[int64]int64       // calls for holds that are not known yet: by the hold's revision, with the call's
 	slots map[driver.Key]*slots // the numbers of its keys, by lock
+	// Of releases and withdrawals that the servers refuse; see retire.go.
+	unreleased   map[holdID]struct{}
+	refusedSince time.Time // zero if there are none
 }
 
 var _ driver.Session = (*session)(nil)
 
-// Confirmed returns when the last answered sign of life was sent: trust counts from there.
+// Confirmed returns when the last sign of life that counts was sent: trust counts from there.
 func (s *session) Confirmed() time.Time { return s.d.born.Add(time.Duration(s.confirmed.Load())) }
 
-// confirm records that a sign of life which was sent at that instant has been answered.
+// confirm records that a sign of life which was sent at that instant counts.
 func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d.born))) }
 
 // end is when the servers may give away what the session holds.
@@ -104,6 +109,7 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		}
 		if err == nil {
 			d.current = s
+			d.sessions[s] = struct{}{}
 			d.spawn(func() { s.heartbeat(d.life) })
 			d.spawn(func() { s.watchNotices(d.life) })
 		}
@@ -127,7 +133,7 @@ func (d *Driver) makeSession() (*session, error) {
 	}
 	s := &session{
 		d: d, id: granted.ID, timeout: time.Duration(granted.TTL) * time.Second,
-		done: make(chan struct{}), look: make(chan struct{}, 1), holds: make(map[int64]*entry),
+		done: make(chan struct{}), look: make(chan *clientv3.GetResponse, 1), holds: make(map[int64]*entry),
 		calls: make(map[int64]int64),
 		slots: make(map[driver.Key]*slots),
 	}
@@ -161,6 +167,7 @@ func (s *session) lose(cause error) {
 	// in holds and is told.
 	s.lost = cause
 	close(s.done)
+	delete(d.sessions, s)
 	if d.current == s {
 		d.current = nil
 	}

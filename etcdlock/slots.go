@@ -31,7 +31,7 @@ func (s *session) occupy(e *entry) {
 		e.slot = all.next
 		all.next++
 	}
-	e.session, e.queueKey, e.vacated = s, s.d.names.queueKey(e.r.Key, s.id, e.slot), false
+	e.session, e.queueKey, e.vacated = s, s.d.names.queueKey(e.r, s.id, e.slot), false
 }
 
 // vacate gives e's key back, if it has one. If a request to create the key may still be under way, it stays reserved

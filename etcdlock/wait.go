@@ -197,10 +197,8 @@ func (a *attempt) createUnchanged(
 	ctx context.Context, s *session, view queueView, asOf int64,
 ) (changed bool, err error) {
 	t := a.creation(s)
-	// Nothing below the prefix was written after the read. A key that has gone since does not count as written, and
-	// leaves more room, so the judgement stays true.
-	places := a.d.names.queuePrefix(a.r.Key)
-	t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(places), "<", asOf+1).WithPrefix())
+	// A key that has gone since leaves more room, so the judgement stays true.
+	t.when = append(t.when, unchanged(a.d.names.queuePrefix(a.r.Key), asOf))
 	answer, err := a.create(ctx, s, t)
 	switch {
 	case err != nil || answer == nil:

@@ -36,6 +36,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("fence: %s %s was not sent: %w", r.Method, r.URL.Redacted(), ErrEnded)
 	}
 	fenced := r.Clone(r.Context())
+	if fenced.Header == nil { // of a request that was not made by http.NewRequest
+		fenced.Header = make(http.Header)
+	}
 	SetHeader(fenced.Header, s)
 	base := t.Base
 	if base == nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -59,5 +60,25 @@ func TestTransport_ShowsTheStampOfEachMoment_AndSendsNothingAfterTheEnd(t *testi
 	}
 	if served != 1 {
 		t.Errorf("%d requests were served, want 1", served)
+	}
+}
+
+// A request that was put together by hand may lack what http.NewRequest makes.
+func TestTransport_OfARequestWithoutHeaders_ShowsTheStamp(t *testing.T) {
+	var guard MemoryGuard
+	server := httptest.NewServer(Middleware(guard.Check, func(*http.Request) string { return "stock" })(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	defer server.Close()
+	to, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &Transport{Stamp: func() (Stamp, bool) { return writer(1, "a"), true }, Base: server.Client().Transport}
+	answer, err := transport.RoundTrip((&http.Request{URL: to}).WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+		t.Errorf("got %s", answer.Status)
 	}
 }

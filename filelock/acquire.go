@@ -125,7 +125,7 @@ func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lo
 	others := f.othersWait()
 	stay := others && f.turn.lasts(d.pace, now)
 	if !others || stay {
-		if err := f.tryLock(); err != syscall.EWOULDBLOCK {
+		if err := f.tryAlone(r, d.pace.gate); err != syscall.EWOULDBLOCK {
 			if stay {
 				f.turn.contended = true
 			} else {

@@ -19,7 +19,9 @@ import (
 // the lock, and have no lock yet. The hold belongs to that open file: it ends when the last process that has the file
 // open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
 //
-// If several ask at once with the same open file, one gets the lock; on Linux the others are refused.
+// If several ask at once with the same open file, one gets the lock and the others are refused. For this Linux needs a
+// file system with open file description locks, and a request is refused where there are none. Other systems cannot
+// tell: there each of them may get the lock, so let only one ask.
 //
 // The driver does not know the hold: Release does not find it, and Close leaves it alone. After an error nothing is
 // held that was not held before.
@@ -91,6 +93,8 @@ func (f *lockFile) borrow(file *os.File) error {
 
 // vacant refuses a borrowed open file that got a lock after it was borrowed. Other processes that have the file may ask
 // too, and to the kernel they are all one. Each would get the lock, and the failure of one would take it from another.
+// The caller has the turnstile until it has taken the flock: it is f's own, so of all that borrow the file one at a time
+// looks and takes.
 func (f *lockFile) vacant() error {
 	if f.borrows && !f.lent && hasLocks(f.borrowed) {
 		return errHasLocks

@@ -3,9 +3,11 @@ package filelock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/longrun"
 )
 
 // Holds on borrowed descriptors exclude each other by the same rules as those of a driver.
@@ -79,6 +81,52 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 				t.Errorf("the open file has the lock: got %v", err)
 			}
 		})
+	}
+}
+
+// Several ask at the same moment for a lock that nobody has. Between a look at the open file and its flock another one
+// may have got it, and then the kernel grants it to each: they are one open file.
+func TestAcquireOn_SeveralAtOnceWithTheSameOpenFile_OneGetsIt(t *testing.T) {
+	dir := t.TempDir()
+	processes := []*Driver{open(t, dir), open(t, dir), open(t, dir), open(t, dir)}
+	for kind, r := range map[string]*driver.Request{"mutex": request("", "x"), "write": writer(""), "read": reader("")} {
+		for _, try := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, try %v", kind, try), func(t *testing.T) {
+				for round := range longrun.Of(300, 3000) {
+					shell := shellFile(t, processes[0], r.Key)
+					start, got := make(chan struct{}), make(chan error, len(processes))
+					for n, d := range processes {
+						own := *r
+						own.ID, own.Try = fmt.Sprint(kind, try, round, n), try
+						go func() {
+							<-start
+							_, err := d.AcquireOn(t.Context(), &own, shell)
+							got <- err
+						}()
+					}
+					close(start)
+					granted, refused := 0, []error(nil)
+					for range processes {
+						if err := <-got; err == nil {
+							granted++
+						} else {
+							refused = append(refused, err)
+						}
+					}
+					if granted != 1 {
+						t.Fatalf("round %d: %d got it; the others: %v", round, granted, refused)
+					}
+					for _, err := range refused {
+						if !errors.Is(err, errHasLocks) && !(try && errors.Is(err, driver.ErrHeld)) {
+							t.Errorf("round %d: refused with %v", round, err)
+						}
+					}
+					if err := shell.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

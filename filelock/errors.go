@@ -25,7 +25,7 @@ var (
 	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
 )
 
-// errNoMarks says that there are no open file description locks. A mutex does without them.
+// errNoMarks says that there are no open file description locks. A mutex does without them, but for AcquireOn.
 var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
 
 // pathError says what failed on which path. What people can mend is a refusal that says how: after it nothing is held,

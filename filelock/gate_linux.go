@@ -88,6 +88,20 @@ func (f *lockFile) tryGate(r *driver.Request, patience time.Duration) error {
 	}
 }
 
+// tryAlone is tryLock of a request that stands in no line. On a borrowed open file the look at it and its flock must be
+// one step among all that borrow it (see vacant), so it goes through the gate of the other kinds, which the first in
+// the line has as its turnstile.
+func (f *lockFile) tryAlone(r *driver.Request, patience time.Duration) error {
+	if !f.borrows {
+		return f.tryLock()
+	}
+	if err := f.tryGate(r, patience); err != nil {
+		return err
+	}
+	defer f.leaveLine()
+	return f.tryLock()
+}
+
 // enterGate takes the gate if it is free: nil, EWOULDBLOCK, or errNoMarks.
 func (f *lockFile) enterGate() error {
 	return gateError(setMark(f.fd, syscall.F_WRLCK, turnstile, 1))

@@ -11,7 +11,8 @@ import (
 // flock. flock(2) does not see them on local Linux file systems, nor the other way round. Like the flock they belong to
 // the open file and end with it. The bytes lie far behind every record; the file does not grow by them.
 //
-// On a mutex the marks serve order and inspection, and exclusion does not rest on them. Where a file system or sandbox
+// On a mutex the marks serve order and inspection, and exclusion does not rest on them, except among those that borrow
+// one open file (borrow.go). Where a file system or sandbox
 // knows no OFD locks, their errors are ignored and waiters stand at the flock itself, in no line. Read/write locks and
 // semaphores need them; see gate_linux.go.
 
@@ -77,16 +78,20 @@ func (f *lockFile) leaveLine() { _ = setMark(f.fd, syscall.F_UNLCK, turnstile, 2
 
 // tryTurnstile takes the first place in the line if it is free: nil, EAGAIN or EACCES.
 func (f *lockFile) tryTurnstile() error {
-	return orUnmarked(setMark(f.fd, syscall.F_WRLCK, turnstile, 1))
+	return f.orUnmarked(setMark(f.fd, syscall.F_WRLCK, turnstile, 1))
 }
 
 // awaitTurnstile sleeps in the kernel until f stands first in the line; a signal ends it with EINTR.
 func (f *lockFile) awaitTurnstile() error {
-	return orUnmarked(mark(f.fd, ofdSetWait, syscall.F_WRLCK, turnstile, 1))
+	return f.orUnmarked(mark(f.fd, ofdSetWait, syscall.F_WRLCK, turnstile, 1))
 }
 
-// orUnmarked lets a waiter that cannot have a turnstile at all go on to the flock.
-func orUnmarked(err error) error {
+// orUnmarked lets a waiter that cannot have a turnstile at all go on to the flock, unless the flock of a borrowed open
+// file needs it: see vacant.
+func (f *lockFile) orUnmarked(err error) error {
+	if f.borrows {
+		return gateError(err)
+	}
 	if err == syscall.EINTR || err == syscall.EAGAIN || err == syscall.EACCES {
 		return err
 	}

@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"context"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -22,6 +23,8 @@ func (f *lockFile) leaveLine() {}
 func (f *lockFile) tryTurnstile() error { return nil }
 
 func (f *lockFile) awaitTurnstile() error { return nil }
+
+func (f *lockFile) tryAlone(*driver.Request, time.Duration) error { return f.tryLock() }
 
 func (f *lockFile) markHeld() {}
 

@@ -36,7 +36,7 @@ func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lo
 	// Deferred last, so it runs first: the next waiter can only come up to the flock when this is done.
 	defer f.leaveLine()
 	if err := w.wait(ctx, stage{block: f.awaitTurnstile, try: f.tryTurnstile}); err != nil {
-		return err
+		return d.waitError(f, err)
 	}
 	news.tell()
 	return d.waitError(f, w.wait(ctx, stage{block: f.awaitLock, try: f.tryLock}))

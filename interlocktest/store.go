@@ -25,8 +25,9 @@ type Options struct {
 
 // Store keeps the locks of one test. Its methods may be called from several goroutines at once.
 type Store struct {
-	t    testing.TB
-	root *memlock.Driver // sees the locks, whatever fault there is
+	t      testing.TB
+	root   *memlock.Driver // sees the locks, whatever fault there is
+	places places
 
 	mu      sync.Mutex // guards what follows; no request runs under it
 	faults  faults
@@ -41,10 +42,10 @@ type member struct {
 }
 
 // New returns a store that lives as long as the test. At the test's end, after its deferred calls and its own clean-up,
-// New reports locks that are still held as errors of the test, and closes all clients. Before it reports one it waits
+// New reports locks that are still held as errors of the test, with the line that took them, and closes all clients. Before it reports one it waits
 // for up to two seconds, because clients release in the background what they have lost.
 func New(t testing.TB, opts *Options) *Store {
-	s := &Store{t: t, root: memlock.New(nil)}
+	s := &Store{t: t, root: memlock.New(nil), places: places{from: make(map[interlock.HoldID]place)}}
 	mayStayHeld := opts != nil && opts.MayStayHeld
 	t.Cleanup(func() {
 		t.Helper()
@@ -69,6 +70,7 @@ func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	if own.Logger == nil { // the test provokes the losses that slog.Default would get
 		own.Logger = slog.New(slog.DiscardHandler)
 	}
+	own.Observer = s.places.observer(own.Observer)
 	c, err := interlock.New(d, &own)
 	if err != nil {
 		s.t.Fatal(err)
@@ -109,7 +111,8 @@ func (s *Store) held() (all []string, err error) {
 		for _, h := range info.Holders {
 			if h.Owner != "" {
 				all = append(all, fmt.Sprintf(
-					"%s %q, by client %s (owner %s, label %q)", info.Kind, info.Name, h.Client, h.Owner, h.Label))
+					"%s %q, by client %s (owner %s, label %q)%s", info.Kind, info.Name, h.Client, h.Owner, h.Label,
+					s.places.of(info.Kind, info.Name, h.Owner)))
 			}
 		}
 	}

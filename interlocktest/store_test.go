@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +75,103 @@ func TestStore_ALockThatIsNotGivenBack_IsAnErrorOfTheTest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The line that the testing package shows is one of its own, so the report has that of the call.
+func TestStore_ALockThatIsNotGivenBack_IsReportedWithTheCallThatTookIt(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, c *interlock.Client) error{
+		"Lock": func(ctx context.Context, c *interlock.Client) error {
+			_, err := c.Lock(ctx, "kept") // took it: Lock
+			return err
+		},
+		"TryLock": func(ctx context.Context, c *interlock.Client) error {
+			_, err := c.Mutex("kept", nil).TryLock(ctx) // took it: TryLock
+			return err
+		},
+		"RLock": func(ctx context.Context, c *interlock.Client) error {
+			_, err := c.RWMutex("kept", nil).RLock(ctx) // took it: RLock
+			return err
+		},
+		"Multi": func(ctx context.Context, c *interlock.Client) error {
+			_, err := c.Multi([]string{"kept", "other"}, nil).Lock(ctx) // took it: Multi
+			return err
+		},
+		"a goroutine": func(ctx context.Context, c *interlock.Client) error {
+			ended := make(chan error)
+			go func() {
+				_, err := c.Lock(ctx, "kept") // took it: a goroutine
+				ended <- err
+			}()
+			return <-ended
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &recorder{TB: t}
+				told := 0
+				locks := interlocktest.New(r, nil).Client(&interlock.Options{Observer: &interlock.Observer{
+					Acquired: func(context.Context, interlock.Event) { told++ },
+				}})
+				if err := take(t.Context(), locks); err != nil {
+					t.Fatal(err)
+				}
+				r.end()
+				if len(r.errors) == 0 || told != len(r.errors) {
+					t.Errorf("%d errors for %d holds", len(r.errors), told)
+				}
+				for _, said := range r.errors {
+					if want := "locked at store_test.go:" + lineOf(t, "// took it: "+name); !strings.Contains(said, want) {
+						t.Errorf("got %s, want %s", said, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// lineOf returns the number of the line of this file that ends so.
+func lineOf(t *testing.T, end string) string {
+	t.Helper()
+	text, err := os.ReadFile("store_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), end+"\n")
+	return strconv.Itoa(strings.Count(before, "\n") + 1)
+}
+
+// Ending one hold may end others of its owner.
+func TestStore_Lose_EndsHoldsOfOneOwnerThatEndTogether(t *testing.T) {
+	store := interlocktest.New(t, nil)
+	c := store.Client(nil)
+	lock := c.RWMutex("doc", nil)
+	reading, err := lock.UpgradeableRLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reading.Upgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.Lose(interlock.KindRWMutex, "doc")
+	<-reading.Lost()
+
+	as := interlock.WithOwner(t.Context(), "ann")
+	first, err := c.RWMutex("twice", nil).RLock(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.Client(nil).RWMutex("twice", nil).RLock(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.RWMutex("twice", nil).RLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Lose(interlock.KindRWMutex, "twice")
+	<-first.Lost()
+	<-second.Lost()
+	<-other.Lost()
 }
 
 // Work under a lock that is taken away must stop.

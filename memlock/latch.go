@@ -14,9 +14,8 @@ var _ driver.Latcher = (*Driver)(nil)
 
 // latch is one that counts. At zero there is none, so a latch that was never set costs nothing.
 type latch struct {
-	count   int64
-	set     string           // the ID that has set it
-	counted map[string]int64 // what was left after the count-down of each ID, for as long as the latch counts
+	count int64
+	set   string // the ID that has set it
 }
 
 // latches are all of a store, and the answers that may be asked for again.
@@ -81,7 +80,7 @@ func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
 	}
 	l := s.latches.counting[c.Key]
 	if l == nil {
-		l = &latch{count: c.Count, set: c.ID, counted: make(map[string]int64)}
+		l = &latch{count: c.Count, set: c.ID}
 		s.latches.counting[c.Key] = l
 	}
 	set := l.set == c.ID // also for a call that was answered longer ago than its horizon
@@ -89,7 +88,8 @@ func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
 	return set
 }
 
-// countDown takes one from the count, once for each ID.
+// countDown takes one from the count, once for each ID as long as a copy of the call may be under way. Not for longer: a
+// latch that counts hundreds of thousands would keep as many IDs.
 func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
 	a := s.latches.told(now, c)
 	if a != nil {
@@ -97,23 +97,18 @@ func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
 	}
 	var left int64
 	if l := s.latches.counting[c.Key]; l != nil {
-		left = s.take(l, c)
+		left = s.take(l, c.Key)
 	}
 	s.latches.remember(now, c, answer{left: left})
 	return left
 }
 
-// take takes one from l, which counts, once for each ID. At zero the latch is forgotten, and those who watch it hear of
-// a change.
-func (s *state) take(l *latch, c *driver.LatchCall) int64 {
-	if left, counted := l.counted[c.ID]; counted {
-		return left
-	}
+// take takes one from l, which counts. At zero the latch is forgotten, and those who watch it hear of a change.
+func (s *state) take(l *latch, key driver.Key) int64 {
 	l.count--
-	l.counted[c.ID] = l.count
 	if l.count == 0 {
-		delete(s.latches.counting, c.Key)
-		s.change(c.Key)
+		delete(s.latches.counting, key)
+		s.change(key)
 	}
 	return l.count
 }

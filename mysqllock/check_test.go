@@ -207,7 +207,7 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 		}
 		in <- err
 	}()
-	for info, err := range c.Locks(patient(t), "rights") {
+	for info, err := range c.List(patient(t), "rights") {
 		if err != nil || len(info.Holders) != 1 {
 			t.Errorf("listed as %+v, %v", info, err)
 		}

@@ -2,12 +2,14 @@ package mysqllock
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -240,5 +242,99 @@ func TestHungServer_EndsTheHoldersTrust(t *testing.T) {
 		next := mustLock(t, who, "hung")
 		in.Enter(next)
 		mustUnlock(t, next)
+	}
+}
+
+// A server that was started again gives the numbers of its sessions again. What is meant for a session of before ends
+// nothing of the program that has its number now.
+func TestKill_MeantForASessionOfBeforeARestart_HitsNobodyElse(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	before := newAdmin(t, n)
+	before.db.SetMaxIdleConns(0)
+	for range 100 { // numbers that the restarted server has not yet given by then
+		before.exec("DO 1")
+	}
+	d := open(patient(t), t, n.Addr(), Options{})
+	defer d.Close()
+	old, err := dialect{d}.Dial(patient(t), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Kill()
+	n.Restart()
+	holds := newAdmin(t, n)
+	holds.exec("DO GET_LOCK('stranger', 0)")
+	stranger := sessionNumbered(t, n, session(old).id)
+	got := make(chan error, 1)
+	go func() { // ends when the lock is free
+		var has sql.NullInt64
+		err := stranger.QueryRowContext(context.Background(), "SELECT GET_LOCK('stranger', 60)").Scan(&has)
+		if err == nil && has.Int64 != 1 {
+			err = fmt.Errorf("its statement was ended: %+v", has)
+		}
+		got <- err
+	}()
+	soon(t, "the stranger to wait", func() bool { return holds.waiting() == 1 })
+	said := make(chan error, 2)
+	d.core.OnShared(sqlsession.Job{
+		Run: func(c *sqlsession.Conn) {
+			said <- session(c).Interrupt(old)
+			if !session(c).Bury(old) {
+				said <- errors.New("a session of before the restart is taken for one that lives")
+				return
+			}
+			said <- nil
+		},
+		Dead: func(err error) { said <- err; said <- err },
+	})
+	for range 2 {
+		if err := receive(t, "the session of before to be ended", said); err != nil {
+			t.Error(err)
+		}
+	}
+	holds.exec("DO RELEASE_LOCK('stranger')")
+	if err := receive(t, "the stranger's statement to end", got); err != nil {
+		t.Error("another program's session: ", err)
+	}
+}
+
+// sessionNumbered returns a session of another program with the given number, which the server has not yet reached.
+func sessionNumbered(t *testing.T, n *servers.MariaDBNode, want uint64) *sql.Conn {
+	t.Helper()
+	db, err := sql.Open("mysql", configOf(n.Addr()).FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxIdleConns(0)
+	for {
+		c, err := db.Conn(patient(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var id uint64
+		if err := c.QueryRowContext(patient(t), "SELECT CONNECTION_ID()").Scan(&id); err != nil || id > want {
+			t.Fatalf("the server is at session %d already, and %d is wanted: %v", id, want, err)
+		}
+		if id == want {
+			return c
+		}
+		_ = c.Close() // it has done nothing
+	}
+}
+
+// A release that was carried out is no loss, however late it turns out that its reply will not come.
+func TestUnlock_WhoseReplyIsLost_IsNoLoss(t *testing.T) {
+	n := sharedServer(t)
+	a, p := newAdmin(t, n), servers.NewProxy(t, n.Addr())
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short})
+	l := mustLock(t, c, "unanswered")
+	p.DropReplies()
+	said := make(chan error, 1)
+	go func() { said <- l.Unlock(patient(t)) }() // ends with the connection, after the timeout
+	soon(t, "the server to have the lock back", func() bool { return a.holder("unanswered") == 0 })
+	p.Pass() // for new connections; the old one stays mute
+	if err := receive(t, "Unlock to return", said); err != nil {
+		t.Errorf("the server has the lock back, and Unlock says %v", err)
 	}
 }

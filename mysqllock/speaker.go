@@ -234,28 +234,25 @@ func (s *speaker) Pin(*sqlsession.Entry) (bool, error) { return false, nil }
 // Interrupt ends the statement in which another session waits, by KILL QUERY, which also leaves the queue. Its
 // connection lives on.
 func (s *speaker) Interrupt(other *sqlsession.Conn) error {
-	err := s.run("KILL QUERY " + uintText(session(other).id))
+	err := s.kill("QUERY", other)
 	if isBroken(err) {
 		return err
 	}
-	return nil // the session has ended; its number is used again only after a restart
+	return nil // the session has ended
 }
 
-// Bury ends another session and reports whether it is gone. It finds it by its mark, because its number may be another
-// session's after a restart of the server. The core calls it again until the mark is nobody's.
+// Bury ends another session and reports whether it is gone. The core calls it again until the server has no such
+// session, because one that is being killed keeps its locks for another moment.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
-	rows, err := s.query("SELECT IS_USED_LOCK('" + session(other).mark + "')")
-	if err != nil || len(rows) != 1 {
-		return false
-	}
-	id := rows[0].uint(0)
-	if id == 0 {
-		return true
-	}
-	// If it ends just now there is no such session, and the next look finds that. Its number is used again only by a
-	// server that has started anew, and that one does not receive this.
-	_ = s.run("KILL " + uintText(id))
-	return false
+	return numberOf(s.kill("CONNECTION", other)) == errUnknownThread
+}
+
+// kill ends a statement or a session of another connection, in one round trip. It never names a number that was learnt
+// before: after a restart of the server, of which nothing may have been heard here, that is another program's session.
+// The server finds the session by its mark, within the statement. For a mark that nobody has, the number is NULL, which
+// counts as 0, and no session has that: errUnknownThread.
+func (s *speaker) kill(what string, other *sqlsession.Conn) error {
+	return s.run("KILL " + what + " IS_USED_LOCK('" + session(other).mark + "')")
 }
 
 // Ping is a sign of life: one round trip, which starts wait_timeout anew. It also makes sure that it is this session

@@ -62,7 +62,7 @@ func TestServer_WithoutRoomForAnotherLock_RefusesThatAlone(t *testing.T) {
 	if err := y.Err(); err != nil {
 		t.Errorf("a hold beside is lost: %v", err)
 	}
-	for info, err := range a.Locks(t.Context(), "") {
+	for info, err := range a.List(t.Context(), "") {
 		if err != nil || info.Name != "y" {
 			t.Errorf("listed is %+v, %v, want y", info, err)
 		}

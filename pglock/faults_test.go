@@ -173,6 +173,26 @@ func TestUnlock_WhoseReplyIsLost_EndsInTheBackground(t *testing.T) {
 	unlock(t, lock(t, a, "x0")) // over new connections
 }
 
+// A release that was carried out is no loss, however late it turns out that its reply will not come.
+func TestUnlock_WhoseReplyIsLost_IsNoLoss(t *testing.T) {
+	n := sharedServer(t)
+	table, ops := ownTable(), newAdmin(t, n)
+	p := servers.NewProxy(t, n.Addr())
+	a := client(t, p.Addr(), "&table="+table, timeout)
+	l := lock(t, a, "x")
+	p.DropReplies()
+	said := make(chan error, 1)
+	go func() { said <- l.Unlock(t.Context()) }() // ends with the connection, after the timeout
+	until(t, patience, func() error {
+		return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s t ON l.pid = t.pid AND t.name = 'x' "+
+			"WHERE l.locktype = 'advisory'", table), "0")
+	})
+	p.Pass() // for new connections; the old one stays mute
+	if err := <-said; err != nil {
+		t.Errorf("the server has the lock back, and Unlock says %v", err)
+	}
+}
+
 func TestLock_WhoseReplyIsLost_LeavesNothing(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()

@@ -116,6 +116,10 @@ func TestPrune_LooksAtSomeRowsAlone(t *testing.T) {
 		SELECT i / 100, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, %d) i`, table, rows)
 	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM "+
 		"generate_series(100000, 100000 + %d) i", table, rows)
+	// As a server's autovacuum does by itself: PostgreSQL 18 takes a table of which it knows nothing for a small one.
+	for _, of := range []string{"", "_readers", "_waits"} {
+		ops.query("ANALYZE %s%s", table, of)
+	}
 	for i, text := range pruneTexts {
 		if most := mostRows(t, ops, strings.ReplaceAll(d.text(text), "$1", "42")); most > 1000 {
 			t.Errorf("look %d took in %d rows, want a thousand", i, most)

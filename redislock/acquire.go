@@ -43,6 +43,10 @@ type attempt struct {
 	beside string    // the ID of the hold beside which it asks; empty if none
 	adopts string    // the ID of the hold that it adopts; empty if none
 
+	// owed is the hold that a Requeue has given up, while too few replicas have acknowledged that: heartbeats give it
+	// up again, or a failover would leave it closed for a lease.
+	owed *driver.Release
+
 	// claim is how long a pushed grant lasts unless it is claimed. Heartbeats come at less than half of it.
 	claim   time.Duration
 	told    holder  // who was in the way when r.Waiting was called last
@@ -100,12 +104,13 @@ func (d *Driver) acquire(
 		return driver.Grant{}, err
 	}
 	a := d.newAttempt(r, e, beside)
-	return a.end(a.run(ctx, a.askFirst(ctx, give)))
+	g, err := a.run(ctx, a.askFirst(ctx, give))
+	return a.end(ctx, g, err)
 }
 
 // end records how the attempt ended. It stops listening first and only then registers the hold or forgets the entry, so
 // that every path gives back what the attempt had counted.
-func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
+func (a *attempt) end(ctx context.Context, g driver.Grant, err error) (driver.Grant, error) {
 	a.stopListening()
 	if a.counted {
 		a.d.presence.leave()
@@ -117,6 +122,9 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	}
 	if err == nil {
 		return g, nil
+	}
+	if a.unknown && driver.IsDefinite(err) && a.d.withdraw(ctx, []*driver.Request{a.r}, []*entry{a.e}) {
+		return driver.Grant{}, err
 	}
 	err = a.explain(err)
 	a.d.leave(a.r.ID, a.e, a.ran, driver.IsDefinite(err))

@@ -19,6 +19,9 @@ import (
 // at random, so that the waiters of a failed server do not come back together.
 const retry = 100 * time.Millisecond
 
+// errOwed says that a heartbeat found nothing of the hold that it was to give up again, nor of its request.
+var errOwed = errors.New("the hold has ended, and the request has lost its place")
+
 // askFirst sends the request for the first time, with the way in which it is willing to wait. An unreachable server is
 // reported at once: there is no place in a queue yet that a longer attempt would keep.
 //
@@ -44,14 +47,25 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	}
 	a.setTail(way)
 	// With way l, an answer that the request would wait means that it is not queued yet.
-	if err := a.ask(ctx, give); err != nil || a.answer.verdict != wouldWait {
+	if err := a.askTwice(ctx, give); err != nil || a.answer.verdict != wouldWait {
 		return err
 	}
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
 	a.setTail('s')
-	return a.ask(ctx, nil)
+	return a.askTwice(ctx, nil)
+}
+
+// askTwice asks, and once more if the connection broke before the answer came. The request has an ID, so the copy takes
+// nothing twice, and is answered like the original. Without this a server that closes idle connections, or restarts,
+// would fail the next request of everybody. A request that was released meanwhile is not asked again.
+func (a *attempt) askTwice(ctx context.Context, give *driver.Release) error {
+	err := a.ask(ctx, give)
+	if a.d.mayRepeat(ctx, err) && !a.d.wasWithdrawn(a.r.ID, a.e) {
+		return a.ask(ctx, give)
+	}
+	return err
 }
 
 // heartbeat asks again until the server answers, because the place in the queue is worth keeping through a failover. A
@@ -61,7 +75,7 @@ func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
 		if err == nil {
-			err = a.ask(ctx, nil)
+			err = a.ask(ctx, a.owed)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) || isFinal(err) {
 			return err
@@ -122,13 +136,16 @@ func (a *attempt) write(give *driver.Release) {
 // heard takes in the answer to a request that was sent at the instant sent. It may set a.answer, on which run acts
 // next.
 func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) error {
-	if give != nil {
-		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
+	if word, reason, _ := strings.Cut(answer.Text, " "); give != nil && word == "lost" {
+		if a.owed == nil {
 			return lostError(give.Key, reason)
 		}
+		// It was given up before, and its time is over, so the next heartbeat asks for the lock alone.
+		a.owed = nil
+		return errOwed
 	}
 	if a.cond != nil {
-		if err := a.cond.answered(a, answer.Text); err != nil {
+		if err := a.cond.answered(a, answer); err != nil {
 			return err
 		}
 	}
@@ -137,6 +154,10 @@ func (a *attempt) heard(give *driver.Release, answer Reply, sent time.Time) erro
 	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
 		a.d.buryRequest(give.ID) // the server has done that part too, so nothing is left to confirm
+		a.owed = nil
+		if !a.d.isAcked(answer) {
+			a.owed = give
+		}
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true // a failover may forget this grant, so it is none
@@ -158,6 +179,11 @@ func (a *attempt) failed(err error) error {
 	return err
 }
 
+// isEnd reports whether err says that a context has ended.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // isRefusal reports whether a call has not run.
 func isRefusal(err error) bool {
 	var refused *RefusedError
@@ -168,7 +194,7 @@ func isRefusal(err error) bool {
 // definite if no earlier call has an unknown outcome. The caller undoes everything that is not definite.
 func (a *attempt) explain(err error) error {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+	case errors.Is(err, driver.ErrLost), isEnd(err) && (a.waited || !isRefusal(err)):
 		return err
 	case driver.IsDefinite(err) && !a.unknown && !a.d.outcomeUnknown(a.e) &&
 		!(a.waited && errors.Is(err, driver.ErrClosed)):

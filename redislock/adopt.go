@@ -31,7 +31,8 @@ func (d *Driver) Adopt(ctx context.Context, from string, r *driver.Request) (dri
 	a := d.newAttempt(r, e, "")
 	a.adopts = from
 	a.setTail('t')
-	return a.end(a.run(ctx, a.ask(ctx, nil)))
+	g, err := a.run(ctx, a.askTwice(ctx, nil))
+	return a.end(ctx, g, err)
 }
 
 // adopting makes the call one that adopts. It has fixed keys and arguments, because nothing else can come with it.

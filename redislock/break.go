@@ -17,6 +17,9 @@ import (
 // the next owner. It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if another token is in
 // use.
 //
+// With Options.Replicas it also waits for the replicas. If too few acknowledge, the error matches
+// driver.ErrUnavailable: the hold is broken, and a failover may bring it back.
+//
 // Renewals and releases of the broken holds find nothing from then on. A holder whose connection is broken at that
 // moment learns of the break by its next renewal.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
@@ -30,8 +33,13 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
 		Args: []string{strconv.FormatUint(token, 10)},
 	}
-	d.mayBeWatched(call, key, watchedBreakScript)
-	answer := d.conn.Call(ctx, call)
+	telling := watchedBreakScript
+	if d.opts.Replicas > 0 {
+		call.Script, telling = touchedBreakScript, touchedWatchedBreakScript
+		d.waitForReplicas(call)
+	}
+	d.mayBeWatched(call, key, telling)
+	answer := d.acked(call, d.conn.Call(ctx, call))
 	if answer.Err != nil {
 		return d.unavailable(ctx, "break", key, answer.Err)
 	}

@@ -34,7 +34,9 @@ type nodeFacts struct {
 	clocked bool              // ahead is known
 	lacks   string            // commands that the user may not run, see rightsScript
 	asked   bool              // lacks is known
-	refused []refusedCommand
+	// noScripts: the server does not know EVAL.
+	noScripts bool
+	refused   []refusedCommand
 
 	strangers *strangers // nil if the user may not look
 }
@@ -121,11 +123,13 @@ func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string, prefix 
 	run(func(answer any) { n.info = lines(answer) }, "INFO")
 	if thorough {
 		all.Go(func() { // a refusal is seen by askLink too, which runs a script of locks
-			if answer, err := node.Do(ctx, rights...); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
+			answer, err := node.Do(ctx, rights...)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
 				n.lacks, n.asked = answer.(string)
 			}
+			n.noScripts = err != nil && strings.Contains(err.Error(), "unknown command")
 		})
 		n.config = make(map[string]string, len(configNames))
 		for _, name := range configNames {

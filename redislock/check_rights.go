@@ -19,7 +19,7 @@ var (
 	}
 	replicaCommands = []string{"wait 1 1"}
 	clusterCommands = []string{
-		"cluster slots", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking",
+		"cluster slots", "cluster shards", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking",
 	}
 )
 
@@ -30,15 +30,17 @@ const rightsScript = `
 if not redis.acl_check_cmd then
 	return 'unknown'
 end
-local lacks = {}
+local version, lacks = math.max(redis.REDIS_VERSION_NUM or 0, redis.VALKEY_VERSION_NUM or 0), {}
 for i = 1, #ARGV do
 	local words = {}
 	for word in string.gmatch(ARGV[i], '[^\n]+') do
 		words[#words + 1] = word
 	end
+	local name = words[1] == 'cluster' and words[1] .. '|' .. words[2] or words[1]
+	local used = name ~= 'cluster|shards' or version >= 0x080000 -- only newer servers are asked that
 	local known, may = pcall(redis.acl_check_cmd, unpack(words))
-	if known and not may then
-		lacks[#lacks + 1] = words[1]
+	if used and known and not may then
+		lacks[#lacks + 1] = name
 	end
 end
 return table.concat(lacks, ' ')
@@ -68,6 +70,9 @@ func (d *Driver) rightsQuestion() []string {
 // right would show up later, in the middle of a wait or of a break.
 func checkRights(n *nodeFacts, prefix string) *opinion {
 	switch lacks := strings.Fields(n.lacks); {
+	case n.noScripts: // since Valkey 9 Lua is a module; some servers of others never had it
+		return fail("load the server's module for Lua scripts, or use a server that has EVAL",
+			"the server does not know EVAL: no lock can be taken")
 	case !n.asked || n.lacks == "unknown":
 		return nil
 	case len(lacks) > 0:

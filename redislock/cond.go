@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -50,7 +51,8 @@ func (d *Driver) CondWait(
 	}
 	a := d.newAttempt(r, e, "")
 	a.cond = &condWait{give: give, parked: parked}
-	return a.end(a.run(ctx, a.askFirst(ctx, nil)))
+	g, err := a.run(ctx, a.askFirst(ctx, nil))
+	return a.end(ctx, g, err)
 }
 
 // fill makes the call one of a wait for a condition. The last argument says whether the server has parked this request
@@ -68,8 +70,11 @@ func (c *condWait) fill(a *attempt, call *Call) {
 
 // answered handles the answers that only a wait for a condition has. Any answer that shows the request in the server's
 // queues proves that the release has happened, so it also completes the release of give.
-func (c *condWait) answered(a *attempt, text string) error {
-	word, reason, _ := strings.Cut(text, " ")
+//
+// Where too few replicas have acknowledged that, a failover may bring the hold back. So it is not told yet, and the
+// next heartbeat gives the hold up again.
+func (c *condWait) answered(a *attempt, answer Reply) error {
+	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "nested":
 		return fmt.Errorf("the owner %q has further holds: %w", a.r.Owner, driver.ErrNested)
@@ -77,7 +82,7 @@ func (c *condWait) answered(a *attempt, text string) error {
 		return lostError(a.r.Key, reason)
 	// The request is in a queue or granted, so the hold was released by the same script.
 	case "C", "Q", "W", "G":
-		if !c.told {
+		if !c.told && a.d.isAcked(answer) {
 			c.told = true
 			a.d.buryRequest(c.give.ID)
 			c.parked()
@@ -86,8 +91,9 @@ func (c *condWait) answered(a *attempt, text string) error {
 	return nil
 }
 
-// CondSignal wakes one waiter, or all, in one round trip. A repetition of the same ID within the horizon wakes nobody
-// twice: the script leaves a tombstone. It does not wait for the woken.
+// CondSignal wakes one waiter, or all, in one round trip for each 200 of them. Who begins to wait after the first is
+// not woken. A repetition of the same ID within the horizon wakes nobody twice: the script leaves a tombstone. It does
+// not wait for the woken.
 func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 	switch {
 	case s.Kind != driver.KindMutex:
@@ -95,31 +101,49 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 	case d.isClosed():
 		return driver.ErrClosed
 	}
-	all := "0"
-	if s.All {
-		all = "1"
+	before := ""
+	for part := 0; ; part++ {
+		next, err := d.condSignal(ctx, s, part, before)
+		if next == "" || err != nil {
+			return err
+		}
+		before = next
 	}
-	keys, slot := d.names.request(s.Key, s.ID)
+}
+
+// condSignal runs one part of a signal, which is known by an ID of its own: a repetition begins with the first again.
+// It returns before which waiter the next part goes on, or an empty string if this was the last.
+func (d *Driver) condSignal(ctx context.Context, s *driver.Signal, part int, before string) (next string, err error) {
+	id := s.ID
+	if part > 0 {
+		id += "/" + strconv.Itoa(part)
+	}
+	keys, slot := d.names.request(s.Key, id)
 	call := &Call{
 		Script: condSignalScript, Slot: slot, Keys: keys[:],
-		Args: []string{s.ID, all, inMillis(max(s.Horizon, shortestTomb))}, Replicas: d.opts.Replicas,
-		ReplicaTimeout: d.opts.ReplicaTimeout,
+		Args: []string{id, "0", inMillis(max(s.Horizon, shortestTomb))},
 	}
-	answer := d.conn.Call(ctx, call)
-	// A failover could forget the signal, and a waiter would sleep for ever; an unknown outcome makes the caller repeat
-	// it.
-	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = d.tooFewReplicas(answer.Acked)
+	if s.All {
+		call.Args[1] = "1"
 	}
+	if before != "" {
+		call.Args = append(call.Args, before)
+	}
+	// A failover could forget the signal, and a waiter would sleep for ever; with too few replicas the outcome is
+	// unknown, and the caller repeats it.
+	d.waitForReplicas(call)
+	answer := d.acked(call, d.callTwice(ctx, call))
 	if answer.Err != nil {
-		return d.unavailable(ctx, "signal", s.Key, answer.Err)
+		return "", d.unavailable(ctx, "signal", s.Key, answer.Err)
 	}
-	word, version, _ := strings.Cut(answer.Text, " ")
+	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
-		return nil
+		return "", nil
+	case "more":
+		return rest, nil
 	case "newer":
-		return d.newer("signal", s.Key, version)
+		return "", d.newer("signal", s.Key, rest)
 	}
-	return fmt.Errorf("redis: the answer %q to a signal cannot be read", answer.Text)
+	return "", fmt.Errorf("redis: the answer %q to a signal cannot be read", answer.Text)
 }

@@ -1,8 +1,11 @@
-// Aliases of package conn, below which this package knows nothing of connections (ADR 0044).
+// Aliases of package conn, below which this package knows nothing of connections (ADR 0044), and which calls are made
+// twice.
 
 package redislock
 
 import (
+	"context"
+
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
@@ -46,3 +49,18 @@ func SlotOf(key string) uint16 { return conn.SlotOf(key) }
 // client that is none for a Cluster. hello is its answer to HELLO as the Do method of a [Node] returns it. It is
 // [conn.CheckServer].
 func CheckServer(hello any, cluster bool) error { return conn.CheckServer(hello, cluster) }
+
+// mayRepeat reports whether a call that ended with err may be made once more: its connection broke before the answer
+// came. It is for calls that may run twice: a request with an ID, a renewal, a look.
+func (d *Driver) mayRepeat(ctx context.Context, err error) bool {
+	return conn.Broke(err) && ctx.Err() == nil && !d.isClosed()
+}
+
+// callTwice is Conn.Call for such a call; it repeats it once.
+func (d *Driver) callTwice(ctx context.Context, c *Call) Reply {
+	answer := d.conn.Call(ctx, c)
+	if d.mayRepeat(ctx, answer.Err) {
+		answer = d.conn.Call(ctx, c)
+	}
+	return answer
+}

@@ -17,7 +17,7 @@ import (
 // of a script. Use it where a URL cannot say how to connect.
 //
 // It takes over InitAddress, Sentinel, user, password and AuthCredentialsFn, SelectDB, ClientName, TLSConfig, the
-// dialers, ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options about caches,
+// dialers, ClientSetInfo, ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options about caches,
 // replicas, pools and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor a
 // *net.UnixConn makes the driver as slow as New, and so does AlwaysRESP2. Broken connections are made anew;
 // RefreshAfter of credentials has no effect.
@@ -51,6 +51,10 @@ func connectOption(c *rueidis.ClientOption) rueidis.ClientOption {
 		Dialer: c.Dialer, DialCtxFn: c.DialCtxFn,
 		DialFn:           c.DialFn,
 		ConnWriteTimeout: cmp.Or(c.ConnWriteTimeout, answerTime), DisableCache: true,
+		ClientSetInfo: c.ClientSetInfo,
+	}
+	if len(o.ClientSetInfo) == 0 { // it needs a right, and fills the ACL LOG without it
+		o.ClientSetInfo = rueidis.DisableClientSetInfo
 	}
 	o.Sentinel.TopologyRefreshInterval = cmp.Or(o.Sentinel.TopologyRefreshInterval, sentinelRefresh)
 	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, dialTimeout)

@@ -39,12 +39,16 @@
 //     lost renewal means that the lease ends early; a lost release, that the lock is free only when its lease ends.
 //     With [Options.Replicas] set to the number of all replicas that are configured, a grant or a renewal counts only
 //     when all of them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory
-//     too. The price: while a replica is missing, no lock is granted or renewed. The setting min-replicas-to-write of
+//     too. The same goes for whatever else is told as done: a release that keeps the lock closed (MinHold), a Break, a
+//     signal, a change of a latch or of a limit, the zero of a latch, who leads an election. A plain release does not
+//     wait. The price: while a replica is missing, none of these succeeds; with too few acknowledgements the error
+//     matches driver.ErrUnavailable. The setting min-replicas-to-write of
 //     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
 //     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
 //     power forgets up to two seconds. If the primary is back before it is missed, its replicas copy the loss, so
-//     Options.Replicas does not help.
+//     Options.Replicas does not help. Clients renew all that they hold when they are connected again, so holders are
+//     told then.
 //   - Eviction, FLUSHALL, or a program that deletes keys of the prefix.
 //   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a
 //     jump back late. A replica that takes over with a clock that is ahead or behind does the same, with
@@ -64,7 +68,9 @@
 // round trip before it counts.
 //
 // A request is known by its ID: sent again, after a lost answer or on purpose, it takes nothing twice, and once
-// released or undone it is refused.
+// released or undone it is refused. When a connection ends before the answer came, the driver sends the request once
+// more over a new one, so a server that closes idle connections fails no request. Renewals and reads likewise; releases
+// are repeated by the portable layer.
 //
 // # Costs
 //
@@ -85,8 +91,9 @@
 //     node passes that on, as it does with a break. If the message is lost, a heartbeat or the client's next renewal
 //     makes up for it. A client that has locks which it may retain reads all the time, so each answer wakes one
 //     goroutine more.
-//   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
-//     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
+//   - Replicas: each acquisition and renewal, and what else is told as done, waits for the slowest replica, on a
+//     connection that nobody else uses meanwhile; and a wait costs one round trip more, because the push is only a
+//     hint then.
 //   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip
 //     more, as with Replicas: a pushed grant that nobody has claimed must not count as a loss, so no owner may act on
 //     it before it is confirmed.
@@ -161,8 +168,10 @@
 //	ACL SETUSER app on >PASSWORD resetchannels ~interlock:* &interlock:* +eval +evalsha +subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish +ping # locking
 //	ACL SETUSER app +wait # with replicas
 //	ACL SETUSER app +role # under Sentinel
-//	ACL SETUSER app +cluster|slots +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
+//	ACL SETUSER app +cluster|slots +cluster|shards +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
 //	ACL SETUSER app +info +config|get +cluster|info # for the checks
+//
+// The client asks Redis and Valkey 8 and later for CLUSTER SHARDS, and older ones for CLUSTER SLOTS.
 //
 // A database other than 0 also needs +select. A replica must have the same users as its primary: they are not
 // replicated. A [Guard] keeps its marks in keys that begin with interlock:fence: whatever the prefix, and its scripts

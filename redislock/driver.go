@@ -57,6 +57,8 @@ type Driver struct {
 	watches map[string]map[*watch]struct{} // by KIND:NAME; one key may have several
 	slots   slotsInUse                     // where we listen, in a Cluster
 
+	reconnections reconnections
+
 	// presence says that this process is alive, on behalf of the waiters in it. It has a mutex of its own.
 	presence presence
 }
@@ -167,6 +169,10 @@ func (d *Driver) Close() error {
 		clear(d.entries) // nobody is told anything any more
 		// Under mu, so that enter and keep cannot register anything after the entries were cleared.
 		close(d.closing)
+		clear(d.reconnections.heed)
+		if d.reconnections.timer != nil {
+			d.reconnections.timer.Stop()
+		}
 		d.mu.Unlock()
 		d.presence.stop()
 		err = d.conn.Close()

@@ -23,7 +23,9 @@ type entry struct {
 	sent bool // something of it may be on the server; not read while it is held
 	held bool // the grant was taken in; until then pushes wake the waiter
 	busy bool // an Acquire is under way
-	left bool // a release was asked for: nothing may come of what is under way
+	// copied: the caller has asked for a copy of this request, which is under way or has got what it asked for.
+	copied bool
+	left   bool // a release was asked for: nothing may come of what is under way
 	// broken: an operator has taken the lock before the grant was known here.
 	broken bool
 	// wants: another client has asked for the lock before the grant was known here.
@@ -76,11 +78,18 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	case e.left: // its release is under way, and leaves no tombstone for a copy that comes as late as this
 		return nil, errGone(r.Key)
 	case e.busy || e.held:
-		e.open, e.sent = true, true // by the copy, which the server may hear after the release
+		e.open, e.sent, e.copied = true, true, true // by the copy, which the server may hear after the release
 		return &entry{lost: r.Lost, busy: true}, nil
 	}
 	e.lost, e.wanted, e.busy, e.marked = r.Lost, r.Wanted, true, markOf(r) != unmarked
 	return e, nil
+}
+
+// wasWithdrawn reports whether a release of the request was asked for.
+func (d *Driver) wasWithdrawn(id string, e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return e.left || d.gone.Has(id)
 }
 
 // hold makes e the entry of a hold. If the hold was broken or wanted before its grant was known here, it tells so at

@@ -50,7 +50,7 @@ func TestHung_OverAClientOfTheProgram_EveryOperationReturnsWithItsContext(t *tes
 				}},
 				{"Break", func(ctx context.Context, _ int) error { return c.Break(ctx, "mutex", "unlock0", 1) }},
 				{"Locks", func(ctx context.Context, _ int) error {
-					for _, err := range c.Locks(ctx, "") {
+					for _, err := range c.List(ctx, "") {
 						return err
 					}
 					return nil

@@ -130,7 +130,7 @@ func everythingHung(t *testing.T, h *hung) {
 		{"Extend", func(ctx context.Context, try int) error { return extend[try].Extend(ctx, time.Minute) }},
 		{"Break", func(ctx context.Context, _ int) error { return c.Break(ctx, "mutex", "busy", 1) }},
 		{"Locks", func(ctx context.Context, _ int) error {
-			for _, err := range c.Locks(ctx, "") {
+			for _, err := range c.List(ctx, "") {
 				if err != nil {
 					return err
 				}
@@ -180,7 +180,7 @@ func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 		}()
 	}
 	soon(t, "the wait to be queued", func() bool {
-		for info, err := range c.Locks(patient(t), "busy") {
+		for info, err := range c.List(patient(t), "busy") {
 			return err == nil && len(info.Waiters) == 1 // of one process only the first is known
 		}
 		return false

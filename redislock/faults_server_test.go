@@ -66,7 +66,7 @@ func TestReset_EveryFewMilliseconds_EverybodyGetsInAndNothingIsLeft(t *testing.T
 	}
 	during(t, 4*time.Millisecond, reset, func() { c.run(48) })
 	soon(t, "all locks to be free", func() bool {
-		for range clients[0].Locks(patient(t), "") {
+		for range clients[0].List(patient(t), "") {
 			return false
 		}
 		return true
@@ -199,7 +199,7 @@ func TestSecured_ByTLSAPasswordAndALeastUser_EverythingWorks(t *testing.T) {
 		t.Error(err)
 	}
 	seen := 0
-	for info, err := range c.clients[1].Locks(patient(t), "") {
+	for info, err := range c.clients[1].List(patient(t), "") {
 		if err != nil || info.Name != "held" {
 			t.Errorf("listed %+v: %v", info, err)
 		}

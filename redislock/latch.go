@@ -29,9 +29,14 @@ func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (int64, err
 	return left, err
 }
 
-// LatchCount reads the count, in one round trip. A latch that does not exist counts 0.
+// LatchCount reads the count, in one round trip. A latch that does not exist counts 0. With Options.Replicas it waits
+// for the replicas, and is driver.ErrUnavailable if too few have what it has read: who has seen zero goes on for good.
 func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (int64, error) {
-	_, left, err := d.latch(ctx, "look at latch", latchCountScript, &driver.LatchCall{Key: key})
+	script := latchCountScript
+	if d.opts.Replicas > 0 {
+		script = touchedLatchCountScript
+	}
+	_, left, err := d.latch(ctx, "look at latch", script, &driver.LatchCall{Key: key})
 	return left, err
 }
 
@@ -49,14 +54,13 @@ func (d *Driver) latch(
 	call := &Call{Script: script, Slot: slot, Keys: []string{name}, Args: args}
 	if c.ID != "" { // it changes something
 		call.Keys = append(call.Keys, d.names.tomb(slot, c.ID), d.names.watchers(slot, c.Key))
-		call.Replicas, call.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
+	} else if script == touchedLatchCountScript {
+		call.Keys = append(call.Keys, d.names.floor(slot))
 	}
-	answer := d.conn.Call(ctx, call)
-	// As for a signal: a failover may forget the change, so its outcome is unknown, and the caller repeats it by its
-	// ID.
-	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = d.tooFewReplicas(answer.Acked)
-	}
+	// A failover may forget the change, so with too few replicas its outcome is unknown, and the caller repeats it by
+	// its ID.
+	d.waitForReplicas(call)
+	answer := d.acked(call, d.callTwice(ctx, call))
 	if answer.Err != nil {
 		return "", 0, d.unavailable(ctx, op, c.Key, answer.Err)
 	}

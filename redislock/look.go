@@ -13,7 +13,8 @@ import (
 var _ driver.Looker = (*Driver)(nil)
 
 // Look reads one lock, in one round trip. It changes nothing: a hold that has ended but was not cleared yet is not
-// shown.
+// shown. With Options.Replicas it waits for the replicas if the lock is an election's, and is driver.ErrUnavailable if
+// too few have what it has read.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {
@@ -23,7 +24,13 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		return none, driver.ErrClosed
 	}
 	name, slot := d.names.lock(key)
-	answer := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
+	call := &Call{Script: lookScript, Slot: slot, Keys: []string{name}}
+	// Who leads is told to those who act on it, so it must not be undone by a failover.
+	if d.opts.Replicas > 0 && key.Kind == driver.KindElection {
+		call.Script, call.Keys = touchedLookScript, []string{name, d.names.floor(slot)}
+		d.waitForReplicas(call)
+	}
+	answer := d.acked(call, d.callTwice(ctx, call))
 	if answer.Err != nil {
 		return none, d.unavailable(ctx, "look at", key, answer.Err)
 	}

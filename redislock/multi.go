@@ -43,6 +43,9 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 		err = t.hold()
 	}
 	if err != nil {
+		if t.unknown && driver.IsDefinite(err) && d.withdraw(ctx, requests, t.entries) {
+			return nil, err
+		}
 		err = t.explain(err)
 		// Without a definite answer the entries stay until it is known that nothing is left of the request.
 		t.leave(driver.IsDefinite(err))
@@ -136,11 +139,15 @@ func (t *multiAttempt) ask(ctx context.Context) ([]driver.Grant, error) {
 		call.Keys = append(call.Keys, a.keys[:]...)
 		call.Args = append(call.Args, a.args[:4]...)
 	}
-	sent := time.Now() // before the request, so not later than the server's own instant
-	answer := d.conn.Call(ctx, &call)
-	t.ran = !isRefusal(answer.Err)
+	sent, answer := t.send(ctx, &call)
+	if d.mayRepeat(ctx, answer.Err) && !t.wasWithdrawn() { // once, as attempt.askTwice does
+		sent, answer = t.send(ctx, &call)
+	}
 	if answer.Err != nil {
-		return nil, t.failed(ctx, answer.Err)
+		if ctx.Err() != nil && !t.d.isClosed() && !isRefusal(answer.Err) {
+			return nil, ctx.Err()
+		}
+		return nil, answer.Err
 	}
 	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
@@ -162,23 +169,33 @@ func (t *multiAttempt) ask(ctx context.Context) ([]driver.Grant, error) {
 	return nil, a.refusal(t.requests[0])
 }
 
-// failed handles a call without an answer, as attempt.failed does. All requests share its fate, because the script is
-// atomic.
-func (t *multiAttempt) failed(ctx context.Context, err error) error {
-	if t.d.isClosed() {
-		return driver.ErrClosed
-	}
-	// The script may have run, so the holds must be undone before their IDs are forgotten.
-	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
+// send sends the call once. All requests share its fate, because the script is atomic.
+func (t *multiAttempt) send(ctx context.Context, call *Call) (sent time.Time, answer Reply) {
+	sent = time.Now() // before the request, so not later than the server's own instant
+	answer = t.d.conn.Call(ctx, call)
+	t.ran = t.ran || !isRefusal(answer.Err)
+	switch err := answer.Err; {
+	case err == nil:
+	case t.d.isClosed():
+		answer.Err = driver.ErrClosed
+	// The script may have run, so the holds must be undone before their IDs are forgotten; see attempt.failed.
+	case judgeError(err, false).class == mayHaveRun && !isRefusal(err):
 		t.unknown = true
 		for _, e := range t.entries {
 			t.d.markOutcomeUnknown(e)
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	return sent, answer
+}
+
+// wasWithdrawn reports whether a release of one of the requests was asked for.
+func (t *multiAttempt) wasWithdrawn() bool {
+	for i, e := range t.entries {
+		if t.d.wasWithdrawn(t.requests[i].ID, e) {
+			return true
+		}
 	}
-	return err
+	return false
 }
 
 // granted reads TOKEN and TOKENS of each request, behind NOW. All leases count from before the call was sent.
@@ -236,7 +253,7 @@ func (t *multiAttempt) explain(err error) error {
 	first := t.requests[0].Key
 	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.outcomeUnknown)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+	case errors.Is(err, driver.ErrLost), isEnd(err) && !isRefusal(err):
 		return err
 	case !driver.IsDefinite(err):
 		return t.d.sorted("acquire", first, err, copies)

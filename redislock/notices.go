@@ -142,8 +142,9 @@ func (e *entry) tellWanted() {
 	}
 }
 
-// Dropped makes every waiter and watcher ask, because a push may have been missed while the connection was broken. The
-// process says soon that it is alive: the server may not have heard it for a while.
+// Dropped makes every waiter and watcher ask, because a push may have been missed while the connection was broken, and
+// has what is held renewed, because the server may have been restarted and have forgotten it. The process says soon
+// that it is alive: the server may not have heard it for a while.
 func (d *listener) Dropped(Link) {
 	d.presence.hurry() // it may have been long in coming through
 	d.mu.Lock()
@@ -154,6 +155,7 @@ func (d *listener) Dropped(Link) {
 		}
 	}
 	d.allAskAgainLocked()
+	(*Driver)(d).reconnected()
 }
 
 // allAskAgain makes every waiter ask.

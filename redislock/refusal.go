@@ -49,6 +49,7 @@ var refusals = []struct {
 	{code: "WRONGPASS", hint: "user or password is wrong"},
 	{code: "NOPERM", hint: rightsHint, part: true},
 	{code: "The user executing the script", hint: rightsHint, part: true},
+	{code: "ACL failure in script:", hint: rightsHint, part: true}, // Redis 7.2 and later, Valkey
 	{
 		code: "DENIED",
 		hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone",
@@ -56,11 +57,15 @@ var refusals = []struct {
 	{code: "OOM", hint: "the server is full: raise maxmemory, or delete what nobody needs; locks that are held go on"},
 	{code: "MISCONF", hint: "the server cannot save its data: see its log, and the room on its disk"},
 	{code: "READONLY", hint: replicaHint},
-	{code: "unknown command", hint: "the server, or a proxy in front of it, lacks a command that locking needs"},
+	{code: "unknown command", hint: lacksHint},
+	// Within a script, where a command was renamed (rename-command), or is not there yet.
+	{code: "Unknown Redis command", hint: lacksHint, part: true},
+	{code: "Unknown command called from script", hint: lacksHint, part: true}, // Valkey
 }
 
 const (
 	rightsHint  = "see the package documentation of redislock for the rights that locking needs"
+	lacksHint   = "the server, or a proxy in front of it, lacks a command that locking needs"
 	replicaHint = "the server is a replica: name the primary, or let Sentinels or a Cluster name it"
 	clusterHint = "the server is a node of a Cluster: use a client for a Cluster"
 )
@@ -83,6 +88,9 @@ func judgeError(err error, failsOver bool) errorVerdict {
 	text := err.Error()
 	script := conn.InScript(text) || strings.Contains(text, "user_script")
 	switch {
+	// Its caller had no more time to have it tried again: whatever the last answer was, another may come next.
+	case isRefusal(err) && isEnd(err):
+		return errorVerdict{class: notSent}
 	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
 		return errorVerdict{class: denied, hint: foreignHint}
 	// A Lua error on a lock that has not the form it must have. The function split, with its local 'at', reads the lock
@@ -189,6 +197,22 @@ func plainly(err error) error {
 		return &answerError{short, err}
 	}
 	return err
+}
+
+// waitForReplicas makes the call one that waits for the replicas, if the options say so.
+func (d *Driver) waitForReplicas(c *Call) {
+	c.Replicas, c.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
+}
+
+// isAcked reports whether enough replicas have acknowledged a call that waited for them.
+func (d *Driver) isAcked(r Reply) bool { return r.Acked >= d.opts.Replicas }
+
+// acked returns the answer to a call, which is an error if it waited for replicas and too few have acknowledged.
+func (d *Driver) acked(c *Call, answer Reply) Reply {
+	if answer.Err == nil && answer.Acked < c.Replicas {
+		answer.Err = d.tooFewReplicas(answer.Acked)
+	}
+	return answer
 }
 
 // tooFewReplicas is the error of a change that the server has made but too few replicas have acknowledged. It has

@@ -123,6 +123,52 @@ func TestAcquire_WithoutAServer_SaysThatNothingWasDone(t *testing.T) {
 	s.Restart()
 }
 
+// A caller with less time than a call is tried again hears why it was, and that nothing was done.
+func TestAcquire_WithLittleTime_SaysWhatTheServerAnsweredLast(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(t *testing.T, s *servers.RedisNode)
+		says  string
+	}{
+		"a server that has become a replica": {func(t *testing.T, s *servers.RedisNode) {
+			mustDo(t, s, "REPLICAOF", "127.0.0.1", "1")
+		}, "the server is a replica"},
+		"a server that runs a script": {func(t *testing.T, s *servers.RedisNode) {
+			mustDo(t, s, "CONFIG", "SET", "busy-reply-threshold", "1")
+			ended := make(chan struct{})
+			go func() { // ends with the script, which is killed
+				defer close(ended)
+				_, _ = s.Do(context.Background(), "EVAL", "while true do end", "0")
+			}()
+			t.Cleanup(func() {
+				_, _ = s.Do(context.Background(), "SCRIPT", "KILL")
+				<-ended
+			})
+			soon(t.Context(), func() bool {
+				_, err := s.Do(t.Context(), "GET", "x")
+				return err != nil && strings.Contains(err.Error(), "BUSY")
+			})
+		}, "BUSY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servers.RedisServer(t, nil)
+			d := open(t, soloOption(s.Addr()), nil)
+			row.spoil(t, s)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := d.Acquire(ctx, lockRequest("id", "x"))
+			_, several := d.AcquireAll(ctx, []*driver.Request{lockRequest("a", "a"), lockRequest("b", "b")})
+			if !driver.IsNotSent(err) || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "last answer: "+row.says) {
+				t.Errorf("got %v", err)
+			}
+			if !errors.Is(several, context.DeadlineExceeded) {
+				t.Errorf("several, with no time at all: %v", several)
+			}
+			_ = d.Close()
+		})
+	}
+}
+
 func TestRelease_OfAHold_WhoseUserHasLostItsRights_IsRefused(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"nobody off"}})
 	d, err := asUser(t, soloOption(s.Addr()), nil, []*servers.RedisNode{s}, userRights(t, "locking"))()
@@ -240,6 +286,16 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 		"ERR unknown command 'evalsha', with args beginning with: ": {
 			class: denied, hint: "the server, or a proxy",
 		},
+		"ERR ACL failure in script: User bob has no permissions to run the 'set' command " +
+			"script: 5f, on @user_script:12.": {class: denied, hint: "see the package", part: true},
+		"ERR Unknown Redis command called from script script: 5f, on @user_script:12.": {
+			class: denied, hint: "the server, or a proxy", part: true,
+		},
+		"ERR Unknown command called from script script: 5f, on @user_script:12.": {
+			class: denied, hint: "the server, or a proxy", part: true,
+		},
+		"ERR Error running script (call to f_5f): @user_script:12: @user_script: 12: " +
+			"Unknown Redis command called from Lua script": {class: denied, hint: "the server, or a proxy", part: true},
 		"ERR max number of clients reached": {class: notSent},
 		"ERR something new":                 {class: mayHaveRun},
 		"EOF":                               {class: mayHaveRun},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -39,19 +40,55 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return err
 }
 
+// withdraw makes a refusal of requests definite of which a copy may be under way: it undoes them, with a tombstone
+// against late copies, in one round trip. It reports false if the server has not confirmed that, or if the caller has a
+// copy of its own: then the refusal stays one of unknown outcome, and the caller undoes what may be left.
+func (d *Driver) withdraw(ctx context.Context, requests []*driver.Request, entries []*entry) bool {
+	if ctx.Err() != nil || d.isClosed() || !d.areOurs(requests, entries) {
+		return false
+	}
+	calls := make([]Call, len(requests))
+	for i, r := range requests {
+		var q releasing
+		d.write(&q, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: r.Lease})
+		calls[i] = q.call
+	}
+	var undone atomic.Int64
+	d.conn.Batch(ctx, calls, func(_ int, r Reply) {
+		if r.Err == nil && r.Text == "ok" {
+			undone.Add(1)
+		}
+	})
+	if int(undone.Load()) < len(requests) {
+		return false
+	}
+	for _, r := range requests {
+		d.buryRequest(r.ID)
+	}
+	return true
+}
+
+// areOurs reports whether nobody has asked for a copy of these requests but this driver itself.
+func (d *Driver) areOurs(requests []*driver.Request, entries []*entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, e := range entries {
+		if d.entries[requests[i].ID] != e || e.copied || e.left {
+			return false
+		}
+	}
+	return true
+}
+
 // release asks the server once.
 func (d *Driver) release(ctx context.Context, r *driver.Release) error {
-	q := releasing{args: [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}}
-	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
-	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
-	// Most releases are plain: no late copies, nothing kept. What is not sent need not be made an argument of the
-	// script.
-	if q.args[1] != "" || q.args[3] != "0" {
-		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
-		q.call.Args = q.args[:]
-	}
-	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
-	answer := d.conn.Call(ctx, &q.call)
+	var q releasing
+	d.write(&q, r)
+	return d.released(ctx, r, d.acked(&q.call, d.conn.Call(ctx, &q.call)))
+}
+
+// released reads the answer to a release.
+func (d *Driver) released(ctx context.Context, r *driver.Release, answer Reply) error {
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Key, answer.Err)
 	}
@@ -69,6 +106,26 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 		return d.newer("release", r.Key, reason)
 	}
 	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
+}
+
+// write fills in the call of a release.
+func (d *Driver) write(q *releasing, r *driver.Release) {
+	q.args = [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}
+	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
+	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
+	// Most releases are plain: no late copies, nothing kept. What is not sent need not be made an argument of the
+	// script.
+	if q.args[1] != "" || q.args[3] != "0" {
+		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
+		q.call.Args = q.args[:]
+	}
+	telling := watchedReleaseScript
+	// It says that the lock stays closed, which must not be forgotten by a failover that keeps the grant.
+	if d.opts.Replicas > 0 && q.args[3] != "0" {
+		q.call.Script, telling = touchedReleaseScript, touchedWatchedReleaseScript
+		d.waitForReplicas(&q.call)
+	}
+	d.mayBeWatched(&q.call, r.Key, telling)
 }
 
 // releasing is the call of one release. Keys and arguments are in one piece with it, which saves allocations.
@@ -135,7 +192,7 @@ func (d *Driver) callError(ctx context.Context, op string, key driver.Key, err e
 	switch {
 	case d.isClosed():
 		return driver.ErrClosed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !isRefusal(err): // a refusal tells the end of ctx too, and what the server has said
 		err = ctx.Err()
 	}
 	return d.sorted(op, key, err, copies)

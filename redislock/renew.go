@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -28,16 +29,42 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		return
 	}
 	groups := d.group(batch)
+	// A renewal may run twice: what a late copy does not lengthen it leaves as it is (see renewed of renew.lua). So what
+	// a broken connection left open is sent once more, over a new one.
+	if broken := d.renewGroups(ctx, batch, groups, done, true); len(broken) > 0 {
+		d.renewGroups(ctx, batch, broken, done, false)
+	}
+}
+
+// renewGroups sends a script for each group. With again it calls done for no member of a group whose connection broke,
+// and returns these groups.
+func (d *Driver) renewGroups(
+	ctx context.Context, batch []driver.Renewal, groups []group, done func(i int, err error), again bool,
+) (broken []group) {
 	calls := make([]Call, len(groups))
 	for i, g := range groups {
 		calls[i] = d.renewal(batch, g)
 	}
+	var mu sync.Mutex // guards broken
 	// Batch calls this function once for each script, from any goroutine.
 	d.conn.Batch(ctx, calls, func(n int, r Reply) {
-		for at, i := range groups[n].members {
-			done(i, d.renewed(ctx, &batch[i], r, at))
+		if again && d.mayRepeat(ctx, r.Err) {
+			mu.Lock()
+			defer mu.Unlock()
+			broken = append(broken, groups[n])
+			return
 		}
+		var lost []int
+		for at, i := range groups[n].members {
+			if r.Err == nil && at < len(r.Text) && r.Text[at] == 'l' {
+				lost = append(lost, i)
+			} else {
+				done(i, d.renewed(ctx, &batch[i], r, at))
+			}
+		}
+		d.tellLost(ctx, batch, lost, done)
 	})
+	return broken
 }
 
 // group is what one script renews: members are positions in the batch.
@@ -156,7 +183,7 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	case r.Text[at] == 'w': // others wait for the lock: the push that said so was lost, or found no marked hold
 		(*listener)(d).wanted(b.ID)
 	case r.Text[at] != 'k':
-		return d.whyLost(ctx, b)
+		return lostError(b.Key, "")
 	}
 	// The renewal happened on the primary, but a failover could forget it, so the trust must not grow.
 	if r.Acked < d.opts.Replicas {
@@ -165,12 +192,26 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	return nil
 }
 
-// whyLost asks how a hold ended, by a release that finds nothing: one round trip more, for a better reason. The hold is
-// over whatever the answer is, so no error of this call counts.
-func (d *Driver) whyLost(ctx context.Context, b *driver.Renewal) error {
-	err := d.Release(ctx, &driver.Release{Key: b.Key, ID: b.ID})
-	if errors.Is(err, driver.ErrLost) {
-		return err
+// tellLost asks how holds ended that a renewal has not found, by releases that find nothing: one round trip more, for
+// better reasons. The holds are over whatever the answers are, so no error of these calls counts. They travel together:
+// a server that was restarted without its memory has forgotten all at once.
+func (d *Driver) tellLost(ctx context.Context, batch []driver.Renewal, lost []int, done func(i int, err error)) {
+	calls := make([]Call, len(lost))
+	for n, i := range lost {
+		var q releasing
+		d.write(&q, &driver.Release{Key: batch[i].Key, ID: batch[i].ID})
+		calls[n] = q.call
 	}
-	return lostError(b.Key, "")
+	if len(calls) == 0 {
+		return
+	}
+	d.conn.Batch(ctx, calls, func(n int, r Reply) {
+		b := &batch[lost[n]]
+		err := d.released(ctx, &driver.Release{Key: b.Key, ID: b.ID}, r)
+		d.buryRequest(b.ID)
+		if !errors.Is(err, driver.ErrLost) {
+			err = lostError(b.Key, "")
+		}
+		done(lost[n], err)
+	})
 }

@@ -24,7 +24,7 @@ func (d *Driver) Resize(ctx context.Context, key driver.Key, limit int) error {
 		return fmt.Errorf("redis: the limit %d of a lock of kind %q: %w", limit, key.Kind, driver.ErrUnsupported)
 	}
 	name, slot := d.names.lock(key)
-	answer := d.conn.Call(ctx, &Call{
+	answer := d.callTwice(ctx, &Call{
 		Script: resizeScript, Slot: slot,
 		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
 		Args: []string{strconv.Itoa(limit)},

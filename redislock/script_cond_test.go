@@ -24,6 +24,7 @@ func TestScripts_OfConditions_InStatesThatAreHardToReach(t *testing.T) {
 		{"a signal whose receiver hears nothing goes on to who waits for the next", checkSignalUnheard},
 		{"a request that is over takes no signal along", checkSignalBesideATombstone},
 		{"who is woken by its own heartbeat waits once", checkWokenByItsHeartbeat},
+		{"a signal for everybody wakes 200 in a run, and nobody who came later", checkSignalInParts},
 		{"a signal that comes in the instant of an undo goes on", checkWokenByItsUndo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,6 +55,39 @@ func (s *stage) parks(a ask) {
 
 func (s *stage) signal(id string) string {
 	return s.run(condSignalScript, s.keys(id), id, "0", "10000")
+}
+
+// signalAll is a part of a signal for everybody; more is what the part before it has answered, or empty.
+func (s *stage) signalAll(id, more string) string {
+	args := []string{id, "1", "10000"}
+	if more != "" {
+		args = append(args, strings.TrimPrefix(more, "more "))
+	}
+	return s.run(condSignalScript, s.keys(id), args...)
+}
+
+func checkSignalInParts(s *stage) {
+	const crowd = 450
+	for i := range crowd {
+		s.parks(ask{id: strconv.Itoa(i)})
+	}
+	parked := func() int64 { return (s.number("HLEN", s.condition()) - 3) / 2 }
+	more := s.signalAll("s", "")
+	s.want("the first part", more, "more "+strconv.Itoa(crowd))
+	s.want("who waits after it", parked(), int64(crowd-200))
+	s.want("the first part, repeated", s.signalAll("s", ""), more)
+	s.want("who waits after the repetition", parked(), int64(crowd-200))
+	// The lock is somebody's by now, so another hold is needed to give up.
+	s.want("undone", s.undo("0"), "ok")
+	late := s.waits("1", ask{id: "late"}, false)
+	s.want("one who comes later waits", late, "C")
+	s.want("the second part", s.signalAll("s/1", more), more)
+	s.want("the last part", s.signalAll("s/2", more), "ok")
+	s.want("who waits after all", parked(), int64(1))
+	s.want("the last part, repeated", s.signalAll("s/2", more), "ok")
+	s.want("who waits after that", parked(), int64(1))
+	s.want("another signal", s.signal("t"), "ok")
+	s.want("the condition", s.text("TYPE", s.condition()), "none")
 }
 
 func checkCondGaps(s *stage) {

@@ -31,6 +31,14 @@ var (
 	latchDownScript  = newScript("clock tell latch_down")
 	latchCountScript = newScript("latch_count")
 
+	// These write even if they find nothing to do, for a client that waits for replicas.
+	touchedReleaseScript = newScript(
+		"touch begin release_thin clock release_fast text lock crowd presence cond rules open end release",
+	)
+	touchedBreakScript      = newScript("touch clock begin text lock crowd presence cond rules open end break")
+	touchedLookScript       = newScript("touch clock text look")
+	touchedLatchCountScript = newScript("touch latch_count")
+
 	// bundleScript has acquire and release in it, as functions.
 	bundleScript = newScript(
 		"clock bundle_acquire acquire_fast text lock crowd presence cond rules open acquire bundle_release " +
@@ -52,6 +60,13 @@ var (
 	)
 	watchedBreakScript = newScript(
 		"clock tell watched begin text lock crowd presence cond rules open end break watched_end",
+	)
+	touchedWatchedReleaseScript = newScript(
+		"touch clock tell watched begin release_thin release_fast text lock crowd presence cond rules open end " +
+			"release watched_end",
+	)
+	touchedWatchedBreakScript = newScript(
+		"touch clock tell watched begin text lock crowd presence cond rules open end break watched_end",
 	)
 	watchedAdoptScript = newScript(
 		"clock tell watched begin text lock crowd presence cond rules open end adopt watched_end",

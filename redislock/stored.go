@@ -82,6 +82,9 @@ func seen(key driver.Key, text string) sight {
 // thinWords is the number of words of a thin lock. The last may have spaces.
 const thinWords = 12
 
+// noTimeToLive is what PTTL says of a key without one.
+const noTimeToLive = -1
+
 // thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META. The key's time to live is the lease.
 func thinHolder(thin string, now, lasts int64) driver.Holder {
 	f := strings.SplitN(thin, " ", thinWords)
@@ -90,6 +93,11 @@ func thinHolder(thin string, now, lasts int64) driver.Holder {
 	}
 	m := parseMeta(f[11])
 	token, _ := strconv.ParseUint(f[2], 10, 64)
+	// A key whose time to live was removed lasts for its lease from when the next request finds it: see lasting of
+	// text.lua.
+	if lasts == noTimeToLive {
+		lasts = wholeNumber(f[8])
+	}
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
 		Since: time.UnixMicro(wholeNumber(f[3])), Until: time.UnixMicro(now + lasts*1000),

@@ -97,6 +97,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	o := rueidis.ClientOption{
 		Username: u.User, Password: u.Password, ClientName: clientName, DisableCache: true,
 		Dialer: net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: answerTime,
+		ClientSetInfo: rueidis.DisableClientSetInfo, // which needs a right, and fills the ACL LOG without it
 	}
 	if err := address.CheckPath("redis", u); err != nil {
 		return o, nil, err

@@ -197,7 +197,7 @@ func (a *attempt) trust(ctx context.Context, l *link) error {
 	if l.s.isTrusted() {
 		return nil
 	}
-	return l.sync(ctx)
+	return l.prove(ctx)
 }
 
 // isTrusted reports whether the session was confirmed within three quarters of its timeout. Only then a look at the

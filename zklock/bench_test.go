@@ -1,12 +1,14 @@
 package zklock
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What a lock costs, beside the recipe that comes with the client library.
@@ -106,4 +108,41 @@ func handOff(b *testing.B, turns []func() (func() error, error)) {
 	}
 	all.Wait()
 	b.ReportMetric(float64(sum.Microseconds())/float64(count), "µs/hand-off")
+}
+
+// BenchmarkSignOfLife is the price of the transaction by which each client proves its session once in a third of the
+// timeout, at an ensemble that waits for its disks, beside the sync that proves nothing.
+func BenchmarkSignOfLife(b *testing.B) {
+	o := options()
+	o.Properties["zookeeper.forceSync"] = "yes"
+	d := open(b, servers.NewZooKeeperEnsemble(b, o).Addrs(), &Options{Root: freshRoot()})
+	l, err := d.ready(b.Context(), nil, reach, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sync := func(ctx context.Context) error {
+		_, err := ask(ctx, l, func(c *zk.Conn) (string, error) { return c.Sync(l.node) })
+		return err
+	}
+	for name, request := range map[string]func(context.Context) error{"transaction": l.agree, "sync": sync} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := request(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		// As many clients would.
+		b.Run(name+"-of-many", func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := request(b.Context()); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
 }

@@ -34,7 +34,7 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 		return err
 	}
 	// So that the list is not older than this call.
-	if err := l.sync(ctx); err != nil {
+	if err := l.agree(ctx); err != nil {
 		return err
 	}
 	lock := d.tree.lock(key)

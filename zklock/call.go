@@ -1,9 +1,9 @@
 // Requests to the servers: each in a goroutine of its own, with a context, and with what its answer says about the
 // session. Everything that talks to ZooKeeper goes through ask, tell or now.
 //
-// The order of three things is the point of this file. The instant is taken before a request is sent, since the servers
+// The order of two things is the point of this file. The instant is taken before a request is sent, since the servers
 // count from its arrival, which is later. A link is broken before its caller is told, so that the caller does not take
-// the same one again. And only an answer that the leader took part in confirms the session.
+// the same one again. proof.go says which answers confirm the session.
 
 package zklock
 
@@ -25,7 +25,8 @@ func ask[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error
 	return call(ctx, l, false, request)
 }
 
-// tell makes a request over l that the leader of the ensemble must handle. So its answer also confirms the session.
+// tell makes a transaction over l. It is carried out when a majority of the ensemble has agreed, so it may confirm the
+// session too; see link.heard.
 func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
 	return call(ctx, l, true, request)
 }
@@ -34,7 +35,7 @@ func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, erro
 // ends first, call returns and nobody waits for the answer. The goroutine ends with the answer, or with the connection.
 // The request itself goes on, and its outcome is then unknown to the caller, who has to find it out over the next
 // connection or undo it.
-func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
+func call[T any](ctx context.Context, l *link, agreed bool, request func(c *zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -42,7 +43,7 @@ func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn
 	var none T
 	said := make(chan answer, 1) // buffered, so that the goroutine ends in any case
 	if !l.s.d.spawn(func() {
-		value, err := now(l, led, request)
+		value, err := now(l, agreed, request)
 		said <- answer{value, err}
 	}) {
 		return none, errOver
@@ -58,12 +59,13 @@ func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn
 }
 
 // now makes a request in the caller's goroutine. It blocks until the request is answered or the connection has broken.
-// led says that the leader answers. A refusal confirms the session too: the leader has looked at the request.
-func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
+// agreed says that the request is a transaction, so a success proves that a majority has agreed. A refusal proves
+// nothing: some are the word of one server.
+func now[T any](l *link, agreed bool, request func(c *zk.Conn) (T, error)) (T, error) {
 	sent := time.Now() // trust counts from before the request was sent
 	value, err := request(l.s.conn)
-	if err = l.took(err); led && !errors.Is(err, errNoAnswer) {
-		l.s.confirm(sent)
+	if err = l.took(err); answered(err) {
+		l.heard(sent, agreed && err == nil)
 	}
 	return value, err
 }
@@ -90,7 +92,7 @@ type listing struct {
 
 // children lists the names below a node. The list has no order. A follower may lag behind the leader, but not behind
 // what it has told or done over this connection. That is enough after the event of a watch, and after a raise; others
-// call sync before.
+// call agree before.
 func (l *link) children(ctx context.Context, path string) (listing, error) {
 	return ask(ctx, l, func(c *zk.Conn) (listing, error) {
 		names, stat, err := c.Children(path)
@@ -125,13 +127,6 @@ func (l *link) delete(ctx context.Context, path string) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
-	return err
-}
-
-// sync makes what is read over l from now on at least as new as this moment, for the whole ensemble. The path does not
-// matter to the servers: a sync is one for the whole tree.
-func (l *link) sync(ctx context.Context) error {
-	_, err := tell(ctx, l, func(c *zk.Conn) (string, error) { return c.Sync(l.node) })
 	return err
 }
 

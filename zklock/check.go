@@ -163,8 +163,8 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	var best time.Duration
 	for range 5 {
 		sent := time.Now()
-		// A sync goes through the leader, as a write does.
-		if err := l.sync(ctx); err != nil {
+		// A transaction, as a lock is one.
+		if err := l.agree(ctx); err != nil {
 			return append(findings, enginekit.Fail("latency", "see whether the servers hang",
 				"the leader does not answer: %v", err))
 		}

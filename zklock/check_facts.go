@@ -8,6 +8,7 @@ package zklock
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"strconv"
@@ -67,7 +68,12 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 // command sends a command of four letters over a connection of its own, and says from which address that came: the
 // server lists its clients by address.
 func (d *Driver) command(ctx context.Context, addr, letters string) (answer, from string, err error) {
-	conn, err := openConn(ctx, d.opts.TLS, "tcp", addr)
+	return command(ctx, d.opts.TLS, addr, letters)
+}
+
+// command is the method of that name, with TLS if config is not nil.
+func command(ctx context.Context, config *tls.Config, addr, letters string) (answer, from string, err error) {
+	conn, err := openConn(ctx, config, "tcp", addr)
 	if err != nil {
 		return "", "", err
 	}

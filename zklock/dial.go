@@ -12,9 +12,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +51,7 @@ type line struct {
 
 	patience time.Duration // how long to wait for one server, at most
 	watching atomic.Bool   // a watch was set, which the library may set again; see tap
+	returns  func()        // called when a connection is about to be asked for with a session that there is already
 
 	ctx    context.Context //nolint:containedctx // ends with the session: dialling and pauses end with it
 	hangUp context.CancelFunc
@@ -121,7 +124,11 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	ctx, cancel := context.WithTimeout(l.ctx, min(l.patience, mostDial))
 	defer cancel()
 	began := time.Now()
-	conn, err := openConn(ctx, l.tls, network, address)
+	err := l.serves(ctx, address)
+	var conn net.Conn
+	if err == nil {
+		conn, err = openConn(ctx, l.tls, network, address)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The line may have been hung up while the connection was made.
@@ -142,6 +149,29 @@ func (l *line) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		_ = before.Close()
 	}
 	return l.conn, nil
+}
+
+// errNotServing is the error of a server that has no leader.
+var errNotServing = errors.New("the server is not part of an ensemble that has a leader")
+
+// serves returns an error if a server that the session would come back to is silent, or serves nobody. Such a server
+// must not be asked to take the session back: without its answer the session may be shorter from then on, as far as is
+// known; see session.doubt. An ensemble that elects a leader for a while would cost all holds. What a server that does
+// not allow the question says is no reason to pass it over.
+func (l *line) serves(ctx context.Context, address string) error {
+	if l.greeted().id == 0 { // there is no session yet
+		return nil
+	}
+	answer, _, err := command(ctx, l.tls, address, "srvr")
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case strings.Contains(answer, "not currently serving"):
+		return errNotServing
+	case answer == "" && err != nil && !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
 }
 
 // openConn connects, with TLS if config is not nil. Diagnose uses it too, so its commands go the same way as requests.

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"io"
@@ -31,6 +32,9 @@ type moody struct {
 	errs   int    // how many it has answered so
 	second func() // called for the second of them
 	conns  []net.Conn
+	mute   bool // nothing of the server's packets reaches the client
+
+	listener net.Listener
 }
 
 func newMoody(t testing.TB, server string) *moody {
@@ -39,15 +43,10 @@ func newMoody(t testing.TB, server string) *moody {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &moody{addr: l.Addr().String()}
+	m := &moody{addr: l.Addr().String(), listener: l}
 	var all sync.WaitGroup
 	t.Cleanup(func() {
-		_ = l.Close()
-		m.mu.Lock()
-		for _, c := range m.conns {
-			_ = c.Close()
-		}
-		m.mu.Unlock()
+		m.cut()
 		all.Wait()
 	})
 	all.Go(func() { // ends with the listener
@@ -64,20 +63,64 @@ func newMoody(t testing.TB, server string) *moody {
 			m.mu.Lock()
 			m.conns = append(m.conns, client, upstream)
 			m.mu.Unlock()
-			var writing sync.Mutex // packets to the client are written whole
-			all.Go(func() { m.pass(client, upstream, &writing) })
-			all.Go(func() {
-				defer client.Close()
-				for {
-					packet, err := readPacket(upstream)
-					if err != nil || writePacket(client, packet, &writing) != nil {
-						return
-					}
-				}
-			})
+			all.Go(func() { m.serve(client, upstream) })
 		}
 	})
 	return m
+}
+
+// serve stands between a client and its server until one of them has gone. The client's packets begin with their
+// length, and commands of four letters do not.
+func (m *moody) serve(client, upstream net.Conn) {
+	defer client.Close()
+	defer upstream.Close()
+	first := bufio.NewReader(client)
+	letters, err := first.Peek(4)
+	if err == nil && letters[0] != 0 {
+		_, _ = upstream.Write(letters)
+		_, _ = io.Copy(client, upstream)
+		return
+	}
+	var writing sync.Mutex // packets to the client are written whole
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() { m.pass(first, client, upstream, &writing) })
+	for {
+		packet, err := readPacket(upstream)
+		if err != nil {
+			_ = client.Close()
+			return
+		}
+		if m.isMute() {
+			continue
+		}
+		if writePacket(client, packet, &writing) != nil {
+			return
+		}
+	}
+}
+
+// silence has nothing that the server says in packets reach the client any more, while it answers commands.
+func (m *moody) silence(mute bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mute = mute
+}
+
+func (m *moody) isMute() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mute
+}
+
+// cut ends all connections, and has no new ones, as a network that is gone.
+func (m *moody) cut() {
+	_ = m.listener.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.conns {
+		_ = c.Close()
+	}
 }
 
 // answer has the next requests of the kind op answered with an error.
@@ -95,10 +138,10 @@ func (m *moody) errors() int {
 }
 
 // pass hands on what the client asks, unless it answers itself. The first packet asks for the connection.
-func (m *moody) pass(client, upstream net.Conn, writing *sync.Mutex) {
+func (m *moody) pass(from io.Reader, client, upstream net.Conn, writing *sync.Mutex) {
 	defer upstream.Close()
 	for first := true; ; first = false {
-		packet, err := readPacket(client)
+		packet, err := readPacket(from)
 		if err != nil {
 			return
 		}

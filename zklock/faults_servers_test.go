@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -125,4 +127,39 @@ func TestMinority_GrantsNothing(t *testing.T) {
 	nodes[1].Restart()
 	e.AwaitReady()
 	goesOn(t, c, "lock") // the servers have just started
+}
+
+// A server that comes back with older data, or with none, does not take back clients that have seen newer data, and
+// says nothing to them. They go on in a session that has seen none.
+func TestServerWithOlderData_IsUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, older := range map[string]bool{"empty": false, "a backup": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, root := servers.ZooKeeperServer(t, nil), freshRoot()
+			data, backup := filepath.Join(n.Dir, "data", "version-2"), filepath.Join(t.TempDir(), "backup")
+			c := openLocks(t, urlOf(root, n.Addr()), leased(faultLease))
+			l := mustLock(t, c, "lock")
+			n.Kill()
+			if err := os.CopyFS(backup, os.DirFS(data)); err != nil {
+				t.Fatal(err)
+			}
+			n.Restart()
+			for range 20 {
+				goesOn(t, c, "another")
+			}
+			n.Kill()
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+			if older {
+				if err := os.CopyFS(data, os.DirFS(backup)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.Restart()
+			gone(t, l)
+			goesOn(t, c, "lock") // where its session of before is known, that one must end first
+		})
+	}
 }

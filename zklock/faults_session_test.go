@@ -217,7 +217,7 @@ func TestHungServer_CallsReturnWithTheirContext(t *testing.T) {
 		},
 		"Break": func(ctx context.Context) error { return c.Break(ctx, "mutex", "three", 1) },
 		"Locks": func(ctx context.Context) error {
-			for _, err := range c.Locks(ctx, "") {
+			for _, err := range c.List(ctx, "") {
 				return err
 			}
 			return nil

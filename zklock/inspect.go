@@ -39,7 +39,7 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 		return err
 	}
 	// So that nothing is missing that was there when the list was asked for.
-	if err := l.sync(ctx); err != nil {
+	if err := l.agree(ctx); err != nil {
 		return err
 	}
 	for _, kind := range kinds {

@@ -42,9 +42,10 @@ func (d *Driver) keep() {
 func (s *session) keep() {
 	// An hour stands for never: each timer is set when there is something for it.
 	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	defer heartbeat.Stop()
-	defer guard.Stop()
-	defer again.Stop()
+	doubt := time.NewTimer(time.Hour)
+	for _, timer := range []*time.Timer{heartbeat, guard, again, doubt} {
+		defer timer.Stop()
+	}
 	guards, ticks := false, 0
 	for {
 		select {
@@ -62,15 +63,26 @@ func (s *session) keep() {
 			s.guard()
 		case <-again.C:
 			s.wakeKeeper()
-		// A new connection, a stale link, or a young hold.
+		case <-doubt.C:
+			if left, doubted := s.doubtLeft(); doubted && left <= 0 {
+				s.end(errUnclear)
+			}
+		// A new connection, a stale link, a young hold, or a doubt.
 		case <-s.news:
+			if left, doubted := s.doubtLeft(); doubted {
+				doubt.Reset(left)
+			}
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				// A connection that has closed says nothing to callers, and the next one wakes the keeper.
 				if !errors.Is(err, zk.ErrConnectionClosed) {
 					s.d.fail(err)
 				}
-				again.Reset(retryPause)
+				pause := retryPause
+				if errors.Is(err, errStrangers) {
+					pause = strangersPause
+				}
+				again.Reset(pause)
 			case ready:
 				heartbeat.Reset(s.pause())
 			}
@@ -87,9 +99,10 @@ func (s *session) keep() {
 // it would help nobody. An operator may give a missing right at any time, and a server with too much to do recovers.
 const retryPause = 500 * time.Millisecond
 
-// A sign of life is given each third of the timeout, and each ninth while one is under way. The session is trusted from
-// when the last answered one was sent, and with far servers the answer takes its part of that. There are no more of
-// them than the library waits for: it ends a connection over which nothing came for two thirds of the timeout.
+// A sign of life is given each third of the timeout, and each ninth while a request of one is under way. The session is
+// trusted from when the last one that was proved was given, and with far servers the answer takes its part of that.
+// There are no more of them than the library waits for: it ends a connection over which nothing came for two thirds of
+// the timeout.
 const (
 	eachTick       = 3
 	mostHeartbeats = 6
@@ -98,9 +111,8 @@ const (
 // pause is the time between two looks whether a sign of life is due.
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
-// heartbeat gives a sign of life. It goes to the leader of the ensemble: a follower that has lost its leader goes on
-// answering from its own memory, while the leader ends its sessions. Another goroutine waits for the answer, because a
-// leader that hangs must not keep the next one from being sent.
+// heartbeat gives a sign of life, and has it proved. Another goroutine waits for the answers, because a leader that
+// hangs must not keep the next one from being sent.
 func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
@@ -108,13 +120,9 @@ func (s *session) heartbeat() {
 	if l == nil || s.unanswered.Load() >= mostHeartbeats {
 		return
 	}
-	s.unanswered.Add(1)
-	if !s.d.spawn(func() { // ends with the answer or the connection
-		defer s.unanswered.Add(-1)
-		_ = l.sync(s.d.life) // its answer confirms the session; the library notices if there is none
-	}) {
-		s.unanswered.Add(-1)
-	}
+	// Ends with the answers or the connection. The library notices if there are none, and stale has the keeper see to
+	// a node of the session that is not there any more.
+	s.d.spawn(func() { _ = l.prove(s.d.life) })
 }
 
 // makeReady fences off earlier connections, see link, and lets requests in. It reports false without an error if there
@@ -131,7 +139,9 @@ func (s *session) makeReady() (ready bool, err error) {
 	}
 	// The first connection makes the session's node; later ones raise its version.
 	if l.node == "" {
-		err = s.introduce(l)
+		if err = s.introduce(l); err == nil {
+			err = s.meet(l)
+		}
 	} else {
 		err = s.raise(l)
 	}
@@ -149,6 +159,10 @@ func (s *session) makeReady() (ready bool, err error) {
 	}
 	again := s.node != ""
 	s.node, s.fresh, s.link = l.node, false, l
+	// The leader itself has heard of this connection, when it began: it knows all sessions by themselves. Whether it
+	// leads is proved by the transaction that introduce or raise has made.
+	s.confirm(s.began)
+	s.doubted.Store(0) // there was no later attempt: suspended would have come before it
 	if s.d.timeout == 0 {
 		s.d.timeout = s.timeout
 	}
@@ -161,11 +175,20 @@ func (s *session) makeReady() (ready bool, err error) {
 	return true, nil
 }
 
+// meet has the other servers of the list checked. A session with strangers is not used, and leaves no node behind.
+func (s *session) meet(l *link) error {
+	err := l.checkEnsemble(s.d.life)
+	if errors.Is(err, errStrangers) {
+		_ = l.delete(s.d.life, l.node) // otherwise it goes with the session
+	}
+	return err
+}
+
 // introduce authenticates the client and makes the session's node. The order matters: the ACL of the node stands for
 // the user that has logged in, so before the login it would be refused.
 func (s *session) introduce(l *link) error {
 	if o := s.d.opts; o.User != "" && !s.shown {
-		_, err := tell(s.d.life, l, func(c *zk.Conn) (struct{}, error) {
+		_, err := ask(s.d.life, l, func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, c.AddAuth("digest", []byte(o.User+":"+o.Password))
 		})
 		if err != nil {

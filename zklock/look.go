@@ -32,14 +32,14 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	return infoOf(key, nodes), nil
 }
 
-// nodesOf reads the queue of a lock as it is now. The sync comes first: an operator who has just released a lock
+// nodesOf reads the queue of a lock as it is now. The ensemble is asked first: an operator who has just released a lock
 // elsewhere must not see it held.
 func (d *Driver) nodesOf(ctx context.Context, key driver.Key) ([]*seen, error) {
 	l, err := d.ready(ctx, nil, reach, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.sync(ctx); err != nil {
+	if err := l.agree(ctx); err != nil {
 		return nil, err
 	}
 	return l.queue(ctx, d.tree.lock(key))

@@ -34,6 +34,7 @@ type session struct {
 
 	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
+	doubted    atomic.Int64 // see doubt; likewise, and 0 while there is no doubt
 	unanswered atomic.Int32 // signs of life that are under way
 
 	// Set by the first connection, under Driver.mu, and constant then.
@@ -42,6 +43,7 @@ type session struct {
 
 	// Driver.mu guards these.
 	turn        int               // counts connections
+	began       time.Time         // just before the latest of them was asked for
 	linked      bool              // there is a connection
 	fresh       bool              // the connection is not fenced yet; see link
 	node        string            // this session's own node; empty until it was made
@@ -61,14 +63,16 @@ type session struct {
 // have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
 // transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
 // either been carried out or never will be, and one look at the queue tells which. It is not changed once it is a
-// session's link, but for viewings. A connection that needs another version gets another link.
+// session's link, but for its last two fields. A connection that needs another version gets another link.
 type link struct {
 	s     *session
 	turn  int    // the number of the connection
 	node  string // the session's node, and the version that its transactions check
 	epoch int32
 
-	viewings map[string]*viewing // by the path of the lock's node; guarded by Driver.mu
+	// Driver.mu guards these.
+	viewings map[string]*viewing // by the path of the lock's node
+	known    time.Time           // see heard
 }
 
 // start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
@@ -78,6 +82,7 @@ func (d *Driver) start() (*session, error) {
 		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
 	}
+	s.line.returns = s.doubt
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
 		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(sendBuffer))
@@ -131,9 +136,8 @@ func (s *session) connected() {
 		s.id, s.timeout = g.id, g.timeout
 	}
 	s.turn++
-	s.linked, s.fresh = true, true
+	s.linked, s.fresh, s.began = true, true, g.began
 	s.d.mu.Unlock()
-	s.confirm(g.began) // the greeting shows that the session lived then
 	s.wakeKeeper()
 }
 
@@ -185,32 +189,6 @@ func (s *session) wakeKeeper() {
 	case s.news <- struct{}{}:
 	default: // it is awake already
 	}
-}
-
-// confirm records that a request which was sent at that instant has been answered. Answers may come in any order; the
-// latest instant counts.
-func (s *session) confirm(sent time.Time) {
-	at := int64(sent.Sub(s.d.born))
-	for {
-		known := s.confirmed.Load()
-		if at <= known || s.confirmed.CompareAndSwap(known, at) {
-			return
-		}
-	}
-}
-
-// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
-// report it when the leader asks, each half tick. Sessions last two ticks at least, so that is at most a quarter of the
-// timeout; the longest tick in use is 3 s. A session that a follower has just heard of may be one that the leader is
-// about to end. That part of the timeout proves nothing, so it is not trusted.
-func reportLag(timeout time.Duration) time.Duration {
-	return min(timeout/4, 1500*time.Millisecond)
-}
-
-// Confirmed returns the instant from which the session may be trusted for its timeout: when the last answered request
-// was sent, less the time for which the leader may not know of it.
-func (s *session) Confirmed() time.Time {
-	return s.d.born.Add(time.Duration(s.confirmed.Load())).Add(-reportLag(s.timeout))
 }
 
 // name is the session's ID as ZooKeeper's tools write it.

@@ -17,6 +17,11 @@ var (
 	// session comes back to it, and the servers then count by that. The owners of holds rely on the longer one, and
 	// what Confirmed has promised cannot be taken back. So they are told that the holds are lost.
 	errShorter = errors.New("zk: a server has made the session's timeout shorter")
+
+	// errUnclear ends a session that a server may have made shorter: see doubt. It is also what lets a client go on whose
+	// servers come back with older data: they refuse, without a word, all that have seen newer data, and a new session
+	// has seen none.
+	errUnclear = errors.New("zk: a server may have made the session's timeout shorter, and none has answered since")
 )
 
 // end ends the session, once. Its holds are lost, and its waiters begin again in the next session. Owners are told
@@ -54,7 +59,7 @@ func (s *session) close() {
 	defer timer.Stop()
 	over := s.over
 	// The servers still have the session. But nobody gets its locks before their owners know.
-	if errors.Is(s.endedBy(), errShorter) {
+	if cause := s.endedBy(); errors.Is(cause, errShorter) || errors.Is(cause, errUnclear) {
 		select {
 		case <-s.told:
 			over = nil // it is closed already, and the goodbye has the rest of farewell

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -107,4 +109,85 @@ func TestSessionThatBecomesShorter_IsClosedWhenItsOwnersKnow(t *testing.T) {
 	next := request("lock")
 	take(t, d, next)
 	give(t, d, next)
+}
+
+// A server that came back with a lower limit makes the session shorter before it says so. If that answer is lost and
+// nothing else is heard, the holder is told before anybody can get in.
+func TestReconnection_ToAServerWithALowerLimit_WhoseAnswerIsLost_IsToldAsALoss(t *testing.T) {
+	t.Parallel()
+	n, root := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{
+		Config: map[string]string{"maxSessionTimeout": "40000"},
+	}), freshRoot()
+	m := newMoody(t, n.Addr())
+	c := openLocks(t, urlOf(root, m.addr), leased(30*time.Second))
+	w, l := locktest.NewInside(t, "lock"), mustLock(t, c, "lock")
+	w.Enter(l)
+	lowerLongest(t, n, "40000", "4000")
+	m.silence(true)
+	n.Restart()
+	soon(t, "the server to take the session back", func() bool {
+		said, err := n.Ask(bounded(t), "cons")
+		return err == nil && strings.Contains(said, "sid=0x1")
+	})
+	m.cut()
+	next := mustLock(t, openLocks(t, urlOf(root, n.Addr()), leased(4*time.Second)), "lock")
+	w.Enter(next) // fails if the first may still be trusted
+	if err := l.Err(); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("the lease says %v", err)
+	}
+	receive(t, "the loss to be told", l.Lost())
+	mustUnlock(t, next)
+}
+
+// An ensemble that elects a leader serves nobody, and is not asked to take the session back. So no doubt begins, however
+// long that takes.
+func TestReconnection_ToAServerWithoutALeader_LeavesNoDoubt(t *testing.T) {
+	t.Parallel()
+	e := servers.NewZooKeeperEnsemble(t, options())
+	f := e.Followers()[0]
+	d := open(t, []string{f.Addr()}, &Options{Root: freshRoot(), Timeout: time.Minute})
+	r := request("lock")
+	g := take(t, d, r)
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	before := g.Session.Confirmed()
+	for _, n := range e.Nodes() {
+		if n != f {
+			n.Kill()
+		}
+	}
+	soon(t, "the server to be asked, and to have no leader", func() bool {
+		return errors.Is(s.line.failure(), errNotServing)
+	})
+	if now := g.Session.Confirmed(); now.Before(before) {
+		t.Errorf("the session counts as confirmed %v earlier", before.Sub(now))
+	}
+	for _, n := range e.Nodes() {
+		if n != f {
+			n.Restart()
+		}
+	}
+	e.AwaitReady()
+	give(t, d, r)
+}
+
+// A doubt ends when a connection is ready, and costs nothing then.
+func TestReconnection_ThatIsAnswered_LeavesNoDoubt(t *testing.T) {
+	t.Parallel()
+	m := newMoody(t, sharedServer(t).Addr())
+	d := open(t, []string{m.addr}, &Options{Root: freshRoot(), Timeout: 20 * time.Second})
+	r := request("lock")
+	g := take(t, d, r)
+	before := g.Session.Confirmed()
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	m.silence(true)
+	s.line.cut()
+	soon(t, "the doubt to begin", func() bool { return g.Session.Confirmed().Before(before) })
+	m.silence(false)
+	s.line.cut() // the greeting was lost
+	soon(t, "the session to be confirmed", func() bool { return g.Session.Confirmed().After(before) })
+	give(t, d, r)
 }

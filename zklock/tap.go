@@ -118,11 +118,14 @@ func (t *tap) Write(p []byte) (int, error) {
 	return t.Conn.Write(p)
 }
 
-// opens notes what the library knows when it asks for the connection. That packet is its length, the protocol's
-// version, the last transaction, and more.
+// opens notes what the library knows when it asks for the connection, before the packet leaves. That packet is its
+// length, the protocol's version, the last transaction, the timeout, the session's ID, and more.
 func (t *tap) opens(p []byte) {
-	if len(p) < 16 {
+	if len(p) < 28 {
 		return
+	}
+	if binary.BigEndian.Uint64(p[20:]) != 0 { // not a new session
+		t.line.returns()
 	}
 	if last := binary.BigEndian.Uint64(p[8:]); last != t.last {
 		t.last, t.owed = last, 0

@@ -142,6 +142,8 @@ func adviceOn(err error, opts *Options) string {
 	text := err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
+	case errors.Is(err, errStrangers):
+		return "name the servers of one ensemble; they have server.N lines for each other in zoo.cfg"
 	case errors.Is(err, zk.ErrNoAuth) && opts.User == "":
 		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the " +
 			"node above it"

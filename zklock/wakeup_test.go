@@ -45,22 +45,28 @@ func TestWakeUp_OfASessionThatIsNotConfirmed_IsNoGrant(t *testing.T) {
 }
 
 // The trust in a hold ends before the servers may end the session, whatever was answered last.
-func TestConfirmed_IsWhenTheLastAnsweredRequestWasSent(t *testing.T) {
+func TestConfirmed_IsWhenTheLastProvedRequestWasSent(t *testing.T) {
+	t.Parallel()
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
 	d := open(t, []string{p.Addr()}, &Options{Root: freshRoot(), Timeout: 20 * time.Second})
 	r := request("lock")
+	g := take(t, d, r)
+	l, err := d.ready(bounded(t), nil, reach, false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.Delay(servers.BothWays, 50*time.Millisecond)
 	before := time.Now()
-	g := take(t, d, r)
-	took := time.Since(before)
-	// Making the lock's node takes more than one request; the last was sent a round trip before it was answered.
-	if lag := time.Since(g.Session.Confirmed()); lag < 100*time.Millisecond+reportLag(g.Lease) {
-		t.Errorf("%v after an acquire that took %v the session counts as confirmed %v ago", time.Since(before), took,
-			lag)
+	if err := l.prove(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	confirmed := g.Session.Confirmed()
+	// The transaction was sent a round trip before it was answered.
+	if age := time.Since(confirmed); confirmed.Before(before) || age < 100*time.Millisecond+reportLag(g.Lease) {
+		t.Errorf("%v after a proof was begun the session counts as confirmed %v ago", time.Since(before), age)
 	}
 	p.BlackHole(servers.ToClient)
-	confirmed := g.Session.Confirmed()
 	ctx := short(t)
 	if err := d.Release(ctx, release(r)); err == nil {
 		t.Error("a release was answered by nobody")
@@ -69,6 +75,35 @@ func TestConfirmed_IsWhenTheLastAnsweredRequestWasSent(t *testing.T) {
 		t.Errorf("a request that was not answered confirms the session: %v after %v", now, confirmed)
 	}
 	p.Pass()
+}
+
+// A transaction proves that the leader knows of a request that was sent some time before, and of no later one. A read
+// proves nothing: one server answers it.
+func TestHeard_ConfirmsWhatTheLeaderMustKnow(t *testing.T) {
+	t.Parallel()
+	const lag = time.Second // of a timeout of 4 s
+	born := time.Now()
+	s := &session{d: &Driver{born: born}, timeout: 4 * lag}
+	l := &link{s: s}
+	for i, step := range []struct {
+		sent      time.Duration
+		agreed    bool
+		confirmed time.Duration
+	}{
+		{1 * lag, false, 0},
+		{1*lag + 1, true, 0}, // the leader may not know of the first yet
+		{2*lag - 1, true, 0},
+		{3 * lag, false, 0}, // a read
+		{2 * lag, true, 1 * lag},
+		{3*lag - 1, true, 1 * lag}, // of the last transaction it may not know yet
+		{3 * lag, true, 2 * lag},
+		{9 * lag, true, 3 * lag},
+	} {
+		l.heard(born.Add(step.sent), step.agreed)
+		if got := s.Confirmed().Sub(born); got != step.confirmed {
+			t.Errorf("step %d: confirmed at %v, want %v", i, got, step.confirmed)
+		}
+	}
 }
 
 // The end of a session is told for each of its holds, and the next session is another.

@@ -89,7 +89,7 @@ func TestUnlock_OfALostLock_LeavesTheNextHoldersAlone(t *testing.T) {
 	if err := a.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range c.Locks(t.Context(), certlock.DefaultPrefix) {
+	for info, err := range c.List(t.Context(), certlock.DefaultPrefix) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -167,7 +167,7 @@ func TestElector_ThatHasLostItsLock_LeadsAgainOnlyIfItIsFree(t *testing.T) {
 // depose breaks the leader's lock.
 func depose(t *testing.T, c *interlock.Client) {
 	t.Helper()
-	for info, err := range c.Locks(t.Context(), "leader") {
+	for info, err := range c.List(t.Context(), "leader") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,9 @@ func text(status int) string {
 // Middleware returns a middleware whose handler runs while it holds the mutex that mutex returns for the request; nil
 // is a request that needs none. The request's context ends when the lock is lost, with the *interlock.LostError as its
 // cause, and carries the owner: a Lock with it re-enters. The lock is released when the handler has returned or
-// panicked, before the response is complete, so whoever has read the response finds it free.
+// panicked, before the response is complete, so whoever has read the response finds it free. For that the last byte of
+// a response with a Content-Length waits for the release, at the longest 5 s; so a file is copied and not sent by the
+// kernel.
 //
 // It panics if mutex is nil, and on options that contradict themselves. A request costs two round trips to the engine,
 // and one if it is refused.
@@ -139,6 +141,8 @@ func (o *Options) acquire(ctx context.Context, m *interlock.Mutex) (*interlock.L
 // serve runs the handler under the lease.
 func (o *Options) serve(w http.ResponseWriter, r *http.Request, next http.Handler, lease *interlock.Lease) {
 	parent := r.Context()
+	held, rest := hold(w, r)
+	returned := false
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), releaseTimeout)
 		defer cancel()
@@ -146,8 +150,12 @@ func (o *Options) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 		if err := lease.Unlock(ctx); errors.Is(err, interlock.ErrLost) && o.Lost != nil {
 			o.Lost(r, err)
 		}
+		if returned { // the response of a handler that panicked must not look whole
+			rest()
+		}
 	}()
-	next.ServeHTTP(w, r.WithContext(context.WithValue(lease.Context(parent), leaseKey{}, lease)))
+	next.ServeHTTP(held, r.WithContext(context.WithValue(lease.Context(parent), leaseKey{}, lease)))
+	returned = true
 }
 
 // refuse answers for the handler.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -190,6 +191,168 @@ func TestMiddleware_OfAHandlerThatPanics_ReleasesTheLock(t *testing.T) {
 	if r := get(httplock.Middleware(byPath(c), nil)(nothing), t.Context(), "/a"); r.StatusCode != http.StatusOK {
 		t.Errorf("the lock is still held: %d", r.StatusCode)
 	}
+}
+
+// watched is a writer that calls complete when the response is complete for its client.
+type watched struct {
+	*httptest.ResponseRecorder
+	bodyless bool
+	length   int
+	complete func()
+	done     bool
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.ResponseRecorder.Write(p)
+	if w.length > 0 && w.Body.Len() >= w.length && !w.done {
+		w.done = true
+		w.complete()
+	}
+	return n, err
+}
+
+func (w *watched) Flush() {
+	if w.bodyless && !w.done {
+		w.done = true
+		w.complete()
+	}
+}
+
+// A client that has the whole response finds the lock free, however the handler writes it.
+func TestMiddleware_CompletesTheResponse_AfterTheRelease(t *testing.T) {
+	const length = 100_000
+	c := client(t)
+	announce := func(w http.ResponseWriter) { w.Header().Set("Content-Length", strconv.Itoa(length)) }
+	for name, row := range map[string]struct {
+		method string
+		write  http.HandlerFunc
+	}{
+		"in one piece": {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+			announce(w)
+			if n, err := w.Write(make([]byte, length)); n != length || err != nil {
+				t.Errorf("wrote %d, %v", n, err)
+			}
+			if n, err := w.Write([]byte{1}); n != 0 || !errors.Is(err, http.ErrContentLength) {
+				t.Errorf("a byte too many: %d, %v", n, err)
+			}
+		}},
+		"in pieces, flushed": {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+			announce(w)
+			w.WriteHeader(http.StatusOK)
+			for range length / 100 {
+				if n, err := w.Write(make([]byte, 100)); n != 100 || err != nil {
+					t.Errorf("wrote %d, %v", n, err)
+				}
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					t.Error(err)
+				}
+			}
+			w.(http.Flusher).Flush()
+		}},
+		"as a file": {http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "x", time.Time{}, strings.NewReader(strings.Repeat("x", length)))
+		}},
+		"no body, flushed": {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+			w.(http.Flusher).Flush()
+		}},
+		"an empty body, flushed": {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "0")
+			w.(http.Flusher).Flush()
+		}},
+		"HEAD, flushed": {http.MethodHead, func(w http.ResponseWriter, _ *http.Request) {
+			announce(w)
+			w.(http.Flusher).Flush()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bodyless := strings.HasSuffix(name, "flushed") && name != "in pieces, flushed"
+			w := &watched{ResponseRecorder: httptest.NewRecorder(), bodyless: bodyless, complete: func() {
+				lease, err := c.TryLock(t.Context(), "/a")
+				if err != nil {
+					t.Errorf("the client has the response, and the lock is held: %v", err)
+					return
+				}
+				_ = lease.Unlock(t.Context())
+			}}
+			if !bodyless {
+				w.length = length
+			}
+			h := httplock.Middleware(byPath(c), nil)(row.write)
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), row.method, "/a", nil))
+			if got := w.Body.Len(); got != w.length || w.done == bodyless {
+				t.Errorf("the client has %d bytes of %d; complete: %v", got, w.length, w.done)
+			}
+		})
+	}
+}
+
+// What a handler that panicked has announced must not look whole.
+func TestMiddleware_OfAHandlerThatPanics_SendsNoLastByte(t *testing.T) {
+	c, w := client(t), httptest.NewRecorder()
+	h := httplock.Middleware(byPath(c), nil)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "3")
+		_, _ = w.Write([]byte("abc"))
+		panic(http.ErrAbortHandler)
+	}))
+	func() {
+		defer func() { _ = recover() }()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/a", nil))
+	}()
+	if got := w.Body.String(); got != "ab" {
+		t.Errorf("the client has %q", got)
+	}
+}
+
+// A client that asks again as soon as it has the response is never told that another request is being served.
+func TestMiddleware_BehindAServer_TheNextRequestFindsTheLockFree(t *testing.T) {
+	c := client(t)
+	server := httptest.NewServer(httplock.Middleware(byPath(c), nil)(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100000")
+			_, _ = w.Write(make([]byte, 100_000))
+		})))
+	defer server.Close()
+	for n := range 200 {
+		answer, err := server.Client().Get(server.URL + "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || len(body) != 100_000 || err != nil {
+			t.Fatalf("request %d: %s, %d bytes, %v", n, answer.Status, len(body), err)
+		}
+	}
+}
+
+// A connection can be taken over only where the server can give it, and a handler asks for that by the type.
+func TestMiddleware_LetsTheConnectionBeTakenOver_WhereItCanBe(t *testing.T) {
+	c := client(t)
+	server := httptest.NewServer(httplock.Middleware(byPath(c), nil)(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+			_ = conn.Close()
+		})))
+	defer server.Close()
+	answer, err := server.Client().Get(server.URL + "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); string(body) != "ok" || err != nil {
+		t.Errorf("got %q, %v", body, err)
+	}
+	get(httplock.Middleware(byPath(c), nil)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(http.Hijacker); ok {
+			t.Error("a writer without a connection says that it can be taken over")
+		}
+	})), t.Context(), "/b")
 }
 
 func TestMiddleware_WithoutAMutex_LocksNothing_AndRefuseAnswersInItsOwnWay(t *testing.T) {

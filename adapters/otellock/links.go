@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -28,11 +29,13 @@ type links struct {
 	room  chan struct{} // has one element for each look under way
 	asked sync.Map      // interlock.CallID to the *look of that call
 	looks metric.Int64Counter
+	with  func(interlock.Event, ...attribute.KeyValue) metric.MeasurementOption // that of the metrics
 }
 
 func newLinks(m *metrics) *links {
 	return &links{
 		room: make(chan struct{}, mostLooks),
+		with: m.with,
 		looks: m.counter("interlock.links", "{look}",
 			"Looks at locks for the traces of their holders: linked, none, late, dropped or failed."),
 	}
@@ -128,5 +131,5 @@ func (l *links) of(e interlock.Event) []trace.Link {
 
 // count counts one look, or one that was not made.
 func (l *links) count(e interlock.Event, result string) {
-	l.looks.Add(background, 1, with(e, resultKey.String(result)))
+	l.looks.Add(background, 1, l.with(e, resultKey.String(result)))
 }

@@ -2,9 +2,9 @@ package otellock
 
 import (
 	"context"
-	"slices"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -12,7 +12,8 @@ import (
 
 // metrics counts what happens to locks.
 type metrics struct {
-	meter metric.Meter
+	meter   metric.Meter
+	classes metriclabels.Classes
 
 	waiting, held, retained, settling      metric.Int64UpDownCounter
 	acquire, lost, renewals, recalled      metric.Int64Counter
@@ -42,37 +43,38 @@ func newMetrics(meter metric.Meter) *metrics {
 
 func (m *metrics) observer() *interlock.Observer {
 	return &interlock.Observer{
-		Waiting:  func(ctx context.Context, e interlock.Event) { m.waiting.Add(ctx, 1, with(e)) },
+		Waiting:  func(ctx context.Context, e interlock.Event) { m.waiting.Add(ctx, 1, m.with(e)) },
 		Acquired: m.acquired,
 		Upgraded: m.called,
 		Failed:   m.called,
 		Renewed:  m.renewed,
 		RenewalFailed: func(e interlock.Event) {
-			m.renewals.Add(background, 1, with(e, resultKey.String("failed")))
+			m.renewals.Add(background, 1, m.with(e, resultKey.String("failed")))
 		},
 		Lost: func(e interlock.Event) {
 			m.ended(e)
-			m.lost.Add(background, 1, with(e, reasonKey.String(string(known(e.Reason)))))
+			m.lost.Add(background, 1, m.with(e, reasonKey.String(string(metriclabels.Reason(e.Reason)))))
 		},
 		Released:       m.ended,
-		Retained:       func(e interlock.Event) { m.retained.Add(background, 1, with(e)) },
-		RetentionEnded: func(e interlock.Event) { m.retained.Add(background, -1, with(e)) },
-		Recalled:       func(e interlock.Event) { m.recalled.Add(background, 1, with(e)) },
-		Settling:       func(e interlock.Event) { m.settling.Add(background, 1, with(e)) },
-		Settled:        func(e interlock.Event) { m.settling.Add(background, -1, with(e)) },
+		Retained:       func(e interlock.Event) { m.retained.Add(background, 1, m.with(e)) },
+		RetentionEnded: func(e interlock.Event) { m.retained.Add(background, -1, m.with(e)) },
+		Recalled:       func(e interlock.Event) { m.recalled.Add(background, 1, m.with(e)) },
+		Settling:       func(e interlock.Event) { m.settling.Add(background, 1, m.with(e)) },
+		Settled:        func(e interlock.Event) { m.settling.Add(background, -1, m.with(e)) },
 	}
 }
 
-// with returns the attributes of e, and those given.
-func with(e interlock.Event, more ...attribute.KeyValue) metric.MeasurementOption {
+// with returns the attributes of e, and those given. A span may have any class, a metric has a bounded number of them.
+func (m *metrics) with(e interlock.Event, more ...attribute.KeyValue) metric.MeasurementOption {
+	e.Class = m.classes.Of(e.Class)
 	return metric.WithAttributes(append(describe(e), more...)...)
 }
 
 // acquired counts a new hold.
 func (m *metrics) acquired(ctx context.Context, e interlock.Event) {
-	m.held.Add(ctx, 1, with(e))
+	m.held.Add(ctx, 1, m.with(e))
 	if !e.Cond {
-		m.acquireDuration.Record(ctx, e.Waited.Seconds(), with(e))
+		m.acquireDuration.Record(ctx, e.Waited.Seconds(), m.with(e))
 	}
 	m.called(ctx, e)
 }
@@ -80,15 +82,15 @@ func (m *metrics) acquired(ctx context.Context, e interlock.Event) {
 // called counts the end of a call.
 func (m *metrics) called(ctx context.Context, e interlock.Event) {
 	if e.Queued {
-		m.waiting.Add(ctx, -1, with(e))
+		m.waiting.Add(ctx, -1, m.with(e))
 	}
-	m.acquire.Add(ctx, 1, with(e, resultKey.String(string(e.Result())), localKey.Bool(e.Local)))
+	m.acquire.Add(ctx, 1, m.with(e, resultKey.String(string(e.Result())), localKey.Bool(e.Local)))
 }
 
 // ended counts the end of a hold.
 func (m *metrics) ended(e interlock.Event) {
-	m.held.Add(background, -1, with(e))
-	m.holdDuration.Record(background, e.Held.Seconds(), with(e))
+	m.held.Add(background, -1, m.with(e))
+	m.holdDuration.Record(background, e.Held.Seconds(), m.with(e))
 }
 
 // renewed counts a renewal that was confirmed.
@@ -97,22 +99,8 @@ func (m *metrics) renewed(e interlock.Event) {
 	if e.Late {
 		result = "late"
 	}
-	m.renewals.Add(background, 1, with(e, resultKey.String(result)))
-	m.remains.Record(background, e.Margin.Seconds(), with(e))
-}
-
-// reasons are those of a loss.
-var reasons = []interlock.LostReason{
-	interlock.LostUnconfirmed, interlock.LostExpired, interlock.LostTaken, interlock.LostBroken, interlock.LostSession,
-	interlock.LostSuspended,
-}
-
-// known returns r if it is one of package interlock: an engine of a third party may have others, any number of them.
-func known(r interlock.LostReason) interlock.LostReason {
-	if slices.Contains(reasons, r) {
-		return r
-	}
-	return "other"
+	m.renewals.Add(background, 1, m.with(e, resultKey.String(result)))
+	m.remains.Record(background, e.Margin.Seconds(), m.with(e))
 }
 
 func (m *metrics) gauge(name, unit, text string) metric.Int64UpDownCounter {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -74,6 +75,34 @@ func TestMetrics_CountWhatHappens(t *testing.T) {
 			t.Error("no renewal has failed")
 		}
 	})
+}
+
+// A class that is made of names is a mistake, which must not cost memory without end, nor the balance of a gauge.
+func TestMetrics_HaveABound_AlsoWithAClassForEachLock(t *testing.T) {
+	k := newKit(t, nil)
+	o := newMetrics(k.meters.Meter("test")).observer()
+	tell := func(begins bool) {
+		for i := range metriclabels.MostClasses + 200 {
+			e := interlock.Event{Class: fmt.Sprint(i), Kind: interlock.KindMutex, Engine: "memory"}
+			if begins {
+				o.Acquired(t.Context(), e)
+			} else {
+				o.Released(e)
+			}
+		}
+	}
+	tell(true)
+	k.want(metriclabels.MostClasses+200, "interlock.held")
+	k.want(200, "interlock.held", classKey.String(metriclabels.Other))
+	if held := k.collect()["interlock.held"].Data.(metricdata.Sum[int64]); len(held.DataPoints) != metriclabels.MostClasses+1 {
+		t.Errorf("%d series, want %d", len(held.DataPoints), metriclabels.MostClasses+1)
+	}
+	tell(false)
+	for _, p := range k.collect()["interlock.held"].Data.(metricdata.Sum[int64]).DataPoints {
+		if p.Value != 0 {
+			t.Errorf("%v is %d", p.Attributes, p.Value)
+		}
+	}
 }
 
 // What is exported must not change by accident: dashboards and alerts rest on it.

@@ -43,7 +43,8 @@
 //
 // They are those of package promlock, with dots; durations are in seconds (s). Attributes are interlock.class,
 // interlock.kind and interlock.engine, and of some interlock.result, interlock.local or interlock.reason. Names of
-// locks and owners are never among them.
+// locks and owners are never among them. A program that uses more than 1,000 different classes has used them for names:
+// later ones count as "other". Spans keep their class.
 //
 //	interlock.waiting            up-down counter  calls that wait for another owner
 //	interlock.held               up-down counter  holds, re-entries included

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 )
 
 // query is what an expression of Prometheus names.
@@ -156,7 +157,7 @@ func wrongValue(metric string, m matcher) string {
 	case "kind":
 		possible = texts(kinds)
 	case "reason":
-		possible = append(texts(reasons), string(otherReason))
+		possible = texts(metriclabels.Reasons())
 	case "local":
 		possible = []string{"true", "false"}
 	case "result":

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 )
 
 const (
@@ -193,7 +195,7 @@ func TestPage_ExplainsEachMetric_EachResultAndEachReason(t *testing.T) {
 			t.Errorf("%s: the table of metrics has no row for %s", page, name)
 		}
 	}
-	for _, word := range append(texts(reasons), texts(results)...) {
+	for _, word := range append(texts(metriclabels.Reasons()), texts(results)...) {
 		if !strings.Contains(text, "| `"+word+"` |") {
 			t.Errorf("%s: no table has a row for %s", page, word)
 		}

@@ -45,10 +45,10 @@ package promlock
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -107,7 +107,7 @@ func (m *Metrics) Observer() *interlock.Observer {
 		},
 		Lost: func(e interlock.Event) {
 			m.ended(e)
-			m.series.of(e).lost[known(e.Reason)].Inc()
+			m.series.of(e).lost[metriclabels.Reason(e.Reason)].Inc()
 		},
 		Released:       m.ended,
 		Retained:       func(e interlock.Event) { m.series.of(e).retained.Inc() },
@@ -173,12 +173,4 @@ func (m *Metrics) collectors() []prometheus.Collector {
 		m.waiting, m.held, m.retained, m.settling, m.acquire, m.lost, m.renewals, m.recalled,
 		m.acquireDuration, m.holdDuration, m.remains,
 	}
-}
-
-// known returns r if it is one of package interlock: an engine of a third party may have others.
-func known(r interlock.LostReason) interlock.LostReason {
-	if slices.Contains(reasons, r) {
-		return r
-	}
-	return otherReason
 }

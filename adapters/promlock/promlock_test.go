@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 	"github.com/interlock-go/interlock/memlock"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -151,7 +152,7 @@ func TestMetrics_HaveABound_AlsoWithAClassForEachLock(t *testing.T) {
 	m := New(nil)
 	o := m.Observer()
 	tell := func(begins bool) {
-		for i := range mostSeries + 1000 {
+		for i := range metriclabels.MostClasses + 1000 {
 			e := interlock.Event{Class: fmt.Sprint(i), Kind: interlock.KindMutex, Engine: "memory"}
 			if begins {
 				o.Acquired(t.Context(), e)
@@ -161,11 +162,11 @@ func TestMetrics_HaveABound_AlsoWithAClassForEachLock(t *testing.T) {
 		}
 	}
 	tell(true)
-	want(t, m, mostSeries+1000, "held")
+	want(t, m, metriclabels.MostClasses+1000, "held")
 	tell(false)
 	gaugesAreZero(t, m)
-	if n := len(m.series.by); n != mostSeries+1 {
-		t.Errorf("%d combinations of labels, want %d", n, mostSeries+1)
+	if n := len(m.series.by); n != metriclabels.MostClasses+1 {
+		t.Errorf("%d combinations of labels, want %d", n, metriclabels.MostClasses+1)
 	}
 	for _, g := range gather(t, m)["interlock_held"].GetMetric() {
 		if v := g.GetGauge().GetValue(); v != 0 {

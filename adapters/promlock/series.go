@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/metriclabels"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -17,19 +18,6 @@ const (
 	late   = "late"
 	failed = "failed"
 )
-
-// otherReason is for reasons that package interlock does not have.
-const otherReason interlock.LostReason = "other"
-
-// reasons are those of a loss.
-var reasons = []interlock.LostReason{
-	interlock.LostUnconfirmed, interlock.LostExpired, interlock.LostTaken, interlock.LostBroken, interlock.LostSession,
-	interlock.LostSuspended,
-}
-
-// mostSeries bounds the combinations of class, kind and engine. More classes than that are names, and names would make
-// the memory of the program and of Prometheus grow without end.
-const mostSeries = 1000
 
 // labels are those that all series have.
 type labels struct{ class, kind, engine string }
@@ -52,7 +40,9 @@ type series struct {
 
 // seriesOf finds series without the work that a Vec has with its labels.
 type seriesOf struct {
-	m  *Metrics
+	m       *Metrics
+	classes metriclabels.Classes
+
 	mu sync.RWMutex // guards by
 	by map[labels]*series
 }
@@ -61,14 +51,12 @@ type seriesOf struct {
 func (s *seriesOf) of(e interlock.Event) *series {
 	at := labels{e.Class, string(e.Kind), e.Engine}
 	s.mu.RLock()
-	found, full := s.by[at], len(s.by) >= mostSeries
+	found := s.by[at]
 	s.mu.RUnlock()
-	switch {
-	case found != nil:
+	if found != nil {
 		return found
-	case full:
-		at.class = "other"
 	}
+	at.class = s.classes.Of(at.class)
 	return s.make(at)
 }
 
@@ -102,7 +90,7 @@ func (m *Metrics) newSeries(l labels) *series {
 		lost:            make(map[interlock.LostReason]prometheus.Counter),
 		renewals:        make(map[string]prometheus.Counter),
 	}
-	for _, reason := range append(slices.Clone(reasons), otherReason) {
+	for _, reason := range metriclabels.Reasons() {
 		s.lost[reason] = m.lost.WithLabelValues(append(l.values(), string(reason))...)
 	}
 	for _, result := range []string{ok, late, failed} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // MethodLock and MethodUnlock are the methods that Terraform uses unless it is configured otherwise.
@@ -21,6 +24,13 @@ const (
 
 // Options configures a Backend. nil means all defaults.
 type Options struct {
+	// Tokens are what runs must know: the name as TF_HTTP_USERNAME, the secret as TF_HTTP_PASSWORD. With none everybody is
+	// let in who asks for this machine by an address, as localhost or by one of Hosts, and whom no web page has sent.
+	Tokens []webguard.Token
+	// Hosts are names under which runs reach the server; see webguard.Options. "*" is any name, for a server behind one
+	// that knows its clients and checks the Host header.
+	Hosts []string
+
 	// MaxHold is how long a run keeps its lock at most. It ends what a run that was killed has left behind, and a
 	// run that takes longer. The default is without end.
 	MaxHold time.Duration
@@ -28,24 +38,33 @@ type Options struct {
 	// MaxState is how many bytes a state has at most. The default is 256 MiB.
 	MaxState int64
 
+	// Logger gets a line for each unlock that is forced, before it is done. The default is slog.Default.
+	Logger *slog.Logger
+
 	_ struct{}
 }
 
 const (
 	defaultMaxState = 256 << 20
 	maxInfo         = 64 << 10 // of what a run says about itself
+	mostLabel       = 255      // bytes, of which every engine keeps the label whole
 	prefix          = "terraform/"
 )
 
 var errEnding = errors.New("this server is ending")
 
-// Backend is an http.Handler for states. The path of a request, without slashes around it, is the state's name: words
+// guarded is embedded under a name that programs do not see.
+type guarded = webguard.Handler
+
+// Backend is an http.Handler for states, behind a guard of package webguard. The path of a request, without slashes around it, is the state's name: words
 // of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
 // states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
 //
 // A state may come and go as slowly as the line is: 30 s without a byte end its request, and the server's ReadTimeout
 // and WriteTimeout do not count for it.
 type Backend struct {
+	*guarded // answers requests
+
 	locks  *interlock.Client
 	states *folder
 	o      Options
@@ -61,6 +80,7 @@ type run struct {
 	id    string
 	info  []byte // what it says of itself, in JSON
 	lease *interlock.Lease
+	since time.Time // by the clock of this process
 }
 
 // New returns a Backend that keeps states in dir, which it makes, and locks them by locks. Several servers with the
@@ -81,9 +101,25 @@ func New(locks, files *interlock.Client, dir string, o *Options) (*Backend, erro
 	if b.o.MaxHold < 0 || b.o.MaxState < 0 {
 		return nil, errors.New("terraformlock: MaxHold and MaxState must not be negative")
 	}
-	var err error
+	if b.o.Logger == nil {
+		b.o.Logger = slog.Default()
+	}
+	guard, err := webguard.New(&webguard.Options{Tokens: b.o.Tokens, Hosts: b.o.Hosts, Basic: true, Refuse: refuseRun})
+	if err != nil {
+		return nil, fmt.Errorf("terraformlock: %w", err)
+	}
+	b.guarded = guard.Mount(http.HandlerFunc(b.serve))
 	b.states, err = openFolder(files, dir)
 	return b, err
+}
+
+// refuseRun answers who is not let in, in words that Terraform shows.
+func refuseRun(w http.ResponseWriter, _ *http.Request, why *webguard.Refusal) {
+	hint := why.Hint
+	if why.Reason == webguard.TokenNeeded {
+		hint = "set TF_HTTP_USERNAME and TF_HTTP_PASSWORD to the name and the token of a line of the token file"
+	}
+	http.Error(w, why.Detail+": "+hint, why.Status)
 }
 
 // names are states' names. No word begins with a dot, so none leads out of the folder, and none is a file of ours.
@@ -93,8 +129,8 @@ var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-
 // do not tell capitals apart.
 var taken = regexp.MustCompile(`(?i)\.(tfstate|backup|fence|lock)/`)
 
-// ServeHTTP answers one request.
-func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers one request that was let in.
+func (b *Backend) serve(w http.ResponseWriter, r *http.Request) {
 	state := strings.Trim(r.URL.Path, "/")
 	if len(state) > 200 || !names.MatchString(state) {
 		http.Error(w, "the path must name a state: words of letters, digits, -, _ and . with / between them",
@@ -165,7 +201,7 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 	}
 	// What an earlier holder still has under way must not come in after this run has read the state.
 	if err = b.states.raise(r.Context(), state, lease.Token(), info); err == nil {
-		err = b.keep(state, &run{id, info, lease})
+		err = b.keep(state, &run{id, info, lease, time.Now()})
 	}
 	if err != nil {
 		_ = lease.Unlock(context.WithoutCancel(r.Context()))
@@ -175,7 +211,17 @@ func (b *Backend) lock(w http.ResponseWriter, r *http.Request, state string) {
 
 // mutex is a state's lock, as a run takes it.
 func (b *Backend) mutex(state, id string) *interlock.Mutex {
-	return b.locks.Mutex(prefix+state, &interlock.LockOptions{MaxHold: b.o.MaxHold, Label: "terraform run " + id})
+	return b.locks.Mutex(prefix+state, &interlock.LockOptions{MaxHold: b.o.MaxHold, Label: labelOf(id)})
+}
+
+// labelOf is what operators see of a run. Its ID is whatever the run has sent, and a label must be text of a certain
+// length: no ID may make the lock impossible to get.
+func labelOf(id string) string {
+	label := strings.ToValidUTF8("terraform run "+id, "?")
+	if len(label) > mostLabel {
+		label = strings.ToValidUTF8(label[:mostLabel], "") // without a part of a letter at the end
+	}
+	return label
 }
 
 // holder returns the run that has the lock from this server, or nil. One whose lock was lost has it no more.

@@ -1,8 +1,13 @@
 package terraformlock
 
 import (
+	"bytes"
+	"crypto/md5" //nolint:gosec // what Terraform sends
+	"encoding/base64"
 	"errors"
 	"io"
+	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -88,8 +93,10 @@ func TestRuns_TakeTurns(t *testing.T) {
 	s.ask(200, http.MethodPost, "net?ID=1", `{"serial":1}`)
 	s.ask(200, http.MethodPost, "net?ID=1", `{"serial":2}`)
 	s.ask(423, http.MethodPost, "net", `{"serial":3}`)
-	s.ask(409, http.MethodPost, "net?ID=2", `{"serial":3}`)
-	if got := s.ask(409, MethodUnlock, "net", two); got != one {
+	if got := s.ask(423, http.MethodPost, "net?ID=2", `{"serial":3}`); got != one {
+		t.Errorf("a write by another run: %q", got)
+	}
+	if got := s.ask(423, MethodUnlock, "net", two); got != one {
 		t.Errorf("an unlock by another run: %q", got)
 	}
 	s.ask(200, MethodUnlock, "net", one)
@@ -108,14 +115,27 @@ func TestRuns_TakeTurns(t *testing.T) {
 	s.ask(404, http.MethodGet, "net", "")
 }
 
-// "terraform force-unlock" of another machine has no lock info to send.
-func TestForcedUnlock_EndsTheLockOfAKilledRun(t *testing.T) {
-	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
+// "terraform force-unlock" of another machine has no lock info to send. The lock may be in use, so the log says who has
+// freed it.
+func TestForcedUnlock_EndsTheLockOfAKilledRun_AndLeavesATrace(t *testing.T) {
+	logged := new(bytes.Buffer)
+	s := serve(t, interlocktest.New(t, nil), t.TempDir(), &Options{
+		Logger: slog.New(slog.NewTextHandler(logged, nil)),
+	})
 	s.ask(200, MethodLock, "net", one)
 	s.ask(200, MethodUnlock, "net", "")
+	for _, says := range []string{"by force", "who=local", "from=127.0.0.1:", "state=net", "id=1", "age=", "ann@host"} {
+		if !strings.Contains(logged.String(), says) {
+			t.Errorf("the log does not say %q: %s", says, logged)
+		}
+	}
+	logged.Reset()
 	s.ask(200, MethodLock, "net", two)
-	s.ask(409, http.MethodPost, "net?ID=1", `{}`)
+	s.ask(423, http.MethodPost, "net?ID=1", `{}`)
 	s.ask(200, MethodUnlock, "net", two)
+	if logged.Len() > 0 {
+		t.Errorf("an unlock by its run is logged: %s", logged)
+	}
 }
 
 func TestMaxHold_EndsTheLockOfAKilledRun(t *testing.T) {
@@ -148,7 +168,7 @@ func TestSeveralServers_ShareLocks(t *testing.T) {
 		t.Errorf("who holds the lock: %q", got)
 	}
 	b.ask(423, http.MethodPost, "net", `{}`)
-	b.ask(409, MethodUnlock, "net", one)
+	b.ask(423, MethodUnlock, "net", one)
 	a.ask(200, MethodUnlock, "net", one)
 	b.ask(200, MethodLock, "net", two)
 	b.ask(200, MethodUnlock, "net", two)
@@ -232,6 +252,75 @@ func TestBadRequests_SayWhatIsWrong(t *testing.T) {
 	s.ask(405, http.MethodPatch, "net", "")
 	if _, err := New(nil, nil, t.TempDir(), nil); err == nil {
 		t.Error("New without a client")
+	}
+}
+
+// An ID is what the run has sent, and a label of the engine has its limits: 256 bytes of text.
+func TestLock_OfAnyID_Locks(t *testing.T) {
+	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
+	for _, id := range []string{strings.Repeat("1", 300), strings.Repeat("é", 200), strings.Repeat("x", 241) + "é", `a\u0000b`} {
+		body := `{"ID":"` + id + `"}`
+		s.ask(200, MethodLock, "net", body)
+		s.ask(200, MethodUnlock, "net", body)
+	}
+}
+
+// Terraform sends a digest beside each state.
+func TestWrite_OfAStateThatIsNotTheOneThatWasSent_IsRefused(t *testing.T) {
+	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
+	const state = `{"serial":1}`
+	sum := md5.Sum([]byte(state)) //nolint:gosec // what Terraform sends
+	right := base64.StdEncoding.EncodeToString(sum[:])
+	for sent, status := range map[string]int{right: 200, right[1:]: 400, "AAAAAAAAAAAAAAAAAAAAAA==": 400} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"net", strings.NewReader(state))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-MD5", sent)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != status {
+			t.Errorf("with the digest %s: %s, want %d", sent, answer.Status, status)
+		}
+	}
+	if got := s.ask(200, http.MethodGet, "net", ""); got != state {
+		t.Errorf("the state: %q", got)
+	}
+}
+
+// What a server that was killed had half written holds secrets, as states do.
+func TestNew_RemovesWhatKilledServersHadHalfWritten(t *testing.T) {
+	store, dir := interlocktest.New(t, nil), t.TempDir()
+	serve(t, store, dir, nil).ask(200, http.MethodPost, "deep/net", `{"serial":1}`)
+	half := filepath.Join(dir, "deep", newName+"net.tfstate")
+	writing := filepath.Join(dir, "deep", newName+"other.tfstate.backup")
+	for _, name := range []string{half, writing} {
+		if err := os.WriteFile(name, []byte(`{"serial`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gate, err := gates(t, dir).Mutex("deep/other", nil).TryLock(t.Context()) // a server that is alive is writing
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, store, dir, nil)
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the start of the next server: %v", err)
+	}
+	if _, err := os.Stat(writing); err != nil {
+		t.Errorf("what another server is writing: %v", err)
+	}
+	if err := gate.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for range 2 { // the second one has a state to keep beside it
+		s.ask(200, http.MethodPost, "deep/other", `{"serial":2}`)
+		s.ask(200, http.MethodDelete, "deep/other", "")
+	}
+	if _, err := os.Stat(writing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the next write of that state: %v", err)
 	}
 }
 

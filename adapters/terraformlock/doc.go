@@ -3,7 +3,7 @@
 //
 //	files, err := interlock.Open(ctx, "file:///var/lib/terraform/.gates", nil)
 //	// ...
-//	states, err := terraformlock.New(locks, files, "/var/lib/terraform", nil)
+//	states, err := terraformlock.New(locks, files, "/var/lib/terraform", &terraformlock.Options{Tokens: tokens})
 //	// ...
 //	mux.Handle("/state/", http.StripPrefix("/state/", states))
 //
@@ -33,6 +33,16 @@
 // Terraform then leaves the state in errored.tfstate. A lock is given back at the server that took it. Several
 // servers need one folder, on a file system whose flock(2) all of them see, and a balancer that sends one state's
 // requests to one server.
+//
+// # Who may use it
+//
+// A state has secrets in it, and whoever may write it decides what the next run destroys. So a Backend has a guard of
+// package webguard: with Options.Tokens each request needs one, and without them only programs of this machine are let
+// in, and no page that is open in a browser.
+//
+// "terraform force-unlock ID" frees the lock of a state whatever the ID is: it sends none. Whoever may use the server
+// may free a lock that is in use; the run that had it can write no more. Each such unlock is in the log, with who asked,
+// the state, and ID and age of the lock.
 //
 // The protocol is that of https://developer.hashicorp.com/terraform/language/backend/http.
 package terraformlock

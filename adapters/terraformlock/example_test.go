@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/adapters/terraformlock"
 	_ "github.com/interlock-go/interlock/filelock" // answers to file:// URLs
 	_ "github.com/interlock-go/interlock/memlock"  // answers to mem:// URLs
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // A server for the states of Terraform. One run has locked a state, and a second one is refused.
@@ -34,7 +35,9 @@ func ExampleNew() {
 	}
 	defer files.Close()
 
-	states, err := terraformlock.New(locks, files, folder, nil)
+	states, err := terraformlock.New(locks, files, folder, &terraformlock.Options{
+		Tokens: []webguard.Token{{Name: "ci", Secret: "correct horse battery staple"}}, // in a program: ReadTokens
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,8 +47,10 @@ func ExampleNew() {
 
 	lock := func(run string) {
 		body := strings.NewReader(`{"ID":"` + run + `"}`)
+		r := httptest.NewRequestWithContext(ctx, terraformlock.MethodLock, "/state/network", body)
+		r.SetBasicAuth("ci", "correct horse battery staple") // TF_HTTP_USERNAME and TF_HTTP_PASSWORD
 		answer := httptest.NewRecorder()
-		mux.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, terraformlock.MethodLock, "/state/network", body))
+		mux.ServeHTTP(answer, r)
 		fmt.Println(run, answer.Code)
 	}
 	lock("first")

@@ -26,7 +26,53 @@ func openFolder(files *interlock.Client, dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("terraformlock: %w", err)
 	}
-	return &folder{dir, files}, nil
+	f := &folder{dir, files}
+	return f, f.sweep()
+}
+
+// newName begins the name of a file that is not whole yet; what it becomes follows. No state begins with a dot.
+const newName = ".new-"
+
+// sweep removes what servers that were killed had half written: secrets are in it. What another server is writing now
+// stays: it holds the lock of files. A next write of the state would replace it too.
+func (f *folder) sweep() error {
+	return filepath.WalkDir(f.dir, func(path string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // another server has just made it whole
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("terraformlock: %w", err)
+		}
+		if becomes, ok := strings.CutPrefix(filepath.Base(path), newName); ok {
+			f.removeHalf(path, filepath.Join(filepath.Dir(path), becomes))
+		}
+		return nil
+	})
+}
+
+// removeHalf removes a file that is not whole, unless somebody writes it.
+func (f *folder) removeHalf(path, becomes string) {
+	state, err := filepath.Rel(f.dir, becomes)
+	if err != nil {
+		return
+	}
+	state = filepath.ToSlash(state)
+	for _, kind := range []string{".tfstate.backup", ".tfstate", ".fence", ".lock"} {
+		if whose, ok := strings.CutSuffix(state, kind); ok {
+			f.whenUnused(context.Background(), whose, func() { _ = os.Remove(path) })
+			return
+		}
+	}
+}
+
+// whenUnused calls do while no server writes the state, or not at all.
+func (f *folder) whenUnused(ctx context.Context, state string, do func()) {
+	gate, err := f.files.Mutex(state, nil).TryLock(ctx)
+	if err != nil {
+		return
+	}
+	do()
+	_ = gate.Unlock(context.WithoutCancel(ctx))
 }
 
 func (f *folder) path(state, kind string) string {
@@ -125,9 +171,11 @@ func (f *folder) put(state string, text []byte) error {
 	return nil
 }
 
-// replace writes a file whole or not at all, also if the machine loses its power.
+// replace writes a file whole or not at all, also if the machine loses its power. The caller has the lock of files of
+// the state, so that nobody else writes a file of that name.
 func replace(name string, text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	half := filepath.Join(filepath.Dir(name), newName+filepath.Base(name))
+	file, err := os.OpenFile(half, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -149,14 +197,11 @@ func replace(name string, text []byte) error {
 // forgetInfo removes what the run of that token has said of itself, and never that of a later one. A run that is at the
 // state now is not waited for: nobody is shown the words of a run whose token has passed.
 func (f *folder) forgetInfo(ctx context.Context, state string, token uint64) {
-	gate, err := f.files.Mutex(state, nil).TryLock(ctx)
-	if err != nil {
-		return
-	}
-	if newest, err := f.newest(state); err == nil && newest <= token {
-		_ = os.Remove(f.path(state, ".lock"))
-	}
-	_ = gate.Unlock(context.WithoutCancel(ctx))
+	f.whenUnused(ctx, state, func() {
+		if newest, err := f.newest(state); err == nil && newest <= token {
+			_ = os.Remove(f.path(state, ".lock"))
+		}
+	})
 }
 
 // info returns what the run has said of itself whose lock has that token, as far as is known. Of engines that do not

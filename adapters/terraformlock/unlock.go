@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // unlockTime is how long an unlock waits for the engine's word: less than clients and servers wait for an answer. The
 // release goes on after it.
 const unlockTime = 20 * time.Second
 
-// unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock" sends none.
+// unlock gives a state's lock back. Without a body it is a forced one: "terraform force-unlock ID" sends none, whatever
+// the ID is, so nobody can tell here whether that lock was meant.
 func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
 	id, _, ok := b.readInfo(w, r)
 	if !ok {
@@ -27,10 +30,22 @@ func (b *Backend) unlock(w http.ResponseWriter, r *http.Request, state string) {
 	case now == nil, now.id != id && errors.Is(now.lease.Err(), interlock.ErrLost):
 		b.unlockNobody(w, r, state)
 	case id != "" && id != now.id:
-		answerInfo(w, http.StatusConflict, now.info)
+		answerInfo(w, http.StatusLocked, now.info)
 	default:
+		if id == "" {
+			b.tellForced(r, state, now)
+		}
 		b.giveBack(w, r, state, now, id == "")
 	}
+}
+
+// tellForced logs that the lock of a run is about to be freed by somebody else: the run may be at work. Otherwise
+// nothing would show afterwards who has done it.
+func (b *Backend) tellForced(r *http.Request, state string, now *run) {
+	b.o.Logger.LogAttrs(r.Context(), slog.LevelWarn, "terraformlock: the lock of a run is freed by force",
+		slog.String("who", webguard.Visitor(r.Context())), slog.String("from", r.RemoteAddr),
+		slog.String("state", state), slog.String("id", now.id), slog.Duration("age", time.Since(now.since)),
+		slog.String("run", string(now.info)))
 }
 
 // giveBack ends the lock of a run. Until it is known to have ended the run stays known, so that it may ask again: the
@@ -83,7 +98,7 @@ func (b *Backend) unlockNobody(w http.ResponseWriter, r *http.Request, state str
 	switch {
 	case errors.Is(err, interlock.ErrHeld), len(now.Holders) > 0:
 		http.Error(w, "another server has locked this state: unlock it there, or end its lock by \"interlock break\"",
-			http.StatusConflict)
+			http.StatusLocked)
 	case err != nil:
 		b.refuse(w, state, err)
 	}

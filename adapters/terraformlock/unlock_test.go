@@ -30,7 +30,7 @@ func serveDirectly(t *testing.T, store *interlocktest.Store, dir string) *Backen
 // answerTo answers one request.
 func answerTo(ctx context.Context, b *Backend, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
-	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/"+path, strings.NewReader(body)))
+	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/"+path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 
@@ -60,7 +60,7 @@ func TestUnlock_ThatTheEngineDoesNotAnswer_MayBeAskedAgain(t *testing.T) {
 			store.SetDelay(0)
 			synctest.Wait()                              // the first release is on its way still
 			expect(t, b, 503, MethodUnlock, "net", body) // and not: somebody else has it
-			expect(t, b, 409, MethodUnlock, "net", two)
+			expect(t, b, 423, MethodUnlock, "net", two)
 			if got := expect(t, b, 423, MethodLock, "net", two); got != one {
 				t.Errorf("who holds the lock: %q", got)
 			}
@@ -76,7 +76,7 @@ func TestUnlock_ThatTheEngineDoesNotAnswer_MayBeAskedAgain(t *testing.T) {
 
 // The run after one whose unlock was not answered is another: what is asked again for the first does not concern it.
 func TestUnlock_ThatComesAgain_LeavesTheNextRunAlone(t *testing.T) {
-	for body, status := range map[string]int{one: 200, "": 409} { // a forced one means the run that has it now
+	for body, status := range map[string]int{one: 200, "": 423} { // a forced one means the run that has it now
 		synctest.Test(t, func(t *testing.T) {
 			store, dir := interlocktest.New(t, nil), t.TempDir()
 			a, b := serveDirectly(t, store, dir), serveDirectly(t, store, dir)
@@ -125,7 +125,7 @@ func TestUnlock_OfALostLock_SaysSoToItsRunAlone(t *testing.T) {
 		t.Errorf("an unlock by its run: %q", got)
 	}
 	b.ask(200, MethodLock, "net", two)
-	a.ask(409, MethodUnlock, "net", "")
+	a.ask(423, MethodUnlock, "net", "")
 	b.ask(200, MethodUnlock, "net", two)
 }
 

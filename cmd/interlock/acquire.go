@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,11 @@ keep it as you would a password.
 
 acquire works on engines whose holds end with a lease, such as Redis. On the others (files,
 ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run". On files a shell can hold the lock
-itself, with "interlock run --fd".`
+itself, with "interlock run --fd".
+
+With --export a failure prints lines too: they unset the variables, and set the status to the
+exit code. Take the output into a variable first, as below. The shell then stops also when
+acquire was killed, and printed nothing.`
 
 // acquireOptions are the flags of acquire. waitGiven tells --wait 0 from no --wait, which means for ever.
 type acquireOptions struct {
@@ -60,7 +65,8 @@ func (a *app) acquireCommand() *cobra.Command {
 		Use:   "acquire NAME",
 		Short: "Take a lock that outlives the command, for scripts",
 		Long:  acquireLong,
-		Example: `  eval "$(interlock acquire deploy --lease 5m --export)"
+		Example: `  lock=$(interlock acquire deploy --lease 5m --export) || exit
+  eval "$lock"
   ...
   interlock renew && ... && interlock release`,
 		GroupID:           "jobs",
@@ -79,7 +85,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner; the same name re-enters the lock")
 	flags.StringVar(&o.label, "label", "", "text shown to operators beside the holder")
-	flags.BoolVar(&o.export, "export", false, "print export lines for a shell to eval instead of JSON")
+	flags.BoolVar(&o.export, "export", false, "print lines for a shell to eval instead of JSON")
 	return cmd
 }
 
@@ -251,6 +257,21 @@ func (a *app) printGrant(h *handle, export bool) error {
 		"INTERLOCK_OWNER=%s\n",
 		h, quote(h.Name), h.Token, quote(h.Owner))
 	return err
+}
+
+// unsetLine is what a shell evaluates after a failure with --export. Nothing at all would leave it with status 0, or with
+// the handle of an earlier lock, which it would then renew and release in place of this one. The shell's own exit would
+// end a script that wants to go on after a failure; its status is the code of acquire, for "|| exit" and "set -e".
+func unsetLine(code int) string {
+	return fmt.Sprintf("unset INTERLOCK_HANDLE INTERLOCK_NAME INTERLOCK_TOKEN INTERLOCK_OWNER; (exit %d)\n", code)
+}
+
+// evaluates reports whether a shell evaluates what cmd prints. The arguments are searched, because a flag behind a wrong
+// one is not parsed any more.
+func evaluates(cmd *cobra.Command, args []string) bool {
+	return cmd != nil && cmd.Name() == "acquire" && slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--export" || arg == "--export=true"
+	})
 }
 
 // quote makes s one word for a shell. A shell changes nothing inside single quotes. A single quote in s ends them,

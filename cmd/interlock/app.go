@@ -34,6 +34,9 @@ type app struct {
 	// locks; in others the findings would be noise, and doctor prints them anyway.
 	tellsChecks bool
 
+	// process says that this app is the whole process, and not one of several in a test: all its children are the job's.
+	process bool
+
 	saying sync.Mutex // held for each line on stderr, because engines warn in goroutines of their own; guards stderr
 }
 
@@ -49,16 +52,30 @@ const defaultTimeout = 10 * time.Second
 func run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
 ) int {
+	return newApp(stdin, stdout, stderr, getenv).run(ctx, args)
+}
+
+// newApp returns an invocation that has not begun.
+func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, output: text}
 	a.urlOfFile = sync.OnceValues(func() (string, error) { return readURL(getenv(urlFileVariable)) })
+	return a
+}
+
+// run is the function of that name on this app.
+func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
-	return a.finish(cmd, err)
+	code := a.finish(cmd, err)
+	if code != exitOK && evaluates(cmd, args) {
+		_, _ = io.WriteString(a.stdout, unsetLine(code)) // if it cannot be written, there is another failure to tell
+	}
+	return code
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.

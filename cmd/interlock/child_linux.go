@@ -5,19 +5,47 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes makes the kernel kill the command when this process is killed: nobody else would end it when the lock
-// is lost.
-//
-// The processes that the command has started get no such signal; they hold the inherited lock instead, on files
-// (testdata/script/killed.txtar).
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// childAttributes makes the kernel kill the command when this process is killed, if the two are tied. The processes
+// that the command has started get no such signal, and a command that changes its user is spared: the keeper kills
+// those (keeper.go).
+func childAttributes(tied bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if tied {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	return attr
+}
+
+// ownProgram is the path of this program. The link leads there also when an upgrade has replaced the file.
+func ownProgram() string { return "/proc/self/exe" }
+
+// membersOf returns the processes of a group that can still do something: zombies cannot, and a container's first
+// process may leave them there.
+func membersOf(group int) (living []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	for _, path := range stats {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		// The fields behind the name, which is in parentheses and may have some itself: state, parent, group.
+		fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+		if len(fields) < 3 || fields[2] != itoa(group) || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			living = append(living, pid)
+		}
+	}
+	return living
 }
 
 // adoptOrphans makes this process the parent of processes that the command leaves behind. The first process of a

@@ -1,17 +1,33 @@
 //go:build unix && !linux
 
-// Unix systems other than Linux; see child_linux.go. If this process is killed there, the command runs on. On files it
-// has inherited the lock; on other engines it would then work on after the lock was lost.
+// Unix systems other than Linux; see child_linux.go. If this process is killed there, only the keeper kills the command.
 
 package main
 
 import (
+	"errors"
+	"os"
 	"os/signal"
 	"syscall"
 )
 
 // childAttributes makes a process group. Only Linux can also tie the command's life to this process.
-func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func childAttributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// ownProgram is the path of this program, or a path that cannot be started.
+func ownProgram() string {
+	path, _ := os.Executable()
+	return path
+}
+
+// membersOf returns the group's number if anybody of it is there: only Linux tells who. Zombies do not stay, since the
+// system's first process waits for them.
+func membersOf(group int) []int {
+	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+		return nil
+	}
+	return []int{group}
+}
 
 // adoptOrphans does nothing: the system's first process waits for orphans.
 func adoptOrphans() {}

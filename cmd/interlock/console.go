@@ -44,17 +44,12 @@ func (a *app) consoleCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.console(cmd.Context(), &o) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:7070", "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&o.Prefix, "prefix", "", "only locks whose names start with this")
 	flags.Var(durationOf(&o.Interval, board.DefaultInterval), "interval", "pause between two requests to the engine")
 	flags.BoolVar(&o.AllowBreak, "allow-break", false, "allow visitors to end holds")
 	flags.StringVar(&o.AuditFile, "audit-file", "",
 		"file to which each attempt to end a hold appends a line (default stderr)")
-	flags.StringVar(&o.TokenFile, "token-file", "",
-		"file with lines NAME:TOKEN; a client without one of these tokens is refused")
-	flags.StringSliceVar(&o.Hosts, "host", nil, "a name by which browsers reach the page; may be repeated")
-	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
-	flags.StringVar(&o.TLSKey, "tls-key", "", "file with the certificate's key, in PEM")
+	serverFlags(cmd, &o.Server, "127.0.0.1:7070")
 	return cmd
 }
 
@@ -79,7 +74,7 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 		return usage("%s", onlyFull("console"))
 	}
 	o.Timeout, o.Logger, o.Stderr, o.Open = a.timeout, a.engineWarnings(), lines{a}, a.consoleEngine
-	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "console", o.Hosts, address) }
+	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "console", address) }
 	err := webpage.Serve(ctx, o)
 	// Package serve reads the token file and listens, so it finds what is wrong with those flags.
 	var wrong webpage.FlagError
@@ -124,11 +119,11 @@ type consoleObject struct {
 	URL           string `json:"url"`
 }
 
-// sayAddress prints where what is served can be reached, by the first of the hosts if there is one. It is called when
+// sayAddress prints where what is served can be reached, by the first of its hosts if there is one. It is called when
 // the port is known, which for port 0 the system has chosen.
 //
 // The address is a result, so it goes to stdout: a script reads the first line and knows that the console listens.
-func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address net.Addr) error {
+func (a *app) sayAddress(o *webpage.Server, what string, address net.Addr) error {
 	scheme := "http"
 	if o.TLS() {
 		scheme = "https"
@@ -140,8 +135,8 @@ func (a *app) sayAddress(o *webpage.Server, what string, hosts []string, address
 	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine, so one that works here is named
 		// 0.0.0.0 and :: are no addresses to open in a browser.
 		host = "localhost"
-		if len(hosts) > 0 {
-			host = hosts[0]
+		if len(o.Hosts) > 0 {
+			host = o.Hosts[0]
 		}
 	}
 	// JoinHostPort puts an IPv6 address in brackets.

@@ -27,7 +27,7 @@
 //	75     another owner holds the lock, and waiting was not wanted or has timed out (-E sets another code)
 //	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); renew
 //	       and release: the lock is gone
-//	125    interlock itself failed
+//	125    interlock itself failed, or could not kill all of the job
 //	126    the job's command is not executable
 //	127    the job's command was not found
 //	128+n  signal n ended the job, or the wait for the lock

@@ -132,7 +132,7 @@ func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []st
 		end, err := j.run(a.stdin, a.stdout, a.stderr)
 		err = a.giveBack(ctx, &o.runOptions, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 		// Without a loss the command has ended by itself, and a signal to it means that nobody wants it any more.
-		if !o.again || !end.lost || j.asked > 0 {
+		if !o.again || !end.lost || end.unkilled != "" || j.asked > 0 {
 			return err
 		}
 		// giveBack has tried to release what was left of the hold, so the next campaign should not wait for it.

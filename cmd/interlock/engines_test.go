@@ -62,7 +62,7 @@ func TestScripts_OnEnginesWithSessions(t *testing.T) {
 			})
 			p.Condition = func(word string) (bool, error) { return word == e.scheme, nil }
 			if i > 0 && !longrun.On() {
-				p.Dir, p.Files = "", scriptsOf(p.Dir, []string{"run", "doctor", "urls"})
+				p.Dir, p.Files = "", scriptsOf(p.Dir, []string{"run", "killed", "doctor", "urls"})
 			}
 			testscript.Run(t, p)
 		})

@@ -37,13 +37,18 @@ type job struct {
 	signals    *signals
 	say        func(form string, args ...any)
 
+	name      string // of the lock
 	path      string
 	argv, env []string
-	lends     func() (*os.File, error) // nil if the engine has nothing to inherit
+	lends     func() (*os.File, error) // nil if the command inherits no lock; then it has a keeper
+	connected bool                     // the lock ends with a connection, whose sockets the keeper holds too
+	orphans   bool                     // see child
 
-	// What runs; tty may be nil.
-	child *child
-	tty   *terminal
+	// What runs; tty and keeper may be nil.
+	child  *child
+	tty    *terminal
+	keeper *keeper
+	stderr uintptr // for keepers
 
 	// All of these belong to supervise. They are instants and counts in place of timers and goroutines, so that the
 	// whole state can be read at one place, and nextLook finds what is due first.
@@ -52,16 +57,20 @@ type job struct {
 	killed   bool               // the group was killed, which is never taken back
 	giveUpAt time.Time          // when to stop waiting for a killed group; see kill
 	lost     bool               // the command was ended because of the lock
+	refused  bool               // a signal was, and that was told
+	unkilled string             // who could not be killed, in words
 	status   syscall.WaitStatus // how the command ended, once exited
 	exited   bool               // the command has ended; its group may not have
+	keepers  int                // how many were started
 	resumeAt time.Time          // when to continue it if no SIGCONT comes; zero if it is not suspended
 	usesTTY  bool               // it had the terminal, or wanted it, when it was suspended
 }
 
 // jobEnd is how a job ended.
 type jobEnd struct {
-	status syscall.WaitStatus
-	lost   bool
+	status   syscall.WaitStatus
+	lost     bool
+	unkilled string // whoever could not be killed and works on, or did after the loss; "" if nobody
 }
 
 // code is the exit code that a shell would show. It is 130 after INT, 143 after TERM and 137 after KILL, so a script
@@ -84,10 +93,12 @@ func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
 		return jobEnd{}, err
 	}
 	defer j.tty.close()
+	// Only now, because a lock that ends with a connection is not given back while the keeper has the sockets.
+	defer func() { j.keeper.stop() }()
 	defer j.child.stop()
 	j.supervise()
 	j.tty.takeBack(j.child.pid)
-	return jobEnd{j.status, j.lost}, nil
+	return jobEnd{j.status, j.lost, j.unkilled}, nil
 }
 
 // supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
@@ -119,9 +130,13 @@ func (j *job) supervise() {
 		case <-lost:
 			lost = nil // a closed channel would be chosen for ever
 			j.lockLost()
+		// Killed; nothing else ends it.
+		case <-j.keeper.ended():
+			j.keepAgain()
 		// The lock runs out, a grace is over, or a killed group has had its second.
 		case <-timer.C:
 			if j.look(time.Now()) {
+				j.giveUp()
 				return
 			}
 		}
@@ -205,5 +220,21 @@ func (j *job) forward(sig syscall.Signal) {
 			j.killBy(time.Now().Add(j.budget.grace))
 		}
 	}
-	j.child.signal(sig)
+	_ = j.signal(sig) // it was told
+	switch sig {
+	// A process that was stopped would not notice them, and only a second TERM would end it.
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		_ = j.signal(syscall.SIGCONT)
+	}
+}
+
+// signal signals the group. That it may not is told once: it is the user who has to end the job then.
+func (j *job) signal(sig syscall.Signal) error {
+	err := j.child.signal(sig)
+	if err == nil || j.exited || j.refused { // who is left after the command's end is told by giveUp
+		return err
+	}
+	j.refused = true
+	j.say("warning: %s does not reach the command, which belongs to another user: %v", signalName(sig), err)
+	return err
 }

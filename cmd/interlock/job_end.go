@@ -5,6 +5,7 @@
 package main
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 )
@@ -29,7 +30,8 @@ func (j *job) runningOut() {
 	j.say("the lock could not be renewed and runs out in %s: the command gets SIGTERM, and SIGKILL %s later",
 		short(time.Until(deadline)), short(j.budget.grace))
 	j.killBy(deadline.Add(-j.budget.margin))
-	j.child.signal(syscall.SIGTERM)
+	_ = j.signal(syscall.SIGTERM) // an error was told
+	_ = j.signal(syscall.SIGCONT) // whoever was stopped would not notice TERM
 }
 
 // lockLost ends the job because the lock is gone. If the job is being ended anyway, only the grace is cut.
@@ -60,8 +62,19 @@ func (j *job) killBy(at time.Time) {
 // notice, or stuck in the kernel. So once the command itself has ended, the wait for the others is bounded to a second.
 func (j *job) kill() {
 	j.killed, j.killAt = true, time.Time{}
-	j.child.signal(syscall.SIGKILL)
-	if j.exited {
+	err := j.signal(syscall.SIGKILL)
+	switch {
+	case j.exited:
 		j.giveUpAt = time.Now().Add(time.Second)
+	// It was not killed, so there is no end of it to wait a second for. It is waited for as long as it takes.
+	case err != nil && j.lost:
+		j.unkilled = "the command could not be killed and worked on until its own end"
+	}
+}
+
+// giveUp notes who of a killed group still works. They belong to another user, or stand still in the kernel.
+func (j *job) giveUp() {
+	if left := membersOf(j.child.pid); len(left) > 0 {
+		j.unkilled = fmt.Sprintf("what the command left behind could not be killed and works on (processes %v)", left)
 	}
 }

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
-// start starts the command. beforeJob comes before the start and jobStarted after it, because the command inherits
+// start starts the command, and before it the keeper, so that there is no moment without one. beforeJob comes before the start and jobStarted after it, because the command inherits
 // which signals are ignored. The terminal is given to the command as part of the start, so that it never runs in the
 // background for a moment.
 func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
@@ -16,29 +19,77 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var lent *os.File
-	// With it the lock is the command's too: if this process alone is killed, as by the kernel when memory runs out,
-	// the lock stays held until the command has ended. On Linux the kernel then kills the command, and what the command
-	// has started keeps the lock until it has ended too.
+	s := &launch{path: j.path, argv: j.argv, env: j.env, streams: streams, orphans: j.orphans}
+	// With the file the lock is the command's too: if this process alone is killed, as by the kernel when memory runs
+	// out, the command goes on, and the lock stays held until all that have inherited it have ended. Otherwise the
+	// command must not outlive this process, which the keeper sees to.
 	if j.lends != nil {
-		if lent, err = j.lends(); err != nil {
+		if s.lent, err = j.lends(); err != nil {
 			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
 		}
-		defer lent.Close() // the command has its own by then, and a copy here would keep the lock after it
+		defer s.lent.Close() // a copy here would keep the lock after the command
+	} else if err = j.keep(streams[2].Fd()); err != nil {
+		return err
+	}
+	s.keeper = j.keeper
+	if !j.hold.Deadline().IsZero() && !j.ignoreLoss && changesUser(j.path) {
+		j.say("warning: %s changes its user, so interlock may not be allowed to end it if the lock is lost; better run "+
+			"interlock as that user", j.path)
 	}
 	j.tty = openTerminal()
-	foreground := j.tty
-	if !j.tty.interactive(stdin, stdout) {
-		foreground = nil
+	if j.tty.interactive(stdin, stdout) {
+		s.foreground = j.tty
 	}
 	j.signals.beforeJob()
-	j.child, err = startChild(j.path, j.argv, j.env, streams, lent, foreground)
-	if err != nil {
+	if j.child, err = startChild(s); err != nil {
+		j.keeper.stop()
 		j.tty.close()
 		return commandError(j.path, err)
 	}
 	j.signals.jobStarted()
 	return nil
+}
+
+// keep starts a keeper, which knows of no group yet.
+func (j *job) keep(stderr uintptr) (err error) {
+	var keeps []int
+	if j.connected {
+		keeps = sockets()
+	}
+	j.stderr = stderr
+	if j.keeper, err = startKeeper(j.name, keeps, stderr); err != nil {
+		return exitWith(exitFailed, fmt.Errorf("the process that would end the command if interlock was killed cannot "+
+			"be started: %w", err))
+	}
+	j.keepers++
+	return nil
+}
+
+// maxKeepers bounds how many keepers are started for one job: whoever kills so many wants none.
+const maxKeepers = 10
+
+// keepAgain starts another keeper in place of one that was killed. Until it is there, this process alone ends the job
+// in time; a second kill at this very moment has nobody to notice it.
+func (j *job) keepAgain() {
+	j.keeper.stop()
+	j.keeper = nil
+	err := errors.New("it was killed too often")
+	if j.keepers < maxKeepers {
+		err = j.keep(j.stderr)
+	}
+	if err != nil {
+		j.say("warning: if interlock is killed, its command may now go on without the lock: %s", message(err))
+		return
+	}
+	j.keeper.guards(j.child.pid)
+}
+
+// changesUser reports whether a program runs as another user, whom this process may not signal. What a script or sudo
+// starts later is not seen.
+func changesUser(path string) bool {
+	var st unix.Stat_t
+	us := uint32(os.Geteuid())
+	return us != 0 && unix.Stat(path, &st) == nil && st.Mode&unix.S_ISUID != 0 && st.Uid != us
 }
 
 // filesOf makes files of the streams, which they are except in tests. exec.Cmd would put a pipe and a goroutine between

@@ -134,3 +134,14 @@ func TestJob_ThatIsKilled_IsGivenNoGraceAgain(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 }
+
+func TestCommandError_OfAShortage_IsNotTheCommands(t *testing.T) {
+	for err, want := range map[error]int{
+		syscall.EMFILE: exitFailed, syscall.EAGAIN: exitFailed, syscall.ENOMEM: exitFailed, syscall.ENFILE: exitFailed,
+		syscall.EACCES: exitNotExecutable, syscall.ENOENT: exitNotFound,
+	} {
+		if o := judge(commandError("/bin/cmd", err)); o.exit != want {
+			t.Errorf("%v: exit code %d, want %d", err, o.exit, want)
+		}
+	}
+}

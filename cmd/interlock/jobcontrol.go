@@ -22,7 +22,7 @@ func (j *job) stopped(sig syscall.Signal) {
 			// The command reads or sets the terminal, which is ours to give: it did not get it at the start, as in a
 			// pipeline.
 			j.tty.give(j.child.pid)
-			j.child.signal(syscall.SIGCONT)
+			_ = j.signal(syscall.SIGCONT)
 			return
 		}
 		j.usesTTY = true
@@ -64,5 +64,5 @@ func (j *job) resume() {
 	if j.usesTTY && j.tty.isForeground(j.tty.group()) { // continued by fg, not by bg
 		j.tty.give(j.child.pid)
 	}
-	j.child.signal(syscall.SIGCONT)
+	_ = j.signal(syscall.SIGCONT)
 }

@@ -89,7 +89,7 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 	defer cancel()
 	var locks []interlock.LockInfo
 	var failed error
-	for l, err := range e.client.Locks(ctx, prefix) {
+	for l, err := range e.client.List(ctx, prefix) {
 		if err != nil {
 			failed = explained(ctx, err)
 			break

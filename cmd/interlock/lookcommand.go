@@ -40,6 +40,12 @@ func commandError(name string, err error) error {
 	case errors.Is(err, syscall.ENOEXEC):
 		return exitWith(exitNotExecutable, fmt.Errorf("%s: not a program; a script needs a #! line", name))
 	}
+	// The system has no room for another process, or this one for another file. The command may be quite right.
+	for _, shortage := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, shortage) {
+			return exitWith(exitFailed, fmt.Errorf("%s: cannot be started: %w", name, shortage))
+		}
+	}
 	// Its text repeats the name.
 	var wrapped *exec.Error
 	if errors.As(err, &wrapped) {

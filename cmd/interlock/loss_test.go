@@ -137,7 +137,7 @@ func TestRun_BrokenLock_JobIsKilledAtOnce(t *testing.T) {
 	r := w.start(stubborn, "--lease", "10m")
 	group := w.group()
 	w.read("grandchild")
-	for l, err := range w.other.Locks(t.Context(), "nightly") {
+	for l, err := range w.other.List(t.Context(), "nightly") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,5 +10,11 @@ import (
 // main only hands over what belongs to the process, so that tests can call run with streams and an environment of their
 // own, many times at once.
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+	if os.Args[0] == keeperName {
+		keep(os.NewFile(keeperPipe, "pipe"), os.Stderr)
+		return
+	}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv)
+	a.process = true
+	os.Exit(a.run(context.Background(), os.Args[1:]))
 }

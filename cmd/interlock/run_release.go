@@ -60,6 +60,7 @@ const minReleaseTime = time.Second
 // The exit code is, in this order:
 //
 //   - that of the error, if the command could not be started;
+//   - 125 if somebody of the job could not be killed: whoever starts it again, as after 79, would start it beside them;
 //   - 79, or --lost-exit-code, if the lock was lost while the command ran, whatever the command itself returned;
 //   - 125 with --strict-release, if the lock could not be given back;
 //   - the command's own.
@@ -76,6 +77,8 @@ func (a *app) giveBack(
 	}
 	code := end.code()
 	switch {
+	case end.unkilled != "":
+		return exitWith(exitFailed, unkilledError(end, lost))
 	case end.lost && lost == nil: // ended in time, before the loss
 		lost = &interlock.LostError{
 			Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(),
@@ -96,4 +99,16 @@ func (a *app) giveBack(
 		a.say("warning: the lock could not be given back: %s", message(released))
 	}
 	return silently(code)
+}
+
+// unkilledError says who works on, and whether the lock is gone meanwhile. It matches no loss: what a program does after
+// one, it should not do beside them.
+func unkilledError(end jobEnd, lost error) error {
+	switch {
+	case lost != nil:
+		return fmt.Errorf("%s, without the lock: %s", end.unkilled, message(lost))
+	case end.lost:
+		return fmt.Errorf("%s, and the lock could not be renewed", end.unkilled)
+	}
+	return fmt.Errorf("%s; the command itself ended with exit code %d", end.unkilled, end.code())
 }

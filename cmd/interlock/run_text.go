@@ -25,8 +25,13 @@ process, so run stays until the time is over, or until INT or TERM.
 If the lock cannot be kept, the group gets TERM early enough to have --kill-grace. It is killed
 before another owner can get the lock, and the exit code is 79. This needs 2 x renewal +
 kill-grace + drift + margin <= lease, or run refuses to start. A lock in files cannot be lost,
-so none of this applies there. On files the command also inherits the lock: if only interlock
-itself is killed, the lock stays held. --close prevents that.
+so none of this applies there.
+
+If only interlock itself is killed (kill -9, no memory), a command on files goes on, and the lock
+stays held until the command and all that inherited the lock have ended. On other engines, and
+with --close, the command's process group is killed at once, before another owner can get in.
+Nobody is left to do so if interlock and the process interlock-keeper are killed together, and
+nothing reaches a process that has left the group (setsid).
 
 With --shared the command holds the read lock of the read/write lock NAME, beside other readers;
 with --exclusive it holds the write lock, alone. A waiting writer keeps new readers out. Without

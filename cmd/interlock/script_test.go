@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){"interlock": main})
+	testscript.Main(tests{m}, map[string]func(){"interlock": main, keeperName: main, otherUser: becomeOther})
 }
 
 // tests are all tests, and what is left to do after them.

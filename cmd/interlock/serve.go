@@ -39,6 +39,7 @@ func serverFlags(cmd *cobra.Command, o *webpage.Server, listen string) {
 	flags.StringVar(&o.Listen, "listen", listen, "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&o.TokenFile, "token-file", "",
 		"file with lines NAME:TOKEN; a client without one of these tokens is refused")
+	flags.StringSliceVar(&o.Hosts, "host", nil, "a name by which clients reach the server; may be repeated")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "file with the certificate, in PEM")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "file with the certificate's key, in PEM")
 }
@@ -70,10 +71,11 @@ holder of the lock can write the state, and fencing protects each write.
 A run that was killed keeps its lock until "terraform force-unlock", or until --max-hold is
 over. The locks of this server end with it.
 
-The default address accepts connections from this machine only, and needs no token. Every other
-address requires --token-file: a file with lines NAME:TOKEN that only its owner may read (mode
-600). Runs send them as TF_HTTP_USERNAME and TF_HTTP_PASSWORD. Without --tls-cert and --tls-key,
-states and tokens are sent unencrypted.`
+The default address accepts connections from this machine only, and needs no token. Requests
+that a web page sends through a browser are refused, as are host names other than localhost, an
+address or a --host. Every other address requires --token-file: a file with lines NAME:TOKEN
+that only its owner may read (mode 600). Runs send them as TF_HTTP_USERNAME and
+TF_HTTP_PASSWORD. Without --tls-cert and --tls-key, states and tokens are sent unencrypted.`
 
 // serveTerraformCommand describes serve terraform. --dir has no default, because states that were written to the wrong
 // folder look lost.
@@ -120,6 +122,6 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 		// close ends the client too, so the locks of runs that are under way end with the server.
 		return e.client, e.close, nil
 	}
-	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", nil, address) }
+	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "states", address) }
 	return wrongFlag(webpage.ServeStates(ctx, o))
 }

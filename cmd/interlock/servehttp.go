@@ -24,10 +24,11 @@ deadline. /openapi.json describes all requests.
 A lease belongs to the server that granted it. When that server ends, its leases stay held until
 their deadlines, and cannot be renewed.
 
-The default address accepts connections from this machine only, and needs no token. Every other
-address requires --token-file: a file with lines NAME:TOKEN that only its owner may read (mode
-600). Programs send "Authorization: Bearer TOKEN". Without --tls-cert and --tls-key, tokens are
-sent unencrypted.
+The default address accepts connections from this machine only, and needs no token. Requests
+that a web page sends through a browser are refused, as are host names other than localhost, an
+address or a --host. Every other address requires --token-file: a file with lines NAME:TOKEN
+that only its owner may read (mode 600). Programs send "Authorization: Bearer TOKEN". Without
+--tls-cert and --tls-key, tokens are sent unencrypted.
 
 serve http works on engines whose holds end with a lease, such as Redis.`
 
@@ -77,6 +78,6 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 		// them (docs/adr/0057).
 		return e.client, e.close, nil
 	}
-	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", nil, address) }
+	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", address) }
 	return wrongFlag(webpage.ServeLocks(ctx, o))
 }

@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// The page's session is what users copy, so it is run as it stands there.
-func TestServeHTTP_DoesWhatItsPageShows(t *testing.T) {
-	t.Parallel()
+// pageSession returns the session that the page shows, on the server at page. Users copy it, so it is run as it stands
+// there.
+func pageSession(t *testing.T, page string) *exec.Cmd {
+	t.Helper()
 	text, err := os.ReadFile("../../docs/serve.md")
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +30,16 @@ func TestServeHTTP_DoesWhatItsPageShows(t *testing.T) {
 		}
 		t.Skip("curl is not installed")
 	}
-	s := serveCommand(t, "serve", "http", "--url", "mem://", "--listen", "127.0.0.1:0")
-	session = strings.ReplaceAll(session, "http://127.0.0.1:7072/", s.page)
-	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", session)
+	session = strings.ReplaceAll(session, "http://127.0.0.1:7072/", page)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", session)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curl)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+func TestServeHTTP_DoesWhatItsPageShows(t *testing.T) {
+	t.Parallel()
+	s := serveCommand(t, "serve", "http", "--url", "mem://", "--listen", "127.0.0.1:0")
+	out, err := pageSession(t, s.page).CombinedOutput()
 	if err != nil || strings.Count(string(out), `"state":"held"`) != 3 {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -41,6 +47,25 @@ func TestServeHTTP_DoesWhatItsPageShows(t *testing.T) {
 	if code := <-s.ended; code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+func TestServeHTTP_TheJobOfThePage_StopsWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	s := serveCommand(t, "serve", "http", "--url", "mem://", "--listen", "127.0.0.1:0")
+	answer, err := http.Post(s.page+"v1/leases", "application/json", strings.NewReader(`{"name":"nightly"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	session := pageSession(t, s.page)
+	last := len(session.Args) - 1
+	session.Args[last] = strings.Replace(session.Args[last], `"wait":60`, `"wait":0`, 1)
+	out, err := session.CombinedOutput()
+	if err == nil || strings.Count(string(out), "curl: ") != 1 {
+		t.Errorf("the job goes on: %v\n%s", err, out)
+	}
+	s.stop()
+	<-s.ended
 }
 
 func TestServeHTTP_LetsInWhoKnowsAToken(t *testing.T) {

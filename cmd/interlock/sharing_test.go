@@ -120,7 +120,7 @@ func (s *sharers) later(name string, take func() (*interlock.Lease, error)) <-ch
 		out <- l
 	}()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // real: polls
-		for info, err := range s.one.Locks(s.t.Context(), name) {
+		for info, err := range s.one.List(s.t.Context(), name) {
 			unlisted := info.Waiters == nil && s.waits.Load() > before
 			if err == nil && (unlisted || len(info.Waiters) > 0) {
 				return out

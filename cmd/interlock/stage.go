@@ -74,6 +74,7 @@ func (s *stage) refused(o *runOptions, err error) error {
 func (s *stage) job(lease *interlock.Lease, key driver.Key, argv []string) *job {
 	return &job{
 		hold: lease, budget: s.budget, signals: s.signals, say: s.say,
-		path: s.path, argv: argv, env: s.jobEnvironment(lease), lends: s.e.lends(key),
+		name: key.Name, path: s.path, argv: argv, env: s.jobEnvironment(lease), lends: s.e.lends(key),
+		connected: s.e.driver.Traits().Lifetime == driver.Sessions, orphans: s.process,
 	}
 }

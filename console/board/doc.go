@@ -19,7 +19,7 @@
 //
 // # What a look costs
 //
-// A look is one call of [interlock.Client.Locks]. A [Poller] looks once in each interval, however many read, and not at
+// A look is one call of [interlock.Client.List]. A [Poller] looks once in each interval, however many read, and not at
 // all while nobody does. After a slow look it pauses four times as long as the look took, after one that failed as
 // long.
 //

@@ -56,7 +56,7 @@ func (o *Options) withDefaults() Options {
 // what came before that, is Truncated, and says why in Error. An engine that cannot list is no error: Knows.List says
 // why, and there are no locks.
 //
-// It costs one [interlock.Client.Locks]. Beyond MaxLocks it reads on to count, and keeps the first by name and kind.
+// It costs one [interlock.Client.List]. Beyond MaxLocks it reads on to count, and keeps the first by name and kind.
 func Take(ctx context.Context, c *interlock.Client, opts *Options) *Board {
 	o := opts.withDefaults()
 	return take(ctx, c, &o)
@@ -96,7 +96,7 @@ func (b *Board) read(ctx context.Context, c *interlock.Client, o *Options) error
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("no answer within %v", o.Timeout))
 	defer cancel()
 	var oldest time.Time
-	for info, err := range c.Locks(ctx, o.Prefix) {
+	for info, err := range c.List(ctx, o.Prefix) {
 		if err != nil {
 			b.cut(o.MaxLocks)
 			return explained(ctx, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // login waits for the form. A browser shows its field for some time before it has the focus, and keys of that time are
@@ -18,7 +19,7 @@ func (p *tab) login() {
 
 func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testing.T) {
 	const secret = "a-token-of-the-operators"
-	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}})
+	s := newSite(t, console.Options{Tokens: []webguard.Token{{Name: "ops", Secret: secret}}})
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
 	p.Bear(`ERR_|401 \(Unauthorized\)`)
@@ -46,7 +47,7 @@ func TestLogin_LetsInWhoKnowsTheTokenAndComesBackWhenItIsAskedForAgain(t *testin
 // Over HTTP and under a name a browser says less about where a form comes from than on loopback or over TLS.
 func TestLogin_OverHTTPUnderAName_LetsInAndOut(t *testing.T) {
 	const name, secret = "console.example", "a-token-of-the-operators"
-	s := newSite(t, console.Options{Tokens: []console.Token{{Name: "ops", Secret: secret}}, Hosts: []string{name}})
+	s := newSite(t, console.Options{Tokens: []webguard.Token{{Name: "ops", Secret: secret}}, Hosts: []string{name}})
 	hold(t.Context(), t, s.newClient("shop-1"), "order:42", "")
 	p := newTab(t)
 	p.Bear(`401 \(Unauthorized\)|Cross-Origin-Opener-Policy`)

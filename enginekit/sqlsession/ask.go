@@ -70,13 +70,14 @@ func (e *Entry) goOn(c *Conn, left int) {
 	}
 }
 
-// begins records that c asks for e. It reports false if e is not wanted any more, or if c has got a part in the lock
-// since it was chosen: the answer to an earlier request may come late. Then the next step is taken here.
+// begins records that c asks for e. It reports false if e is not wanted any more, or if c must not ask since it was
+// chosen: it has got a part in the lock, because the answer to an earlier request came late, or it gets no further
+// locks. Then the next step is taken here.
 func (e *Entry) begins(c *Conn) bool {
 	d := e.d
 	d.mu.Lock()
-	partakes := d.lockState(e.lock).isOn(c)
-	if !partakes && !e.ending {
+	unfit := c.leaving || d.lockState(e.lock).isOn(c)
+	if !unfit && !e.ending {
 		e.c = c
 		c.holds[e] = struct{}{}
 		d.mu.Unlock()

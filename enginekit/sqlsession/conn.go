@@ -48,6 +48,7 @@ type Conn struct {
 	holds   map[*Entry]struct{} // requests that are asked for, wait, or are held on it
 	waits   bool                // it belongs to the pool; constant
 	tainted bool                // an interruption may still hit it, so it is not used again
+	leaving bool                // the server refuses to take something back on it, so it gets nothing more
 	freed   time.Duration       // when it was last given back to the pool
 }
 

@@ -46,6 +46,9 @@ type Entry struct {
 	told     *driver.HeldError // who was in the way, as the caller was told last
 	seen     bool              // the server has said that
 	credited bool              // a Release has returned that it ended the hold
+	ended    time.Duration     // when a Release began, since Core.born
+	denied   error             // the server refuses to take it back, and has for a while
+	denial   chan struct{}     // closed then; nil unless a Release waits
 	epitaph  epitaph           // how it ended; zero while it has not
 
 	settled chan struct{} // closed when it was granted or refused

@@ -7,9 +7,11 @@ import "time"
 
 // A session that was asked to give a lock back and has not said that it did may have it, and nobody would know. To end
 // the session settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is
-// asked again.
+// asked again. Meanwhile it gets no further locks, so that it can end with its last hold. A refusal may last: of a
+// right that was revoked, for as long as the process lives. The session's signs of life must not keep closed for so
+// long what nobody holds. So it ends when it has refused for a timeout, whatever else is held on it.
 
-// The pauses between two attempts after a refusal. They double.
+// The pauses between two attempts after a refusal. They double. When they are at their most, the caller is told.
 const (
 	refusedFirst = 10 * time.Millisecond
 	refusedMost  = time.Second
@@ -20,47 +22,83 @@ func (e *Entry) giveBack(c *Conn) {
 	if err := c.session.Unlock(e); c.broken != nil {
 		return // died goes on with it
 	} else if err != nil {
-		e.askBack(c, refusedFirst, err)
+		e.askBack(c, refusal{since: e.d.Clock(), pause: refusedFirst, err: err})
 		return
 	}
 	e.gaveBack(c)
 }
 
-// gaveBack records that the server has the lock back. A connection of the pool has nothing else to do then.
+// gaveBack records that the server has the lock back. A connection of the pool has nothing else to do then, and one
+// that gets no further locks ends with its last hold.
 func (e *Entry) gaveBack(c *Conn) {
 	d := e.d
 	d.mu.Lock()
 	d.drop(e)
+	ends := c.leaving && !c.isNeeded()
 	d.mu.Unlock()
-	if c.waits {
+	if ends {
+		c.end()
+	} else if c.waits {
 		d.toPool(c)
 	}
 }
 
+// refusal is what the server has said to a request to take a lock back.
+type refusal struct {
+	since time.Duration // when it said so first, since Core.born
+	pause time.Duration // before it is asked again
+	err   error         // what it said last
+}
+
 // askBack goes on after the server has refused to take e back, in c's goroutine: it asks again after the pause. A
-// connection that holds nothing else is ended instead, which is quicker.
-func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
+// connection on which nothing else is held is ended instead, which is quicker, and so is one that has refused for a
+// timeout.
+func (e *Entry) askBack(c *Conn, r refusal) {
 	d := e.d
 	d.mu.Lock()
-	alone := len(c.holds) == 1
+	c.leaving = true
+	d.retire(c)
+	useless := !c.isNeeded()
+	if r.pause >= refusedMost {
+		e.deny(r.err)
+	}
 	d.mu.Unlock()
-	if alone {
-		c.Fail(err) // died goes on with it
+	if useless || d.Clock()-r.since >= d.config.Timeout {
+		c.Fail(r.err) // died goes on with it, and tells those who hold something on it
 		return
 	}
-	d.config.Warn("the server refuses to take a lock back, and is asked again", e.Request.Name, d.dialect.Advise(err))
+	d.config.Warn("the server refuses to take a lock back, and is asked again", e.Request.Name,
+		d.dialect.Advise(r.err))
 	again := func(c *Conn) {
 		if err := c.session.Leave(e); c.broken != nil {
 			return // died goes on with it
 		} else if err != nil {
-			e.askBack(c, min(2*pause, refusedMost), err)
+			e.askBack(c, refusal{since: r.since, pause: min(2*r.pause, refusedMost), err: err})
 			return
 		}
 		e.gaveBack(c)
 	}
 	// In a timer, so that the connection serves others during the pause. If it has ended by then, died has taken e
 	// over.
-	time.AfterFunc(pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
+	time.AfterFunc(r.pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
+}
+
+// isNeeded reports whether something is held on c, or may have been granted there by now. The caller holds Core.mu.
+func (c *Conn) isNeeded() bool {
+	for e := range c.holds {
+		if e.phase == held || e.phase == asking {
+			return true
+		}
+	}
+	return false
+}
+
+// deny tells a Release that waits that the server refuses, and each later one. The caller holds Core.mu.
+func (e *Entry) deny(err error) {
+	if e.denied == nil && e.denial != nil {
+		close(e.denial)
+	}
+	e.denied = err
 }
 
 // doubts handles a try after which c may have the lock although the caller gets an error, in c's goroutine. Until that
@@ -74,5 +112,5 @@ func (e *Entry) doubts(c *Conn, err error) {
 	e.settle(d.Unavailable("acquire", e.Request.Name, err)) // unless a cancel has done it, with its own reason
 	d.mu.Unlock()
 	runAll(next)
-	e.askBack(c, refusedFirst, err)
+	e.askBack(c, refusal{since: d.Clock(), pause: refusedFirst, err: err})
 }

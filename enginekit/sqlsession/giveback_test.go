@@ -149,3 +149,59 @@ func TestTry_ThatMayHaveLeftTheLock_EndsNoOtherHold_AndGivesItBack(t *testing.T)
 		s.lock("x", nil)
 	})
 }
+
+// A refusal may last for as long as the process lives. What nobody holds any more does not stay closed for so long
+// because the session has other holds: after a timeout it ends, and they are told.
+func TestUnlock_ThatIsRefusedForATimeout_EndsTheSession_AndTellsItsHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newGrudging(t)
+		told := make(chan driver.LostReason, 1)
+		s.lock("y", func(reason driver.LostReason, _ error) { told <- reason })
+		x := s.lock("x", nil)
+		s.unlocks, s.leaves = 1, 1_000_000
+		began := time.Now()
+		var down *driver.UnavailableError
+		if err := s.core.Release(t.Context(), releaseOf(x)); !errors.As(err, &down) || !errors.Is(err, errRefused) {
+			t.Errorf("%v, want what the server says", err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it was told after %v, which is longer than callers wait for one answer", took)
+		}
+		if reason := <-told; reason != driver.LostSession {
+			t.Errorf("the other hold was lost for the reason %q", reason)
+		}
+		if took := time.Since(began); took < s.core.config.Timeout || took > s.core.config.Timeout+refusedMost {
+			t.Errorf("the session ended after %v, with a timeout of %v", took, s.core.config.Timeout)
+		}
+	})
+}
+
+// While a session refuses, it gets no further locks, and it ends with the last one that it has.
+func TestUnlock_ThatIsRefused_HasTheSessionEndWithItsLastHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newGrudging(t)
+		y := s.lock("y", func(reason driver.LostReason, err error) {
+			t.Errorf("the other hold is lost: %s, %v", reason, err)
+		})
+		x := s.lock("x", nil)
+		s.unlocks, s.leaves = 1, 1_000_000
+		if err := s.core.Release(t.Context(), releaseOf(x)); !errors.Is(err, errRefused) {
+			t.Errorf("%v, want what the server says", err)
+		}
+		before := s.connOf(y)
+		if z := s.lock("z", nil); s.connOf(z) == before {
+			t.Error("a session that refuses has got a further lock")
+		}
+		if err := s.core.Release(t.Context(), releaseOf(y)); err != nil {
+			t.Error(err)
+		}
+		<-before.done // long before the timeout
+	})
+}
+
+// connOf is the connection on which a request is held.
+func (s *grudging) connOf(r *driver.Request) *Conn {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	return s.core.entries[r.ID].c
+}

@@ -41,7 +41,7 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	}
 	var c *Conn
 	if e.phase == held {
-		e.phase, c = releasing, e.c
+		e.phase, c, e.ended = releasing, e.c, d.Clock()
 	}
 	d.mu.Unlock()
 	if c != nil {
@@ -72,7 +72,7 @@ func (d *Core) cancel(e *Entry, err error) {
 // awaitOver blocks until nothing is left of e, or until it is certain that this is not known.
 func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
-	c, unsure, ended := e.c, e.phase == releasing, e.phase == over
+	c, unsure, ended, denied := e.c, e.phase == releasing, e.phase == over, e.awaitDenial()
 	d.mu.Unlock()
 	if ended { // it nearly always is, if it was given back in this goroutine
 		return d.outcome(ctx, e, undo)
@@ -83,6 +83,7 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 		torn = c.done
 	}
 	select {
+	case <-denied:
 	case <-torn:
 		if !d.hasLost(e) {
 			break
@@ -116,8 +117,25 @@ func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
 		return driver.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case e.denied != nil:
+		return d.Unavailable("release", e.Request.Name, e.denied)
 	}
 	return d.Unavailable("release", e.Request.Name, ErrLost)
+}
+
+// awaitDenial returns what is closed when the server refuses to take e back, and goes on refusing. It is nil for a
+// request of which nothing is left, to spare the usual release a channel. The caller holds Core.mu.
+func (e *Entry) awaitDenial() <-chan struct{} {
+	if e.phase == over {
+		return nil
+	}
+	if e.denial == nil {
+		e.denial = make(chan struct{})
+		if e.denied != nil {
+			close(e.denial)
+		}
+	}
+	return e.denial
 }
 
 // hasLost reports whether a hold was lost, and so not ended by a release.
@@ -155,15 +173,17 @@ func (d *Core) died(c *Conn) {
 				next = append(next, func() { lost(driver.LostSession, c.broken) })
 			}
 		case releasing:
-			// Nobody knows whether the release ended it. If the session was beyond its timeout, it counts as lost
-			// before.
-			e.credited = true
-			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
+			// The release has ended it, or the session's end after that: nobody knows which, and to the owner, who had
+			// ended it, it is the same. It was lost before if the session was beyond its timeout when the release
+			// began. When the connection ends says nothing: an answer that is lost is waited for for a timeout.
+			if !e.epitaph.undone && e.epitaph.reason == "" && e.ended-c.lastSign() >= d.config.Timeout {
 				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
 			}
+			e.epitaph.torn = e.epitaph.released
 		case doubt, over:
 		}
 		e.phase = doubt
+		e.denied, e.denial = nil, nil // nobody is asked to take it back any more
 		d.disown(e)
 	}
 	if len(c.holds) > 0 && !d.ended {

@@ -11,6 +11,7 @@ import (
 // epitaph says how a request has ended. The zero value says that it has not.
 type epitaph struct {
 	released bool      // by a Release
+	torn     bool      // by that or by the end of the session after it; no Release was told
 	undone   bool      // by an undo
 	until    time.Time // of an undone one: how long copies of it are refused
 
@@ -35,6 +36,9 @@ func (d *Core) remember(id string, p epitaph) {
 // endOf is the answer to a release of something that is not there. The caller holds Core.mu.
 func (d *Core) endOf(r *driver.Release) error {
 	p, ended := d.gone.Epitaph(r.ID)
+	if p.torn { // the first that was told nothing asks again
+		return nil
+	}
 	if !ended || p.reason == "" {
 		return gone(r.Key)
 	}

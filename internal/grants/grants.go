@@ -1,6 +1,6 @@
 // Package grants is what the engine has given, as values: until when a grant counts, when it must be renewed, and what
 // becomes of it when nobody holds it any more. Nothing here reads a clock, blocks, starts a goroutine or calls an
-// engine: every judgement is made at an instant that the caller gives, and returned ([Next]).
+// engine: every judgement is made at an instant that the caller gives, and the work that follows is returned ([Next]).
 package grants
 
 import (
@@ -15,7 +15,7 @@ import (
 type Env struct {
 	Lifetime         driver.Lifetime // what ends a hold
 	LocalHandoffs    int             // how often a grant passes on inside the process while others may wait
-	LocalHandoffTime time.Duration   // and how long
+	LocalHandoffTime time.Duration   // and until how long after the grant
 	Clock            trust.Clock
 	Suspensions      trust.Suspensions
 }
@@ -50,7 +50,7 @@ type Grant struct {
 	Pass   int32  // how often it has passed on: the token in use is Token+Pass
 
 	Since  trust.Instant // when it was taken in; passes count their time from here
-	Asked  time.Duration // the longest lease that was asked for; the engine may hold that long whatever it answered
+	Asked  time.Duration // the longest lease that was asked for: the engine may hold that long, whatever it answered
 	Window trust.Window
 
 	Own *EngineSide // nil on most engines

@@ -23,7 +23,7 @@ const (
 
 // Around is what counts beside the grant itself.
 type Around struct {
-	Cooldown   time.Duration // for how much longer nobody may get the lock
+	Cooldown   time.Duration // how much longer nobody may get the lock
 	Waiting    bool          // somebody of this process stands in its line
 	CanRequeue bool          // the engine can, and the line has no request under way
 	CanRetain  bool          // the client is open, and the last hold asked for retention

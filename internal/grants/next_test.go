@@ -14,8 +14,9 @@ func TestNext(t *testing.T) {
 		return &Env{Lifetime: life, LocalHandoffs: 3, LocalHandoffTime: 10 * time.Millisecond}
 	}
 	const now = trust.Instant(time.Second)
-	window := trust.Window{Sent: now - 100, Lease: 30 * time.Second}
-	live := Grant{Phase: Live, Tokens: 64, Window: window, Since: now - 100}
+	live := Grant{
+		Phase: Live, Tokens: 64, Since: now - 100, Window: trust.Window{Sent: now - 100, Lease: 30 * time.Second},
+	}
 	with := func(f func(*Grant)) Grant { g := live; f(&g); return g }
 	recallable := with(func(g *Grant) { g.Recallable = true })
 	line := Around{Waiting: true, CanRequeue: true, CanRetain: true}
@@ -36,9 +37,15 @@ func TestNext(t *testing.T) {
 		{name: "the client is closed", g: recallable, want: GiveBack},
 		{name: "somebody waits", g: live, a: line, want: PassOn},
 		{name: "somebody waits: before retention", g: recallable, a: line, want: PassOn},
-		{name: "abandoned: before everything", g: with(func(g *Grant) { g.Phase = Abandoned }), a: line, want: RunOut},
+		{
+			name: "abandoned: before everything",
+			g:    with(func(g *Grant) { g.Phase = Abandoned }), a: line, want: RunOut,
+		},
 		{name: "cooldown: before waiters", g: live, a: Around{Waiting: true, Cooldown: 1}, want: GiveBack},
-		{name: "cooldown: before retention", g: recallable, a: Around{CanRetain: true, Cooldown: 1}, want: GiveBack},
+		{
+			name: "cooldown: before retention",
+			g:    recallable, a: Around{CanRetain: true, Cooldown: 1}, want: GiveBack,
+		},
 		{
 			name: "cooldown of a session",
 			g:    live, life: driver.Process, a: Around{Waiting: true, Cooldown: 1}, want: KeepClosed,

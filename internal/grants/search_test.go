@@ -300,8 +300,10 @@ func (s *search) tick(w world) {
 }
 
 func newSearch(f flaws) *search {
-	env := Env{Lifetime: driver.Leases, LocalHandoffs: 9, LocalHandoffTime: time.Hour}
-	return &search{env: env, terms: Terms{Lease: longTicks * tick}, flaws: f}
+	return &search{
+		env:   Env{Lifetime: driver.Leases, LocalHandoffs: 9, LocalHandoffTime: time.Hour},
+		terms: Terms{Lease: longTicks * tick}, flaws: f,
+	}
 }
 
 func TestSearch_NoTwoAreInside(t *testing.T) {

@@ -51,8 +51,6 @@ const (
 	doTakeOver  // retains
 	doShorten   // retains
 	doGiveBack  // retains
-	doBreak     // directs
-	doMove      // directs
 )
 
 // sentences tell the actions; %s is who acts.
@@ -69,8 +67,6 @@ var sentences = [...]string{
 	doTakeOver:     "another owner calls Lock and takes %s over",
 	doShorten:      "%s sends a renewal marked as retained",
 	doGiveBack:     "%s gives its retained grant back",
-	doBreak:        "an operator breaks %s's hold",
-	doMove:         "the engine puts %s at the front of the queue",
 }
 
 // tell puts the steps that all models share into words.

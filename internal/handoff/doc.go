@@ -5,7 +5,7 @@
 //
 // # What is modelled
 //
-// Six small models share one search ([Search], breadth first, so that the story of a fault is as short as any):
+// Five small models share one search ([Search], breadth first, so that the story of a fault is as short as any):
 //
 //   - leases: try, renewal, release and undo of one lock by two or three clients. Rules 1 and 3, and the trust window.
 //   - queues: the engine's queue, heartbeats, grants by push and their claims, two or three clients. Rules 3 to 6.
@@ -13,8 +13,6 @@
 //   - tokens: the fencing numbers of grants, passes and failovers. Rule 7.
 //   - retains: a client that keeps its grant after an Unlock for its next Lock, and a remote client that wants the lock
 //     and has it recalled. The rules "Retain" and "Wanted".
-//   - directs: a hand-off from client to client, which the product does not have (docs/adr/0046). The rules "Named" and
-//     "Told".
 //
 // Time is a tick that everybody feels at once: local clocks run at the engine's rate, which is the protocol with a
 // drift allowance of nothing. Clocks need not agree on what time it is; only differences enter the models, and all
@@ -25,12 +23,11 @@
 // # What is not modelled
 //
 // Clocks that drift or jump, engines that forget (other than the tokens' failover), sessions, weights, shared modes,
-// MinHold, Break (other than in directs), processes that stand still (a stop is a crash here; one that ends late is a
-// slow message), and more messages under way at once than the bounds of each test say. Order is looked at in directs
-// only, and fairness nowhere. A pushed grant goes back to the head of the queue once before it goes to the tail; the
-// protocol allows twice. Passes need trust enough and the right owner; the other conditions for passing are about
-// comfort, not safety. In retains only one of the two clients retains, the waiter never gives up its place, and a try
-// does not ask for the recall.
+// MinHold, Break, processes that stand still (a stop is a crash here; one that ends late is a slow message), and more
+// messages under way at once than the bounds of each test say. Order and fairness are looked at nowhere. A pushed grant
+// goes back to the head of the queue once before it goes to the tail; the protocol allows twice. Passes need trust
+// enough and the right owner; the other conditions for passing are about comfort, not safety. In retains only one of
+// the two clients retains, the waiter never gives up its place, and a try does not ask for the recall.
 //
 // # What counts as a fault
 //
@@ -38,8 +35,7 @@
 // client has done with, although nothing is under way that would end that: it covers a grant after a confirmed release
 // or undo. A waiter that is not served in the stated time once the faults have stopped: in every state with nothing
 // under way the models let clients and time run on without faults ("heal") and count. A holder who is put out although
-// the engine has the lock for it. A token that is not larger than all before it. In directs, a waiter that is overtaken
-// although the engine has always heard of it in time.
+// the engine has the lock for it. A token that is not larger than all before it.
 //
 // The story of a lost waiter ends where the faults stop. It does not tell the run without faults that follows.
 //
@@ -71,11 +67,6 @@
 //     shortening does not lengthen it, so a dead client keeps others out for the short lease only.
 //   - Wanted: each heartbeat of a waiter tells the client that has the lock, and so does each answer to a renewal. The
 //     client gives a retained grant back at once, and does not retain one that it holds.
-//   - Named: ahead of the release the engine names the waiter that is next to the holder, if that has claimed its hold.
-//     It names one at a time, for the claim time, and keeps a token for it. While the naming lasts the lock goes to
-//     nobody else, whether it is released, expires or is broken.
-//   - Told: the word of a holder is trusted until the naming ends, and heard by the waiters only. Whoever was told
-//     claims the lock with the holder's id, which ends the holder's hold, and no other.
 //
 // # How to read a story
 //

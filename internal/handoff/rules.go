@@ -79,35 +79,6 @@ type Rules struct {
 	// WantedAnswered (wanted): while somebody waits the answer to a renewal says so. Off: only
 	// messages of their own do.
 	WantedAnswered bool
-	// NamedNext (named): the engine names the waiter that is next. Off: whichever asks.
-	NamedNext bool
-	// NamedClaimed (named): it names it to a holder that has claimed its grant. Off: also to one
-	// that may not know of it.
-	NamedClaimed bool
-	// NamedOne (named): it names nobody else while a naming lasts. Off: it does when another is next.
-	NamedOne bool
-	// NamedEnds (named): a naming lasts for the claim time. Off: until the holder or the named one is heard of.
-	NamedEnds bool
-	// NamedToken (named): the engine keeps a token for the named one, which the holder hands on. Off: the holder's own
-	// token plus one is handed on, as inside a process.
-	NamedToken bool
-	// NamedAtRelease (named): while a naming lasts a lock that is released goes to the named one. Off: to the next
-	// waiter.
-	NamedAtRelease bool
-	// NamedAtExpiry (named): so does one whose holder was not heard of. Off: it goes to the next waiter.
-	NamedAtExpiry bool
-	// NamedAtBreak (named): so does one whose hold was broken. Off: it goes to the next waiter.
-	NamedAtBreak bool
-	// ToldUntil (told): the word of a holder is trusted until the naming ends. Off: for the
-	// claim time from its receipt.
-	ToldUntil bool
-	// LeftIsFinal (told): who has cancelled its wait does not listen to a holder. Off: it takes the lock after all.
-	LeftIsFinal bool
-	// ClaimProves (told): who was told of the lock says so when it claims it, and that ends the holder's hold. Off: the
-	// engine waits for the holder.
-	ClaimProves bool
-	// ClaimOfHold (told): it ends the hold under which the claimer was named. Off: whichever there is.
-	ClaimOfHold bool
 }
 
 // Sound returns the protocol as it is: every rule on.
@@ -121,8 +92,5 @@ func Sound() Rules {
 		RetainedPass: true, ShortenFirst: true, IgnoreOlder: true, TakeoverTrust: true,
 		ReleaseIsFinal: true, ShortRetention: true, StaysShort: true, WantedKept: true, WantedRepeated: true,
 		WantedAnswered: true,
-		NamedNext:      true, NamedClaimed: true, NamedOne: true, NamedEnds: true, NamedToken: true,
-		NamedAtRelease: true, NamedAtExpiry: true, NamedAtBreak: true,
-		ToldUntil: true, LeftIsFinal: true, ClaimProves: true, ClaimOfHold: true,
 	}
 }

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -87,21 +86,18 @@ func (n *EtcdNode) endWith(t testing.TB) {
 	}
 }
 
-// Restart kills all nodes and starts them again at once, on their data: none of them serves before most of them run.
-func (c *EtcdNodes) Restart(t testing.TB) {
+// Restart kills nodes and starts them again at once, on their data: none of them serves before most of the cluster
+// runs. Without nodes it restarts all.
+func (c *EtcdNodes) Restart(t testing.TB, nodes ...*EtcdNode) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	for _, n := range c.nodes {
-		n.Kill()
+	if len(nodes) == 0 {
+		nodes = c.nodes
 	}
-	errs := make([]error, len(c.nodes))
-	var all sync.WaitGroup
-	for i, n := range c.nodes {
-		all.Go(func() { errs[i] = again(func() error { return n.launch(ctx) }) })
+	all := make([]*Server, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.Server
 	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := restartAll(all); err != nil {
 		t.Fatalf("a cluster of etcd does not start again: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -74,10 +73,10 @@ func (o outlasting) Cleanup(f func()) { o.l.add(f) }
 func (outlasting) Failed() bool { return false }
 
 func (o outlasting) TempDir() string {
-	dir, err := os.MkdirTemp("", "interlock-shared-")
+	dir, remove, err := newFolder("interlock-shared-")
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.l.add(func() { _ = os.RemoveAll(dir) })
+	o.l.add(func() { _ = remove() })
 	return dir
 }

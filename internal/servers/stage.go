@@ -26,19 +26,22 @@ type actor struct {
 	testing.TB
 	base string // the folder of its folders
 
+	remove func() error // removes base
+
 	mu      sync.Mutex // guards what follows
 	folders int
 	ends    []func()
 	err     error
 }
 
-// NewStage returns a stage whose servers keep their data below a new folder of the system's temporary ones.
+// NewStage returns a stage whose servers keep their data below a new folder of the system's temporary ones. It removes
+// those of processes that were killed.
 func NewStage() (*Stage, error) {
-	base, err := os.MkdirTemp("", "interlock-servers-")
+	base, remove, err := newFolder("interlock-servers-")
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{actor: actor{base: base}}, nil
+	return &Stage{actor: actor{base: base, remove: remove}}, nil
 }
 
 // Play runs f with a test to start servers with, and returns what f made it fail with. A server that is not installed
@@ -63,7 +66,7 @@ func (s *Stage) Close() error {
 	for end := a.lastEnd(); end != nil; end = a.lastEnd() {
 		end()
 	}
-	return os.RemoveAll(a.base)
+	return a.remove()
 }
 
 // lastEnd takes the clean-up that was registered last, or returns nil if none is left.

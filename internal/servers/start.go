@@ -112,6 +112,23 @@ func (s *Server) Restart() {
 	}
 }
 
+// restartAll kills servers and starts them again at once, for those of which none serves alone. It returns when all are
+// ready.
+func restartAll(all []*Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for _, s := range all {
+		s.Kill()
+	}
+	errs := make([]error, len(all))
+	var starts sync.WaitGroup
+	for i, s := range all {
+		starts.Go(func() { errs[i] = again(func() error { return s.launch(ctx) }) })
+	}
+	starts.Wait()
+	return errors.Join(errs...)
+}
+
 // hurt is how long a server may need to end by itself that was hurt.
 const hurt = time.Second
 

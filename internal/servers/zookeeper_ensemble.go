@@ -108,6 +108,19 @@ func (e *ZooKeeperEnsemble) KillLeader() *ZooKeeperNode {
 	return old
 }
 
+// Restart kills nodes and starts them again at once, on their data. It returns when they can be talked to, which is
+// before they serve.
+func (e *ZooKeeperEnsemble) Restart(nodes ...*ZooKeeperNode) {
+	e.t.Helper()
+	all := make([]*Server, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.Server
+	}
+	if err := restartAll(all); err != nil {
+		e.t.Fatalf("nodes of an ensemble of ZooKeeper do not start again: %v", err)
+	}
+}
+
 // At returns the node at host:port, or nil if there is none.
 func (e *ZooKeeperEnsemble) At(addr string) *ZooKeeperNode {
 	for _, n := range e.nodes {

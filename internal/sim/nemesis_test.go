@@ -123,7 +123,7 @@ func (w *world) breakOne(rng *rand.Rand, l *link, c *interlock.Client) {
 	defer cancel()
 	end := time.Now().Add(d)
 	var held []interlock.LockInfo
-	for info, err := range c.Locks(ctx, "") {
+	for info, err := range c.List(ctx, "") {
 		if err == nil && len(info.Holders) > 0 {
 			held = append(held, info)
 		}

@@ -13,11 +13,11 @@ import (
 // The graph of what an engine lists: the named owners that wait, what is in their way, and who stands before them
 // (deadlock_remote.go asks for the list).
 
-// ListGraph is the Graph of what an engine lists. Its nodes are the named owners that wait. Every other owner may get
+// ListGraph is the graph of what an engine lists. Its nodes are the named owners that wait. Every other owner may get
 // on, as far as a list tells.
 type ListGraph = Graph[ListedWait, ListedObstacle]
 
-// ListEdge is an edge of it.
+// ListEdge is an edge of a ListGraph.
 type ListEdge = Edge[ListedWait, ListedObstacle]
 
 // ListedWait is one wait as the engine lists it.

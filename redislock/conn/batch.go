@@ -94,9 +94,9 @@ func runRoute[Route comparable](
 	}
 	// One pause serves all: each job counts its own time (Try), not the pauses.
 	if wait {
-		if err := Pause(ctx); err != nil {
+		if Pause(ctx) != nil {
 			for _, j := range again {
-				done(j.i, Reply{Err: err})
+				done(j.i, Reply{Err: GaveUp(ctx, j.Try.last)})
 			}
 			return
 		}

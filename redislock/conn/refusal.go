@@ -4,7 +4,10 @@ package conn
 
 import (
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 )
 
 // What a Conn may find out about its servers beside their answers. Errors match these by errors.Is.
@@ -21,6 +24,24 @@ var (
 	// ErrUnsent says that no byte of a command has left this process, so it cannot run.
 	ErrUnsent = errors.New("the connection broke before the command was sent")
 )
+
+// Broke reports whether err says that a connection ended before the answer to a call came, as it does when the server
+// closes one that was idle, or is killed. So another connection may be made at once, but the call may have run. A
+// connection that hangs has not ended.
+func Broke(err error) bool {
+	var refused *RefusedError
+	if err == nil || errors.As(err, &refused) {
+		return false
+	}
+	for _, end := range []error{
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED,
+	} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
 
 // RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission,
 // not a primary, a Cluster that is down. It wraps the server's own error.

@@ -38,6 +38,7 @@ type Try struct {
 	Alone      bool   // the bundle that the call was in was not run
 	Evals      int    // how often a server did not know the script; if positive, the source is sent
 
+	last      error     // of the latest try
 	redirects int       // how many MOVED and ASK there were
 	replaced  int       // how often a server was not the primary any more
 	since     time.Time // when Impatient was asked first
@@ -47,7 +48,8 @@ type Try struct {
 // otherwise whether to pause before the next. The final error is a [RefusedError] unless it is unknown whether the call
 // has run. failsOver says that another server may soon take the place of one that cannot be reached.
 func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final error) {
-	t.Asking = "" // ASK is valid for one try
+	refused := t.Told(err)
+	t.Asking, t.last = "", err // ASK is valid for one try
 	switch j.Verdict {
 	case Unknown:
 		return false, err
@@ -77,7 +79,7 @@ func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final err
 		return true, refusedIf(t.Impatient(), err)
 	case Refused:
 	}
-	return false, refusedIf(true, err)
+	return false, refusedIf(true, refused)
 }
 
 // NextSubscribe is Next for a subscription. Subscribing twice does no harm, so after a broken connection it is tried
@@ -115,6 +117,25 @@ func refusedIf(end bool, err error) error {
 	return AsRefused(err)
 }
 
+// Told returns err, of a try that was not sent. If that is because a context ended, and servers have turned the call
+// away before, it tells the last of their answers: see [GaveUp].
+func (t *Try) Told(err error) error {
+	var refusal *RefusedError
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if t.last == nil || !ended || !errors.As(err, &refusal) || errors.As(err, new(*lastAnswer)) {
+		return err
+	}
+	return &RefusedError{&lastAnswer{err, t.last}}
+}
+
+// Pause is the function [Pause], and says what the servers have answered last if ctx ended.
+func (t *Try) Pause(ctx context.Context) error {
+	if err := Pause(ctx); err != nil {
+		return GaveUp(ctx, t.last)
+	}
+	return nil
+}
+
 // Pause waits before a call is tried again: 20 ms, give or take a half, so that calls that were refused together do not
 // come back together. It returns a [RefusedError] if ctx ended.
 func Pause(ctx context.Context) error {
@@ -123,3 +144,26 @@ func Pause(ctx context.Context) error {
 	}
 	return nil
 }
+
+// GaveUp returns the [RefusedError] of a call that has not run because ctx ended while it was tried again. last, if not
+// nil, is why it had to be: without it a caller with little time would never learn that the server is a replica, busy,
+// or full of connections. The error matches both.
+func GaveUp(ctx context.Context, last error) error {
+	end := ctx.Err()
+	if end == nil { // a deadline that has passed is seen before its timer has run
+		end = context.DeadlineExceeded
+	}
+	if last == nil {
+		return &RefusedError{end}
+	}
+	return &RefusedError{&lastAnswer{end, last}}
+}
+
+// lastAnswer is the end of a context, told by what came before it.
+type lastAnswer struct{ end, answer error }
+
+// Error tells the answer alone: whoever gave the context knows that it has ended, and says so.
+func (e *lastAnswer) Error() string { return "last answer: " + e.answer.Error() }
+
+// Unwrap returns both.
+func (e *lastAnswer) Unwrap() []error { return []error{e.end, e.answer} }

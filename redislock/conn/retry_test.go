@@ -124,6 +124,13 @@ func TestPause_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var refusal *RefusedError
+	var try Try
+	answer := errors.New("BUSY")
+	_, _ = try.Next(Judgement{Verdict: Later}, answer, false)
+	if err := try.Pause(ctx); !errors.Is(err, context.Canceled) || !errors.As(err, &refusal) ||
+		!errors.Is(err, answer) || err.Error() != "last answer: BUSY" {
+		t.Errorf("after an answer: %v", err)
+	}
 	if err := Pause(ctx); !errors.Is(err, context.Canceled) || !errors.As(err, &refusal) {
 		t.Errorf("got %v", err)
 	}

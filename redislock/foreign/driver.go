@@ -192,13 +192,22 @@ func (w *waiter) renew(ctx context.Context) error {
 }
 
 // Renew renews both locks, ours first: if ours has ended, the other library's key must not be extended. A hold is
-// renewed only if both are. It costs two round trips for the batch.
+// renewed only if both are. If one is lost the other is given back, or it would keep everybody out until its time is
+// over. It costs two round trips for the batch, and two more for each hold that is lost.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var mu sync.Mutex // answers come from any goroutine
-	var rest []int
+	var rest, lost []int
+	answer := func(i int, err error) {
+		done(i, err)
+		if errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrUnavailable) {
+			mu.Lock()
+			lost = append(lost, i)
+			mu.Unlock()
+		}
+	}
 	d.ours.Renew(ctx, batch, func(i int, err error) {
 		if err != nil {
-			done(i, err)
+			answer(i, err)
 			return
 		}
 		mu.Lock()
@@ -213,13 +222,17 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		b := &batch[rest[n]]
 		switch {
 		case r.Err != nil:
-			done(rest[n], d.ours.Judge(ctx, "renew", b.Key, r.Err))
+			answer(rest[n], d.ours.Judge(ctx, "renew", b.Key, r.Err))
 		case r.Text != "kept":
-			done(rest[n], &driver.LostError{Kind: b.Kind, Name: b.Name, Reason: driver.LostTaken, Cause: errGone})
+			answer(rest[n], &driver.LostError{Kind: b.Kind, Name: b.Name, Reason: driver.LostTaken, Cause: errGone})
 		default:
-			done(rest[n], nil)
+			answer(rest[n], nil)
 		}
 	})
+	for _, i := range lost {
+		// What is left of it, on either side. If that is not heard of, it ends with its lease.
+		_ = d.Release(ctx, &driver.Release{Key: batch[i].Key, ID: batch[i].ID})
+	}
 }
 
 // errGone is the cause of a loss.
@@ -277,10 +290,17 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	return d.ours.Locks(ctx, prefix)
 }
 
-// Break ends our hold. The other library's key stays until its time has run out, or until the next of our programs
-// takes it.
+// Break ends our hold, and gives the other library's key back: also if a Break before it has ended ours and not come to
+// that. It costs two round trips.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
-	return d.ours.Break(ctx, key, token)
+	broken := d.ours.Break(ctx, key, token)
+	if broken != nil && !errors.Is(broken, driver.ErrNotHeld) {
+		return broken
+	}
+	if _, err := d.ask(ctx, "break", key, d.call(d.theirs.scripts().free, key, "", 0, token)); err != nil {
+		return err
+	}
+	return broken
 }
 
 // Diagnose judges the server.

@@ -162,6 +162,91 @@ func TestKey_ThatIsGone_IsALoss(t *testing.T) {
 	}
 }
 
+// isSoonGone waits until a key is gone, which by itself it would be in half an hour.
+func isSoonGone(t *testing.T, redis rueidis.Client, key string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); do(t, redis, "EXISTS "+key) != "0"; <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s is still there", key)
+		}
+	}
+}
+
+// What is left of a hold whose other part was lost would keep both libraries out until the lease ends.
+func TestHold_OfWhichOnePartIsLost_GivesTheOtherBack(t *testing.T) {
+	for name, test := range map[string]struct{ lost, left string }{
+		"the other library's": {"job", "interlock:mutex:job"}, "ours": {"interlock:mutex:job", "job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := servers.Redis(t)
+			redis := dial(t, addr)
+			locks, err := interlock.New(over(t, addr, foreign.Redsync()), &interlock.Options{
+				Lease: 30 * time.Minute, Renewal: 50 * time.Millisecond,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close()
+			l, err := locks.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, redis, "DEL "+test.lost)
+			<-l.Lost()
+			isSoonGone(t, redis, test.left)
+			next, err := locks.TryLock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := next.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestBreak_FreesTheOtherLibrarysKeyToo(t *testing.T) {
+	for name, f := range formats {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := servers.Redis(t)
+			redis, engine := dial(t, addr), over(t, addr, f.format).(*foreign.Driver)
+			t.Cleanup(func() { _ = engine.Close() })
+			key := driver.Key{Kind: driver.KindMutex, Name: "job"}
+			take := func(id string) driver.Grant {
+				t.Helper()
+				g, err := engine.Acquire(t.Context(), &driver.Request{
+					Key: key, ID: id, Mode: driver.Exclusive, Try: true, Lease: time.Minute, Tokens: 8,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return g
+			}
+			g := take("one")
+			if err := engine.Break(t.Context(), key, g.Token+1); err != nil { // as it was passed on in the process
+				t.Fatal(err)
+			}
+			if do(t, redis, "EXISTS "+f.key) != "0" {
+				t.Error("the other library's key is still there")
+			}
+			// A late copy of that Break must not take the key of the next.
+			take("two")
+			if err := engine.Break(t.Context(), key, g.Token+1); !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("a second Break: %v", err)
+			}
+			do(t, redis, "DEL interlock:mutex:job") // as a Break that did not come to the other key
+			if err := engine.Break(t.Context(), key, g.Token+1); !errors.Is(err, driver.ErrNotHeld) {
+				t.Errorf("a Break of a lock that nobody holds: %v", err)
+			}
+			if do(t, redis, "EXISTS "+f.key) != "1" {
+				t.Error("the key of a later hold is gone")
+			}
+		})
+	}
+}
+
 // A key of another form is no lock of that library: who waited for it would wait for ever.
 func TestKey_OfAnotherForm_IsRefused(t *testing.T) {
 	addr := servers.Redis(t)

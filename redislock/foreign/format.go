@@ -70,6 +70,9 @@ type form struct {
 	keep *conn.Script
 	// give gives the lock back, or with a positive number makes it last for that long from now: "given", or "gone".
 	give *conn.Script
+	// free gives the lock back if its token is not larger than that of a hold of the same lock which was broken:
+	// "given", or "gone".
+	free *conn.Script
 }
 
 var (
@@ -109,6 +112,12 @@ return 'taken'`),
 if not mine then return 'gone' end
 lengthen()
 return 'kept'`),
+		free: conn.NewScript(begin + `
+local lock, token = string.match(is, '^(.*):(%d+):[^:]*$')
+if lock ~= ARGV[4] or token > ARGV[5] then return 'gone' end
+redis.call('DEL', KEYS[1])
+` + tell + `
+return 'given'`),
 		give: conn.NewScript(begin + `
 if not mine then return 'gone' end
 if ARGV[2] ~= '0' then

@@ -73,7 +73,7 @@ func (c *transport) Call(ctx context.Context, call *conn.Call) conn.Reply {
 		}
 		wait, err := c.again(&t, call, node, err)
 		if err == nil && wait {
-			err = conn.Pause(ctx)
+			err = t.Pause(ctx)
 		}
 		if err != nil {
 			return conn.Reply{Err: err}

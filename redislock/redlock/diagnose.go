@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func (n *node) ask(ctx context.Context) facts {
 	f.findings = d.Diagnose(ctx)
 	sent := time.Now()
 	// It names the mark's key, for which the user certainly has rights.
-	key := n.opts.Prefix + mark
+	key := n.opts.Prefix + markKey
 	r := n.guard.Conn.Call(ctx, &redislock.Call{Script: runScript, Slot: redislock.SlotOf(key), Keys: []string{key}})
 	f.trip = time.Since(sent)
 	if f.err = r.Err; f.err != nil {
@@ -99,7 +100,13 @@ func (n *node) ask(ctx context.Context) facts {
 	}
 	// The server read its clock somewhere within the trip.
 	f.ahead = time.UnixMicro(micros).Sub(sent.Add(f.trip / 2))
-	if err := n.guard.look(ctx, false); err != nil {
+	var other *setError
+	switch err := n.guard.look(ctx); {
+	case errors.As(err, &other):
+		f.findings = append(f.findings, driver.Finding{
+			Check: "set", Level: driver.LevelFail, Detail: err.Error(), Advice: "name the same servers in all programs",
+		})
+	case err != nil:
 		f.findings = append(f.findings, driver.Finding{
 			Check: "vote", Level: driver.LevelWarn, Detail: err.Error(),
 			Advice: "wait; nothing is wrong if the node was restarted",

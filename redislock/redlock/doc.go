@@ -18,8 +18,9 @@
 // less. The servers are primaries that know nothing of each other. User, password, ports and the path are written as in
 // a redis:// URL.
 //
-// Query keys: longest-lease and node-timeout (as in [Options]), prefix, check (warn, refuse or none: a server that is
-// refused is not used), db, tls (true), ca, cert and key (as in package redislock). An unknown key is an error.
+// Query keys: longest-lease and node-timeout (as in [Options]), former (below, under Changing the servers), prefix,
+// check (warn, refuse or none: a server that is refused is not used), db, tls (true), ca, cert and key (as in package
+// redislock). An unknown key is an error.
 //
 // # Guarantees
 //
@@ -45,6 +46,7 @@
 //
 // At most one owner has a lock at once, as long as
 //
+//   - all clients name the same nodes: see The servers, and Changing the servers;
 //   - nodes keep what they have granted, or rest: see below;
 //   - their clocks do not jump: Redis ends leases by the wall clock. A jump forward on some nodes of a holder's
 //     majority lets a second owner in if those and the other nodes are a majority too. One jump on one node does so
@@ -57,20 +59,34 @@
 // it still has the vote. Either way every later one is larger, whichever majority grants it, unless a majority of the
 // nodes has forgotten.
 //
+// # The servers
+//
+// Two programs that name different servers may both have a majority: of h1 to h5, and of h1 to h3 alone. So each node
+// carries a mark (the key PREFIXredlock) that names its set of nodes, and a client refuses nodes of another set than
+// the one it names. [New] and Open fail with an error that matches driver.ErrConflict then. Of a node that is connected
+// to later the votes do not count, a warning is logged, and interlock doctor says so. The nodes are named by IDs that
+// they keep, so programs may use different names for one server. A server that is named twice is refused too.
+//
+// The first client that reaches all nodes makes them a set. Until all were there at once, new nodes vote for nobody.
+// The mark is read once for each connection, so all of this costs nothing but at the start.
+//
 // # A node that comes back empty
 //
 // A node that was restarted without its data must not vote until the longest lease has passed ([Options.LongestLease]):
-// with its vote a second owner could get a majority. So each node carries a mark, the run ID of its server (the key
-// PREFIXredlock), and it is asked for the mark once for each connection. A vote over a connection without that answer
-// does not count. A node without a mark rests until it has run for the longest lease, by uptime_in_seconds of its INFO,
-// and gets the mark then. So does one whose mark is of an earlier run, unless it writes an append-only file: the mark,
-// and what else it has, is from a snapshot, and the votes since then are forgotten. Those that the snapshot brought
-// back keep others out until they end.
+// with its vote a second owner could get a majority. So the mark also has the run ID of the server. A vote over a
+// connection without an answer about the mark does not count. A node without a mark rests until it has run for the
+// longest lease, by uptime_in_seconds of its INFO. So does one whose mark is of an earlier run, unless it writes an
+// append-only file: the mark, and what else it has, is from a snapshot, and the votes since then are forgotten. Those
+// that the snapshot brought back keep others out until they end.
 //
-// Only if all nodes are there when a driver is opened, and none has a mark, they are taken for new and get it at once.
-// A majority is not enough for that: they may have come back empty while the others, which are away, know of a hold. So
-// new nodes of which some are missing vote when they have run for the longest lease. Nor is any node new beside one
-// that has a mark of an earlier run.
+// A node that has rested without a mark gets its place in the set back, if a majority of the nodes or all of them know
+// the set. Its place is the one with its name: that which the first client used, with the port; or that at which the
+// client has seen it before. Under another name it does not vote. So replace a server with its address, or change the
+// set.
+//
+// Only if all nodes are there, and none has a mark, they are taken for new and get it at once. A majority is not enough
+// for that: they may have come back empty while the others, which are away, know of a hold. Nor is any node new beside
+// one that has a mark of an earlier run.
 //
 // These cases the mark cannot show: a node that lost only its last writes (appendfsync everysec and a loss of power;
 // appendonly that was switched on after a start from a snapshot); FLUSHALL and eviction on a node that goes on running;
@@ -80,6 +96,25 @@
 // A hold does not get back the vote of a node that has forgotten it, so three restarts without data during one hold of
 // five nodes end it, also one after the other. It does get, with its next renewal, the vote of a node that could not be
 // reached when it was acquired.
+//
+// # Changing the servers
+//
+// Servers are added, removed or replaced while locks are in use, in two steps. A client that names both lists takes no
+// lock without a majority of each, so it excludes clients of the one and of the other:
+//
+//	redlock://h1,h2,h3                          before
+//	redlock://h1,h2,h3,h4,h5?former=h1,h2,h3    1. restart one program after the other with both lists
+//	redlock://h1,h2,h3,h4,h5                    2. when none runs with the former list alone, restart them with this
+//
+// All servers of both lists must be up when the first program of step 1 starts. After the first program of step 2,
+// programs with the former list are refused when they connect. One that still runs with its connections of before is
+// not told: a program of step 2 and one of before step 1 do not exclude each other. With [New] the former clients are
+// [Options.Former].
+//
+// Meanwhile more votes are needed than otherwise (of the five above, four), waits ask again and again, and what holds
+// with the votes of one list alone is shown as waiting. Tokens go on growing if the servers' clocks differ by less than
+// the change lasts. A new server must have no mark: delete the key PREFIXredlock, or all data, of one that was in
+// another set. A server that was left out keeps its mark.
 //
 // # Waiting
 //

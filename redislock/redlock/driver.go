@@ -78,7 +78,8 @@ const fewest = 3
 type Driver struct {
 	opts   Options
 	nodes  []*node // constant; the index names a node everywhere
-	quorum int     // how many nodes are a majority
+	quorum int     // how many votes are enough: a majority, or more while the set is changed
+	joint  bool    // the set is being changed, and this client names both
 
 	base    context.Context //nolint:containedctx // ended by Close: what runs in the background ends with it
 	stop    context.CancelFunc
@@ -94,8 +95,15 @@ type Driver struct {
 // all nodes have answered, or until a majority has and the others are late. The others are connected to in the
 // background as they come. Close leaves the clients open. A nil opts means the defaults.
 func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
-	dials := make([]dialer, len(nodes))
-	for i, client := range nodes {
+	former := opts.former()
+	all := slices.Clone(nodes)
+	for _, client := range former {
+		if !slices.Contains(nodes, client) {
+			all = append(all, client)
+		}
+	}
+	dials := make([]dialer, len(all))
+	for i, client := range all {
 		if client == nil {
 			return nil, fmt.Errorf("redlock: the client of node %d is nil", i+1)
 		}
@@ -103,9 +111,13 @@ func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a "+
 				"failover forgets votes: set ForceSingleClient, or use redislock", i+1, client.Mode())
 		}
-		dials[i] = dialer{"node " + strconv.Itoa(i+1), func(context.Context) (redislock.Conn, error) {
-			return redislock.RueidisConn(client), nil
-		}}
+		dials[i] = dialer{
+			name: "node " + strconv.Itoa(i+1), former: slices.Contains(former, client), dropped: i >= len(nodes),
+			dial: func(context.Context) (redislock.Conn, error) { return redislock.RueidisConn(client), nil },
+		}
+		for address := range client.Nodes() {
+			dials[i].address = address
+		}
 	}
 	return open(context.Background(), dials, opts) //nolint:forbidigo // as sql.OpenDB, it takes none
 }
@@ -120,14 +132,15 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(dials)%2 == 0 {
-		o.Logger.Warn("redlock: nodes: "+evenAdvice(len(dials)), "check", "nodes")
+	sets := newSets(dials)
+	if n := len(sets.current); n%2 == 0 {
+		o.Logger.Warn("redlock: nodes: "+evenAdvice(n), "check", "nodes")
 	}
-	d := &Driver{opts: o, quorum: len(dials)/2 + 1, current: make(map[requestKey]*claim)}
+	d := &Driver{opts: o, quorum: sets.quorum(), joint: sets.former != nil, current: make(map[requestKey]*claim)}
 	// WithoutCancel, because ctx bounds the start alone.
 	d.base, d.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for _, dial := range dials {
-		n := newNode(dial, &d.opts)
+	for i, dial := range dials {
+		n := newNode(dial, &d.opts, sets, i)
 		d.nodes = append(d.nodes, n)
 		d.spawn(func() { n.connect(d.base) })
 	}
@@ -144,14 +157,30 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 
 // checkNodes refuses lists that cannot be meant.
 func checkNodes(dials []dialer) error {
-	if len(dials) < fewest {
-		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, "+
-			"better 5, independent servers, or use redis:// for one", len(dials), fewest)
-	}
+	current, former, both := 0, 0, 0
 	for i, dial := range dials {
 		if slices.ContainsFunc(dials[:i], func(o dialer) bool { return o.name == dial.name }) {
 			return fmt.Errorf("redlock: %s is named twice, so that it would have two votes", dial.name)
 		}
+		if !dial.dropped {
+			current++
+		}
+		if dial.former {
+			former++
+		}
+		if !dial.dropped && dial.former {
+			both++
+		}
+	}
+	for _, n := range []int{current, former} {
+		if n < fewest && (n == current || n > 0) {
+			return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, "+
+				"better 5, independent servers, or use redis:// for one", n, fewest)
+		}
+	}
+	if former == current && former == both {
+		return errors.New("redlock: the former servers are the same as the current ones; name the former ones only " +
+			"while they are changed")
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,39 +15,16 @@ import (
 )
 
 // A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its
-// vote a second owner could get a majority. So each node carries a mark: the run ID of the server. One whose mark is
-// that of this run has its data. So has one with an older mark if it writes an append-only file; without that, the mark
+// vote a second owner could get a majority. So each node carries a mark with the run ID of the server. One whose mark
+// is of this run has its data. So has one with an older mark if it writes an append-only file; without that, the mark
 // is from a snapshot, and what was granted after it is forgotten. Any other votes when it has run for the longest
-// lease, and gets the mark then. Only when a driver is opened, and all nodes are there, and none has a mark, they are
-// new, and get it at once. A majority that has none would not do: it may be nodes that have all come back empty, while
-// the others, which are away, know of a hold. Nor does a mark of an earlier run, on any of them, go with new nodes: the
-// others have had theirs, and what they granted.
+// lease, and gets the mark then. Only if all nodes are there, and none has a mark, they are new, and get it at once. A
+// majority that has none would not do: it may be nodes that have all come back empty, while the others, which are away,
+// know of a hold. Nor does a mark of an earlier run, on any of them, go with new nodes: the others have had theirs, and
+// what they granted. The mark also names the set of nodes: see sets.go.
 //
 // The question is asked once for each connection, since a connection does not outlive its server; a grant over a
 // connection for which it was not answered does not count.
-
-// guardScript looks for the mark, and sets it if the node may have it. It is atomic, so two clients cannot judge
-// differently.
-var guardScript = redislock.NewScript(`
-local mark, server = redis.call('GET', KEYS[1]), redis.call('INFO', 'server')
-local run = string.match(server, 'run_id:(%w+)')
-if mark == run then
-	return 'ok'
-end
-local ran = tonumber(string.match(server, 'uptime_in_seconds:(%d+)'))
-if not mark and (ARGV[2] == 'new' or ran >= tonumber(ARGV[1])) then
-	redis.call('SET', KEYS[1], run)
-	return 'ok'
-end
-if mark and (ran >= tonumber(ARGV[1]) or string.find(redis.call('INFO', 'persistence'), 'aof_enabled:1', 1, true)) then
-	redis.pcall('SET', KEYS[1], run) -- a server without memory refuses; then the next who asks sees the same
-	return 'ok'
-end
-return (mark and 'old ' or 'rest ') .. ARGV[1] - ran
-`)
-
-// mark is the key of the mark, behind the prefix.
-const mark = "redlock"
 
 // askAgain bounds how long a resting node is not asked again: another client may be giving it the mark.
 const askAgain = time.Second
@@ -56,6 +32,15 @@ const askAgain = time.Second
 // errRests matches the error of a node that must not vote yet.
 var errRests = errors.New("the node has come back without its data, or with a snapshot of it, " +
 	"and does not vote until the longest lease has passed")
+
+// mostWrites is how often a mark is written in a row: other clients may be writing it too.
+const mostWrites = 3
+
+// abstains reports whether an error says that a node does not vote, though it can be asked.
+func abstains(err error) bool {
+	var other *setError
+	return errors.Is(err, errRests) || errors.Is(err, errIncomplete) || errors.As(err, &other)
+}
 
 // errNoLink says that a server does not tell over which connection it answers. A restart between a vote and the
 // question about the mark would go unnoticed then.
@@ -66,20 +51,23 @@ var errNoLink = errors.New("replies and pushes come over different connections, 
 type guard struct {
 	redislock.Conn
 	opts *Options
+	sets *sets
+	node int // its index
 
-	mu        sync.Mutex              // guards what follows
-	fit       map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
-	restUntil time.Time               // the node is not asked again before
-	restFor   time.Duration           // how long it said that it must rest
-	old       bool                    // it rests with the mark of an earlier run
-	heard     time.Time               // when the node answered last
+	mu      sync.Mutex              // guards what follows
+	fit     map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
+	changed bool                    // a connection has broken since the last look, so the node may be another
+	why     error                   // why the node does not vote; nil if it does
+	again   time.Time               // it is not asked before for why it does not
+	old     bool                    // it rests with the mark of an earlier run
+	heard   time.Time               // when the node answered last
 }
 
 var _ redislock.Conn = (*guard)(nil)
 
-// newGuard returns a guard over conn, whose methods it inherits.
-func newGuard(conn redislock.Conn, opts *Options) *guard {
-	return &guard{Conn: conn, opts: opts, fit: make(map[redislock.Link]bool)}
+// newGuard returns a guard over conn, whose methods it inherits. sets judges the mark of the node with that index.
+func newGuard(conn redislock.Conn, opts *Options, sets *sets, node int) *guard {
+	return &guard{Conn: conn, opts: opts, sets: sets, node: node, fit: make(map[redislock.Link]bool)}
 }
 
 // awaitingGuard is a guard over a Conn whose waiting goroutines read for it: without that, a push is read a tick later.
@@ -117,7 +105,7 @@ func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 		return r
 	}
 	// look stores the link of its own answer. If that is another one, the connection broke in between.
-	if err := g.look(ctx, false); err != nil {
+	if err := g.look(ctx); err != nil {
 		r.Err = err
 	} else if !g.isFit(r.Link) {
 		r.Err = errors.New("the connection broke between the answer and the question whether the node may vote")
@@ -128,61 +116,85 @@ func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 // grants reports whether a script's answer, or a push, is a grant.
 func grants(text string) bool { return strings.HasPrefix(text, "G ") }
 
-// look asks the node whether it may vote. allNew says that all nodes were found without a mark. It returns an error
-// that matches errRests if the node must rest.
-func (g *guard) look(ctx context.Context, allNew bool) error {
-	// The server counts whole seconds, so the lease is rounded up, and one is added for what the server has rounded
-	// down.
-	need := int64((g.opts.LongestLease+time.Second-1)/time.Second) + 1
-	args := []string{strconv.FormatInt(need, 10), ""}
-	if allNew {
-		args[1] = "new"
+// look asks the node whether it may vote, and writes its mark if it may but has none, or another. It costs a round
+// trip, and two more if it writes. It returns an error that abstains recognizes if the node does not vote.
+func (g *guard) look(ctx context.Context) error {
+	for writes := 0; ; writes++ {
+		m, link, err := g.read(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := g.sets.judge(g.node, m)
+		if w == nil || err != nil || writes == mostWrites {
+			if err == nil && w != nil {
+				err = errIncomplete // others change it all the time
+			}
+			return g.judged(ctx, m, link, err)
+		}
+		if err := g.write(ctx, m, w); err != nil {
+			return err
+		}
 	}
-	key := g.opts.Prefix + mark
-	r := g.Conn.Call(ctx,
-		&redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
-	if r.Err != nil {
-		return r.Err
-	}
-	if r.Link == 0 {
-		return errNoLink
-	}
-	word, rest, _ := strings.Cut(r.Text, " ")
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if word == "ok" {
-		g.fit[r.Link] = true
-		g.restUntil, g.old = time.Time{}, false
-		return nil
-	}
-	seconds, err := strconv.Atoi(rest)
-	if err != nil {
-		return fmt.Errorf("the answer %q whether the node may vote cannot be read", r.Text)
-	}
-	g.old = word == "old"
-	g.restFor = time.Duration(seconds) * time.Second
-	g.restUntil = time.Now().Add(min(g.restFor, askAgain))
-	return g.resting()
 }
 
-// resting is the error of a node that rests.
-func (g *guard) resting() error { return fmt.Errorf("%w: for another %v", errRests, g.restFor) }
-
-// rests returns an error if the node was found resting a moment ago, and spares it the question.
-func (g *guard) rests() error {
+// judged records what a look has found.
+func (g *guard) judged(ctx context.Context, m *mark, link redislock.Link, err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Now().Before(g.restUntil) {
-		return g.resting()
+	g.changed = false
+	if err == nil {
+		g.fit[link] = true
+		g.why, g.old = nil, false
+		return nil
+	}
+	wait := askAgain
+	if errors.Is(err, errRests) {
+		wait = min(wait, m.rest)
+		err = fmt.Errorf("%w: for another %v", err, m.rest)
+	}
+	var other *setError
+	if errors.As(err, &other) && (g.why == nil || g.why.Error() != err.Error()) {
+		g.opts.Logger.WarnContext(ctx, "redlock: a node does not vote for this client", "node", g.sets.names[g.node],
+			"error", err)
+	}
+	clear(g.fit)
+	g.why, g.again, g.old = err, time.Now().Add(wait), m.state == stateOld
+	return err
+}
+
+// mayVote returns nil if the node voted when it was asked last. Otherwise it asks again, unless it has done so a moment
+// ago: a vote that does not count would have to be undone.
+func (g *guard) mayVote(ctx context.Context) error {
+	g.mu.Lock()
+	why, again := g.why, g.again
+	g.mu.Unlock()
+	if why == nil || time.Now().Before(again) {
+		return why
+	}
+	return g.look(ctx)
+}
+
+// mayRenew returns an error if the node is of another set: a majority of a set that was changed may be none of the
+// current one. Whether it has the hold it says itself, so it may rest.
+func (g *guard) mayRenew(ctx context.Context) error {
+	g.mu.Lock()
+	why, changed := g.why, g.changed
+	g.mu.Unlock()
+	if changed {
+		why = g.look(ctx)
+	}
+	var other *setError
+	if errors.As(why, &other) {
+		return why
 	}
 	return nil
 }
 
-// standing reports whether the node had to rest when it was asked last, and whether it had the mark of an earlier run.
-func (g *guard) standing() (rested, old bool) {
+// standing reports whether the node had the mark of an earlier run when it was asked last, and why it did not vote.
+func (g *guard) standing() (old bool, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.restUntil.IsZero(), g.old
+	return g.old, g.why
 }
 
 // noteSign records that the node has answered.
@@ -224,6 +236,7 @@ func (e *guardedListener) Pushed(l redislock.Link, channel, message string) {
 func (e *guardedListener) Dropped(l redislock.Link) {
 	e.g.mu.Lock()
 	delete(e.g.fit, l)
+	e.g.changed = true
 	e.g.mu.Unlock()
 	e.Handler.Dropped(l)
 }

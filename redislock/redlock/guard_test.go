@@ -24,7 +24,7 @@ func TestGuard_LetsWaitingGoroutinesReadForTheConnection(t *testing.T) {
 	if _, awaits := conn.(redislock.Awaiter); !awaits {
 		t.Fatal("the Conn of rueidis does not use waiting goroutines any more; then guard need not either")
 	}
-	if _, awaits := newGuard(conn, &Options{}).conn().(redislock.Awaiter); !awaits {
+	if _, awaits := newGuard(conn, &Options{}, nil, 0).conn().(redislock.Awaiter); !awaits {
 		t.Error("behind the guard it does not")
 	}
 }

@@ -154,14 +154,20 @@ type hold struct {
 }
 
 // merge makes one lock of what the nodes tell of it. A nil view is that of a node which has not answered. A holder is
-// one that has a majority, or may have it with the votes of unheard nodes. Votes for another request are shown as its
-// wait.
+// one that has a majority, or may have it with the votes of unheard nodes (but see below for elections). Votes for
+// another request are shown as its wait.
 func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) driver.LockInfo {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	holds, unheard := d.holdsOf(key, views)
 	waiting := make(map[string]*wait)
+	// Who leads an election is told to those who act on it. So there the votes must be known: with those that a node
+	// may have given which did not answer, a candidate that never led would look like the leader.
+	perhaps := unheard
+	if key.Kind == driver.KindElection {
+		perhaps = 0
+	}
 	for _, h := range holds {
-		if h.votes+unheard >= d.quorum {
+		if h.votes+perhaps >= d.quorum {
 			h.shown.Token = common(h.blocks, d.quorum).first
 			info.Holders = append(info.Holders, h.shown)
 			waiting[h.id] = &wait{holds: true} // it may also be in the queue of a node that has no vote for it yet

@@ -76,7 +76,7 @@ func (f *fleet) heal() {
 func (f *fleet) marked(i int) {
 	f.t.Helper()
 	f.do(i, "EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`,
-		"1", "interlock:"+mark)
+		"1", "interlock:"+markKey)
 }
 
 // do sends an operator's command to one node.

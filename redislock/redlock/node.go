@@ -25,6 +25,8 @@ const reconnect = 250 * time.Millisecond
 type node struct {
 	dialer
 	opts  *Options
+	sets  *sets
+	index int           // its own, in the driver and in sets
 	tried chan struct{} // closed when the first attempt to connect is over
 	late  atomic.Bool   // it let somebody wait in vain and has not answered since
 	busy  atomic.Int64  // how many requests and releases are under way at it
@@ -36,8 +38,11 @@ type node struct {
 }
 
 // newNode returns a node that is not connected. connect does that.
-func newNode(dial dialer, opts *Options) *node {
-	return &node{dialer: dial, opts: opts, tried: make(chan struct{}), err: errors.New("not connected yet")}
+func newNode(dial dialer, opts *Options, sets *sets, index int) *node {
+	return &node{
+		dialer: dial, opts: opts, sets: sets, index: index, tried: make(chan struct{}),
+		err: errors.New("not connected yet"),
+	}
 }
 
 // connect tries until the node has a driver, or ctx ends. It is a goroutine of the Driver.
@@ -53,18 +58,17 @@ func (n *node) connect(ctx context.Context) {
 	}
 }
 
-// connectOnce tries once. A node that must rest counts as connected: it is needed for releases, and rests only from
-// voting.
+// connectOnce tries once. A node that does not vote counts as connected: it is needed for releases.
 func (n *node) connectOnce(ctx context.Context) bool {
 	conn, err := n.dial(ctx)
 	var d *redislock.Driver
 	var g *guard
 	if err == nil {
-		g = newGuard(conn, n.opts)
+		g = newGuard(conn, n.opts, n.sets, n.index)
 		d, err = redislock.StartConn(ctx, g.conn(), n.opts.node())
 	}
 	if err == nil {
-		if err = g.look(ctx, false); err != nil && !errors.Is(err, errRests) {
+		if err = g.look(ctx); err != nil && !abstains(err) {
 			_ = d.Close()
 		} else {
 			err = nil
@@ -152,7 +156,7 @@ func (n *node) acquire(ctx context.Context, r *driver.Request) (g driver.Grant, 
 	owed := n.busy.Add(1)
 	defer n.busy.Add(-1)
 	err = n.call(func(d *redislock.Driver) error {
-		if err := n.guard.rests(); err != nil {
+		if err := n.guard.mayVote(ctx); err != nil {
 			return fmt.Errorf("%s: %w: %w", n.name, errAway, err)
 		}
 		// A node that is late and owes many answers would only collect more requests.
@@ -177,8 +181,13 @@ func (n *node) release(ctx context.Context, r *driver.Release) error {
 // renew renews the batch on this node, and calls done for each.
 func (n *node) renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	d := n.driver()
+	var err error
 	if d == nil {
-		err := n.failure()
+		err = n.failure()
+	} else {
+		err = n.guard.mayRenew(ctx)
+	}
+	if err != nil {
 		for i := range batch {
 			done(i, err)
 		}

@@ -8,60 +8,66 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: begin waits
-// for that, but no longer than askAgain.
+// begin gives new nodes their marks. If some have theirs, another client may be about to give it to the others: begin
+// waits for that, but no longer than askAgain. It fails if a node is of another set than that which the client names.
 func (d *Driver) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()
 	for {
-		resting, old := d.resting()
-		switch {
-		case old > 0: // the nodes are not new, so the others have lost their marks
-			return nil
-		case resting == len(d.nodes):
-			return d.lookAt(ctx, true)
-		case len(d.nodes)-resting >= d.quorum: // what is not connected has not voted before either
-			return nil
+		silent, old, err := d.silent()
+		if err != nil || silent == 0 || old > 0 { // beside an old mark the others are not new, but have lost theirs
+			return err
+		}
+		if err := d.lookAt(ctx); err != nil {
+			return err
+		}
+		silent, _, err = d.silent()
+		// What is not connected does not count as silent: it has not voted before either.
+		if err != nil || len(d.nodes)-silent >= d.quorum {
+			return err
 		}
 		if !enginekit.Pause(ctx, askAgain/20) { // the nodes say themselves why they do not vote
 			return nil
 		}
-		if err := d.lookAt(ctx, false); err != nil {
-			return err
-		}
 	}
 }
 
-// resting counts the nodes that rest, and how many of these have the mark of an earlier run.
-func (d *Driver) resting() (all, old int) {
+// silent counts the nodes that do not vote, and how many of these have the mark of an earlier run. It returns an error
+// if a node is of another set: to go on without it would hide that programs do not exclude each other.
+func (d *Driver) silent() (all, old int, err error) {
 	for _, n := range d.nodes {
 		if n.driver() == nil {
 			continue
 		}
-		rested, marked := n.guard.standing()
-		if rested {
+		marked, why := n.guard.standing()
+		var other *setError
+		if errors.As(why, &other) && other.conflict {
+			return 0, 0, fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrConflict, why)
+		}
+		if why != nil {
 			all++
 		}
 		if marked {
 			old++
 		}
 	}
-	return all, old
+	return all, old, nil
 }
 
-// lookAt asks the resting nodes once more. That a node still rests is no error.
-func (d *Driver) lookAt(ctx context.Context, allNew bool) error {
+// lookAt asks once more the nodes that do not vote. That one still does not is no error.
+func (d *Driver) lookAt(ctx context.Context) error {
 	for _, n := range d.nodes {
 		if n.driver() == nil {
 			continue
 		}
-		if rested, _ := n.guard.standing(); !rested {
+		if _, why := n.guard.standing(); why == nil {
 			continue
 		}
-		if err := n.guard.look(ctx, allNew); err != nil && !errors.Is(err, errRests) && ctx.Err() == nil {
+		if err := n.guard.look(ctx); err != nil && !abstains(err) && ctx.Err() == nil {
 			return fmt.Errorf("redlock: %s: %w", n.name, err)
 		}
 	}

@@ -35,7 +35,7 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 	var dials []dialer
 	for i := range 3 {
 		dials = append(dials,
-			dialer{fmt.Sprint("node ", i+1), func(context.Context) (redislock.Conn, error) {
+			dialer{name: fmt.Sprint("node ", i+1), dial: func(context.Context) (redislock.Conn, error) {
 				return &mute{free: free}, nil
 			}})
 	}
@@ -68,7 +68,7 @@ func TestLook_WhileANodeIsConnectedTo_WaitsForIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dials = append(dials, dialer{addr, func(ctx context.Context) (redislock.Conn, error) {
+		dials = append(dials, dialer{name: addr, dial: func(ctx context.Context) (redislock.Conn, error) {
 			if i == 2 {
 				<-free
 			}

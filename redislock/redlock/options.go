@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/interlock-go/interlock/redislock/internal/word"
+	"github.com/redis/rueidis"
 )
 
 // Options configures a driver. The zero value and nil mean the defaults.
@@ -24,6 +25,11 @@ type Options struct {
 	// forgotten. Too short, and leases are refused; too long, and a node that was restarted without its data is missing
 	// for that time. The default is 1 minute, twice the default lease.
 	LongestLease time.Duration
+
+	// Former are the clients of the servers that decided before, while the servers are being changed: [New] is given
+	// the current ones. A server of both has one client, which stands in both lists. See "Changing the servers" in the
+	// documentation of the package. The default is none.
+	Former []rueidis.Client
 
 	// NodeTimeout is how long a node may be silent until it counts as unreachable. A node is waited for only while a
 	// majority has not answered, so one hanging node does not cost this time. Too short, and a slow majority is taken
@@ -67,6 +73,14 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, fmt.Errorf("redlock: the node timeout must be at least 1 ms, not %v", c.NodeTimeout)
 	}
 	return c, nil
+}
+
+// former returns Former. It accepts nil.
+func (o *Options) former() []rueidis.Client {
+	if o == nil {
+		return nil
+	}
+	return o.Former
 }
 
 // node returns the options of one node's driver. Replicas stay 0: a node is one server.

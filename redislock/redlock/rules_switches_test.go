@@ -6,7 +6,7 @@ import "github.com/interlock-go/interlock/internal/switches"
 var setOff func(name string)
 
 var levers = []switches.Lever{
-	{"driver.go", "quorum: len(dials)/2 + 1", `quorum: unless("majority", len(dials)/2+1, 2)`},
+	{"driver.go", "quorum: sets.quorum()", `quorum: unless("majority", sets.quorum(), 2)`},
 	{"judge.go", ">= rd.c.d.opts.NodeTimeout\n", `>= rd.c.d.opts.NodeTimeout && !off("deadline")` + "\n"},
 	{
 		"votes.go", "\treturn sent, last.Sent",
@@ -40,7 +40,7 @@ var levers = []switches.Lever{
 		"claim.go", "= rd.id, joinRoundOwner(rd.id, r.Owner), try\n",
 		"= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), joinRoundOwner(rd.id, r.Owner), try\n",
 	},
-	{"guard.go", `if word == "ok" {`, `if word == "ok" || off("rest") {`},
+	{"marks.go", "{ return m.state == stateBlank ||", `{ return !off("rest") && m.state == stateBlank ||`},
 	{
 		"judge.go", "if left := rd.yieldAt.Sub(now); left > 0 {",
 		`if left := rd.yieldAt.Sub(now); left > 0 || off("yield") {`,

@@ -18,6 +18,9 @@ func TestOpen_WhatCannotBeMeant_IsRefused_AndSaysWhatToDo(t *testing.T) {
 		{"a server twice", "redlock://h1,h2,h1", "h1 is named twice"},
 		{"an unknown key", "redlock://h1,h2,h3?nodes=5", `unknown query key "nodes"`},
 		{"a key of one server", "redlock://h1,h2,h3?replicas=1", `unknown query key "replicas"`},
+		{"too few former servers", "redlock://h1,h2,h3?former=h4", "name at least 3"},
+		{"former servers that are the current ones", "redlock://h1,h2,h3?former=h3,h1,h2", "same as the current ones"},
+		{"a former server twice", "redlock://h1,h2,h3?former=h4,h5,h4", "h4 is named twice"},
 		{"a length without a unit", "redlock://h1,h2,h3?longest-lease=30", "positive duration"},
 		{"a key twice", "redlock://h1,h2,h3?prefix=a&prefix=b", "given 2 times"},
 		{"a prefix with braces", "redlock://h1,h2,h3?prefix={a}", "braces"},
@@ -79,19 +82,36 @@ func request(name string) *driver.Request {
 	}
 }
 
-func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
-	nodes := startNodes(t, 3)
-	var clients []rueidis.Client
-	for _, addr := range append(addrs(nodes), nodes[0].Addr()) {
+// clientsOf returns clients of servers, which end with the test.
+func clientsOf(t *testing.T, addrs []string) (clients []rueidis.Client) {
+	t.Helper()
+	for _, addr := range addrs {
 		client, err := rueidis.NewClient(
 			rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer client.Close()
+		t.Cleanup(client.Close)
 		clients = append(clients, client)
 	}
-	d, err := New(clients, &Options{NodeTimeout: nodeTimeout})
+	return clients
+}
+
+func TestNew_OneServerTwice_IsRefused(t *testing.T) {
+	nodes := addrs(startNodes(t, 3))
+	_, err := New(clientsOf(t, append(nodes, nodes[0])), &Options{NodeTimeout: nodeTimeout})
+	if !errors.Is(err, driver.ErrConflict) || !strings.Contains(err.Error(), "are one server") {
+		t.Errorf("%v, want one that matches ErrConflict and says why", err)
+	}
+	twice := []facts{{name: "a", run: "1"}, {name: "b", run: "2"}, {name: "c", run: "1"}}
+	if found := judgeNames(twice); found[0].Level != driver.LevelFail {
+		t.Errorf("if its mark was deleted, doctor says %+v", found)
+	}
+}
+
+func TestDiagnose_JudgesTheNodesTogether(t *testing.T) {
+	nodes := startNodes(t, 4)
+	d, err := New(clientsOf(t, addrs(nodes)), &Options{NodeTimeout: nodeTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +126,7 @@ func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
 		}
 	}
 	for check, want := range map[string]driver.Level{
-		"same server": driver.LevelFail, "nodes": driver.LevelWarn, "majority": driver.LevelOK,
+		"same server": driver.LevelOK, "nodes": driver.LevelWarn, "majority": driver.LevelOK,
 		"node clocks": driver.LevelOK,
 		"persistence": driver.LevelWarn,
 	} {

@@ -57,14 +57,16 @@ local function unpark(id)
 	end
 end
 
--- wake moves the first who lives to the end of the lock's queue. It reports whether there was one.
-local function wake()
+-- wake moves the first who lives, of those whose number is before that one if it is given, to the end of the lock's queue. It
+-- reports whether there was one.
+local function wake(before)
 	local key = condition()
 	local f = call('HMGET', key, 'v', 'a', 'z')
 	if f[1] ~= VERSION then
 		return false
 	end
-	for n = tonumber(f[2]), f[3] - 1 do
+	local last = math.min(before or f[3], tonumber(f[3])) - 1
+	for n = tonumber(f[2]), last do
 		local packed = call('HGET', key, 'q:' .. n)
 		local w = packed and readWaiter(packed)
 		if w then
@@ -77,7 +79,7 @@ local function wake()
 			return true
 		end
 	end
-	call('DEL', key)
+	skip(key, math.max(tonumber(f[2]), last + 1), tonumber(f[3]))
 	return false
 end
 

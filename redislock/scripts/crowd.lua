@@ -14,7 +14,7 @@ local function member(id)
 		local packed = inside > 0 and form == 'hash' and call('HGET', KEYS[1], 's:' .. id)
 		h = packed and readMember(packed)
 		if h then
-			h[UNTIL] = tonumber(call('ZSCORE', endsKey(), id))
+			h[UNTIL] = tonumber(call('ZSCORE', endsKey(), id)) or ms + h[LEASE] -- not known: as in mend
 		end
 		members[id] = h
 	end

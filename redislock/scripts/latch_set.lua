@@ -5,8 +5,8 @@
 -- Returns  set | counting | newer VERSION
 -- Atomic, because two who set at once must not both believe that they have.
 --
--- A latch that counts is a hash without a time to live: v the version of this format, n the count, s the ID that has set it,
--- d:ID what was left after the count-down of that ID. At zero there is no latch.
+-- A latch that counts is a hash without a time to live: v the version of this format, n the count, s the ID that has set it.
+-- At zero there is no latch.
 if call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then
 	return call('GET', KEYS[2])
 end

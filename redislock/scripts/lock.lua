@@ -50,7 +50,7 @@ local function load()
 		local p = split(known[1], 12)
 		form = 'thin'
 		-- The clock is read once more, and after: when the server pauses between two commands, the end must not seem earlier.
-		local lasts, read = call('PTTL', KEYS[1]), call('TIME')
+		local lasts, read = lasting(KEYS[1], p[9]), call('TIME')
 		local ends = read[1] * 1000 + math.floor(read[2] / 1000) + 1 + lasts
 		holds[1] = {p[2], '', 'x', 1, tonumber(p[10]), tonumber(p[9]), p[11], p[12], p[4], p[6], tonumber(p[7]), tonumber(p[8]),
 			0, 0, '', 0, p[2], p[3], tonumber(p[10]), p[2], ends, tonumber(p[5]), HELD, p[4]}

@@ -33,7 +33,7 @@ local function read(i)
 			return nil, version
 		end
 		local p = split(thin, 12)
-		return {{[ID] = p[2], [CHANNEL] = p[11], [META] = p[12], [TOKEN] = p[3], [UNTIL] = ms + call('PTTL', key),
+		return {{[ID] = p[2], [CHANNEL] = p[11], [META] = p[12], [TOKEN] = p[3], [UNTIL] = ms + lasting(key, p[9]),
 			[PASS] = tonumber(p[5]), [STATE] = 0, [GRANTED] = p[4], thin = true}}
 	end
 	local f = call('HMGET', key, 'v', 'h')

@@ -37,10 +37,17 @@ local function renewThin(key, lock, id, lease, pass, meta)
 	if string.sub(lock, 1, #id + 3) ~= '1 ' .. id .. ' ' then
 		return string.sub(lock, 1, 2) == '1 ' and 'l' or 'n'
 	end
-	local head, passed, rest, at = string.match(lock, '^(1 %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ()')
-	local lasts, late = renewed(call('PTTL', key), lease, tonumber(passed), pass, string.sub(lock, at, at + 6), meta)
+	local head, passed, way, longest, rest, at = string.match(lock, '^(1 %S+ %S+ %S+) (%S+) (%S+ %S+ %S+) (%S+) (%S+ %S+) ()')
+	local before = call('PTTL', key)
+	if before == -1 then -- no end is no early one: see lasting of text
+		before = tonumber(longest)
+	end
+	local lasts, late = renewed(before, lease, tonumber(passed), pass, string.sub(lock, at, at + 6), meta)
 	call('PEXPIRE', key, lasts) -- as lengthen does
-	local shown = head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta
+	if lease > tonumber(longest) then -- as long as the owner may rely on it, should the time to live be removed
+		longest = string.format('%.0f', lease)
+	end
+	local shown = head .. ' ' .. pass .. ' ' .. way .. ' ' .. longest .. ' ' .. rest .. ' ' .. meta
 	if shown ~= lock and not late then
 		call('SET', key, shown, 'KEEPTTL')
 	end
@@ -76,15 +83,19 @@ local lengthened = {} -- by key, for which lease this run has lengthened a crowd
 -- renewMember renews a hold of the crowd, see packMember: its end is in the sorted set. It never passes on.
 local function renewMember(key, ends, hold, id, lease, meta)
 	local state, till = string.sub(hold, 1, 1), call('ZSCORE', ends, id)
-	if tonumber(state) >= 2 or not till or tonumber(till) <= clock() then
+	-- Without an end, the server has lost the set: that is no early end. See mend of crowd, which has it last from now on too.
+	if tonumber(state) >= 2 or till and tonumber(till) <= clock() then
 		return 'l'
 	end
-	if (lengthened[key] or 0) < lease then
+	local longer = (lengthened[key] or 0) < lease
+	if longer then
 		lengthen(key, lease + QUEUE_LASTS)
-		lengthen(ends, lease + QUEUE_LASTS)
 		lengthened[key] = lease
 	end
 	call('ZADD', ends, 'GT', clock() + lease, id)
+	if longer then -- now it exists
+		lengthen(ends, lease + QUEUE_LASTS)
+	end
 	local before = '0' .. string.format('%06d', #meta) .. meta
 	if string.sub(hold, 1, #before) ~= before then
 		call('HSET', key, 's:' .. id, before .. string.sub(hold, 8 + string.sub(hold, 2, 7)))

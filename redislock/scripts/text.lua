@@ -16,6 +16,18 @@ local function split(s, n)
 	return parts
 end
 
+-- lasting returns for how many ms more a thin lock lasts, which was asked for with that lease. A key whose time to live somebody has
+-- removed (PERSIST) has no end: it lasts for its lease from now on, which is as long as its owner may rely on it, and longer if that
+-- renews. So it neither ends beside its owner nor outlives it for ever.
+local function lasting(key, lease)
+	local lasts = call('PTTL', key)
+	if lasts == -1 then
+		lasts = tonumber(lease)
+		call('PEXPIRE', key, lease)
+	end
+	return lasts
+end
+
 local function readWaiter(packed)
 	if string.sub(packed, 1, 3) ~= 'P1 ' then
 		return cmsgpack.unpack(packed)

@@ -41,7 +41,7 @@ func (r *record) takeTimes(f *Figures) {
 		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove:
 			f.Failovers = append(f.Failovers, r.outage(b.From, b.To))
 		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition,
-			target.DiskFull:
+			target.DiskFull, target.Depose:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}

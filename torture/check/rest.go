@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/run"
@@ -114,6 +115,9 @@ func (rep *Report) Inconclusive() (why []string) {
 	}
 	if rep.About.Workload == run.Retain && rep.Figures.TakenOver == 0 {
 		why = append(why, "no lock was taken again that was retained")
+	}
+	if slices.Contains(rep.About.Faults, target.Depose) && rep.Figures.Losses == 0 {
+		why = append(why, "nobody lost a hold, so nobody heard the deposed leader and no other")
 	}
 	for _, v := range rep.Verdicts {
 		if v.Vacuous != "" {

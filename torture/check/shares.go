@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/run"
 )
 
 // checkShares is K11: what is shared, and what is held several times, is as often held as it may be. A holder counts
 // for as long as it was sure, as in K4.
 func (r *record) checkShares(f *Figures) *Verdict {
-	if r.about.Long || r.about.Increments > 0 { // then all that is done is to count under one lock
+	// Then all that is done is to count under one lock.
+	if r.about.Long || r.about.Increments > 0 || r.about.Workload == run.Held {
 		return nil
 	}
 	v := &Verdict{

@@ -27,8 +27,8 @@ func cores() []Mutant {
 					New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
 				},
 				{
-					File: "renew.go", Old: "\t\tg.confirm(b.sent,",
-					New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,",
+					File: "core_renew.go", Old: "\t\tg.Confirm(b.sent,",
+					New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.Confirm(b.sent,",
 				},
 			},
 			Checks: []Check{simulated("exclusion")},
@@ -37,10 +37,13 @@ func cores() []Mutant {
 			ID: "M3", Bug: "deadlines are on the wall clock, which is set back",
 			Edits: []Edit{
 				{
-					File: "client_clock.go", Old: "instant(time.Since(c.born)) }",
-					New: "instant(time.Since(c.born) + step()) }",
+					File: "internal/trust/trust.go", Old: "Instant(time.Since(c.born)) }",
+					New: "Instant(time.Since(c.born) + step()) }",
 				},
-				{File: "client_clock.go", Old: "instant(t.Sub(c.born)) }", New: "instant(t.Sub(c.born) + step()) }"},
+				{
+					File: "internal/trust/trust.go", Old: "Instant(t.Sub(c.born)) }",
+					New: "Instant(t.Sub(c.born) + step()) }",
+				},
 			},
 			Checks: []Check{simulated("exclusion")},
 		},
@@ -56,9 +59,9 @@ func cores() []Mutant {
 		{
 			ID: "M5", Bug: "renewals do not go on after one that failed", Known: "Redisson #3194",
 			Edits: []Edit{{
-				File: "renew.go", Old: "\t\tif g.holds.first != nil {\n\t\t\tg.notBefore =",
-				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.notBefore = never\n\t\t} else if g.holds.first != nil {\n" +
-					"\t\t\tg.notBefore =",
+				File: "core_renew.go", Old: "\t\tif g.holds.first != nil {\n\t\t\tg.NotBefore =",
+				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.NotBefore = trust.Never\n\t\t} else " +
+					"if g.holds.first != nil {\n\t\t\tg.NotBefore =",
 			}},
 			Checks: []Check{simulated("steady", lossy)},
 		},
@@ -116,6 +119,10 @@ func sentOf(sent time.Time) time.Time {
 
 // dawdle is M26.
 func dawdle() { time.Sleep(300 * time.Millisecond) }
+`,
+	"internal/trust/helpers_of_mutants.go": `package trust
+
+import "time"
 
 // step is M3: how far the wall clock is ahead. It is set forth and back by two seconds, as nobody
 // can do to that of a bubble.

@@ -6,8 +6,10 @@ func ofRetention() []Mutant {
 		{
 			ID: "M29", Bug: "a client goes on trusting the long lease after it has asked for a short one",
 			Edits: []Edit{{
-				File: "hold_retain.go", Old: "\tif now.plus(lease) < g.sent.plus(g.lease) {\n",
-				New: "\tif now.plus(lease) < g.sent.plus(g.lease) && !isMutant(\"M29\") {\n",
+				File: "internal/grants/grants.go",
+				Old:  "\tg.Window = g.Window.Shorter(trust.Window{Sent: now, Lease: lease})\n",
+				New: "\tif !isMutant(\"M29\") {\n" +
+					"\t\tg.Window = g.Window.Shorter(trust.Window{Sent: now, Lease: lease})\n\t}\n",
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_ATakeOver_HasTheTrustThatIsLeft", "of trust, want what a short lease leaves"),
@@ -16,8 +18,8 @@ func ofRetention() []Mutant {
 		{
 			ID: "M30", Bug: "the answer to an earlier renewal outdoes the one that shortens the lease",
 			Edits: []Edit{{
-				File: "hold_trust.go", Old: "\tif g.outdated(sent) {\n",
-				New: "\tif g.outdated(sent) && !isMutant(\"M30\") {\n",
+				File: "internal/grants/grants.go", Old: "\tif sent < g.Shortened {\n",
+				New: "\tif sent < g.Shortened && !isMutant(\"M30\") {\n",
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer",
@@ -38,8 +40,8 @@ func ofRetention() []Mutant {
 		{
 			ID: "M32", Bug: "a holder who was told that another waits retains the lock all the same",
 			Edits: []Edit{{
-				File: "hold_retain.go", Old: "\tif !g.recallable || g.recalled || g.alone",
-				New: "\tif !g.recallable || g.recalled && !isMutant(\"M32\") || g.alone",
+				File: "internal/grants/next.go", Old: "\treturn g.Recallable && !g.Recalled && ",
+				New: "\treturn g.Recallable && (!g.Recalled || isMutant(\"M32\")) && ",
 			}},
 			Checks: []Check{
 				ofTheCore("TestWanted_IsClosedWhenAnotherAsks_AndTheLockIsNotRetainedThen",
@@ -49,9 +51,10 @@ func ofRetention() []Mutant {
 		{
 			ID: "M33", Bug: "a retained lock keeps the lease of the hold, which outlasts a client that dies",
 			Edits: []Edit{{
-				File: "hold_retain.go", Old: "retainLease() time.Duration { return min(retainLease, g.m.p.lease) }",
-				New: "retainLease() time.Duration {\n\tif isMutant(\"M33\") {\n\t\treturn g.m.p.lease\n\t}\n" +
-					"\treturn min(retainLease, g.m.p.lease)\n}",
+				File: "internal/grants/next.go",
+				Old:  "RetainLease() time.Duration { return min(RetainLease, t.Lease) }",
+				New: "RetainLease() time.Duration {\n\tif isMutant(\"M33\") {\n\t\treturn t.Lease\n\t}\n" +
+					"\treturn min(RetainLease, t.Lease)\n}",
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease", "it took .*, want at most 2.5s"),

@@ -26,15 +26,21 @@ type Server struct {
 	file    *os.File
 	numbers map[number]int
 	guard   fence.MemoryGuard
-	latest  map[string]int // by name: which process touched it last
-	updates int            // of fenced numbers
-	enough  int            // when updates reaches it, reached is called
+	latest  map[string]touched // by name: who touched it last
+	updates int                // of fenced numbers
+	enough  int                // when updates reaches it, reached is called
 	reached func()
 	delay   time.Duration
 	dice    *rand.Rand
 	open    map[net.Conn]struct{}
 	closed  bool
 	err     error // of the log
+}
+
+// touched is a process that touched a name, and since when no other has.
+type touched struct {
+	proc  int
+	since time.Time
 }
 
 // number is one of the numbers.
@@ -55,7 +61,7 @@ func Listen(ctx context.Context, dir, host string, seed uint64) (*Server, error)
 		return nil, errors.Join(err, file.Close())
 	}
 	s := &Server{
-		l: l, log: json.NewEncoder(file), file: file, numbers: make(map[number]int), latest: make(map[string]int),
+		l: l, log: json.NewEncoder(file), file: file, numbers: make(map[number]int), latest: make(map[string]touched),
 		dice: rand.New(rand.NewPCG(seed, 1)), open: make(map[net.Conn]struct{}),
 	}
 	s.conns.Go(s.accept)
@@ -69,8 +75,15 @@ func (s *Server) Addr() string { return s.l.Addr().String() }
 func (s *Server) Latest(name string) (proc int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	proc, ok = s.latest[name]
-	return proc, ok
+	latest, ok := s.latest[name]
+	return latest.proc, ok
+}
+
+// Since returns since when the process that touched the name last is the only one that has.
+func (s *Server) Since(name string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest[name].since
 }
 
 // Delay makes each request take effect after up to d, as on a slow way to the resource: a write is then under way while
@@ -175,7 +188,9 @@ func (s *Server) do(e *Entry) answer {
 		e.Value = e.Before
 	}
 	if !e.Stale {
-		s.latest[e.Name] = e.Proc
+		if latest, ok := s.latest[e.Name]; !ok || latest.proc != e.Proc {
+			s.latest[e.Name] = touched{e.Proc, time.Now()}
+		}
 	}
 	if err := s.log.Encode(e); err != nil && s.err == nil {
 		s.err = err

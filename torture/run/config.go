@@ -16,8 +16,12 @@ type Workload string
 // Retain is mostly bursts of mutexes that are retained after each hold, and in between the usual mixture.
 const Retain Workload = "retain"
 
+// Held is holds of mutexes that last for Config.Hold each, no shorter and no longer, and in which the holder looks
+// again and again.
+const Held Workload = "held"
+
 // Workloads lists those that have a name.
-func Workloads() []Workload { return []Workload{Retain} }
+func Workloads() []Workload { return []Workload{Retain, Held} }
 
 // leaseOfRetain is how long leases last at least in a run of Retain. It is longer than what is retained lasts in an
 // engine, so that a trust in the longer one, or a renewal that does not shorten it, has consequences; and than faults
@@ -69,7 +73,7 @@ func (c *Config) validateWorkload() error {
 		return fmt.Errorf("there is no workload %q: choose mixed, or from %v", c.Workload, Workloads())
 	case c.Long || c.Increments > 0:
 		return fmt.Errorf("the workload %s is neither for long holds nor for a number of increments", c.Workload)
-	case !c.Target.Recalls():
+	case c.Workload == Retain && !c.Target.Recalls():
 		return fmt.Errorf("engine %s cannot have the workload %s: it does not tell a holder that another process waits",
 			c.Target.Name, c.Workload)
 	}
@@ -106,6 +110,12 @@ func (c *Config) validateFaults() error {
 		if !c.Target.Can(f) {
 			return fmt.Errorf("the fault %s cannot be done to %s: choose from %v", f, c.Target.Name, c.Target.Faults)
 		}
+	}
+	lease := c.Target.Leases[target.Depose]
+	if slices.Contains(c.Faults, target.Depose) &&
+		(c.Workload != Held || c.Names != 1 || c.Hold < target.DeposedHold || c.Lease != lease) {
+		return fmt.Errorf("the fault %s is for long holds of one lock: choose -workload %s -names 1 -hold %v -lease %v",
+			target.Depose, Held, target.DeposedHold, lease)
 	}
 	return nil
 }

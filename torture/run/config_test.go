@@ -42,3 +42,30 @@ func TestEnginesThatDoNotRecall_AreRefusedForRetain(t *testing.T) {
 		t.Errorf("%d engines can have it", can)
 	}
 }
+
+// A leader is deposed only where holds last for long enough that two could have the lock.
+func TestDepose_TakesLongHolds(t *testing.T) {
+	g, err := target.Find("etcd-3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := Config{
+		Target: g, Faults: []target.Fault{target.Depose}, Workload: Held, Processes: 3, Goroutines: 1, Names: 1,
+		Hold: target.DeposedHold, Lease: g.Leases[target.Depose], Duration: time.Second,
+	}
+	if err := right.validate(); err != nil {
+		t.Error(err)
+	}
+	for what, wrong := range map[string]func(c *Config){
+		"several locks":       func(c *Config) { c.Names = 2 },
+		"short holds":         func(c *Config) { c.Hold = time.Second },
+		"another workload":    func(c *Config) { c.Workload = "" },
+		"the engine's leases": func(c *Config) { c.Lease = 0 },
+	} {
+		c := right
+		wrong(&c)
+		if err := c.validate(); err == nil {
+			t.Errorf("with %s it can be done", what)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*pro
 // anyFirst looks once, and draws one of those that are first now.
 func (n *nemesis) anyFirst(ctx context.Context, locks *interlock.Client) (who *process, of string) {
 	seen := 0
-	for info, err := range locks.Locks(ctx, "") {
+	for info, err := range locks.List(ctx, "") {
 		if err != nil || ctx.Err() != nil {
 			return nil, ""
 		}

@@ -30,7 +30,7 @@ func (r *run) residue(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for info, err := range locks.Locks(ctx, "") {
+	for info, err := range locks.List(ctx, "") {
 		if err != nil {
 			return nil, errors.Join(err, locks.Close())
 		}

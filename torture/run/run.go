@@ -140,7 +140,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()),
 			Cancel: r.Cancel, Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
-			Retain: r.retain(),
+			Retain: r.retain(), Held: r.Workload == Held,
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {
@@ -156,7 +156,40 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		}
 		r.crew = append(r.crew, p)
 	}
+	r.engine.Holder, r.engine.Steer = r.holder, r.steer
 	return nil
+}
+
+// holder is the client that touched the only name last, and since when it has.
+func (r *run) holder() (*servers.Member, time.Time) {
+	proc, known := r.register.Latest(r.names[0])
+	if !known {
+		return nil, time.Time{}
+	}
+	return r.crew[proc].member, r.register.Since(r.names[0])
+}
+
+// steering bounds the time in which a client that was steered comes to its server.
+const steering = time.Second
+
+// steer has the client's connections to all servers but one refused, and returns when it has one to that.
+func (r *run) steer(client *servers.Member, addr string) (end func()) {
+	i := slices.IndexFunc(r.crew, func(p *process) bool { return p.member == client })
+	only := slices.Index(r.engine.Addrs, addr)
+	ways := r.crew[i].links
+	for n, p := range ways {
+		if n != only {
+			p.Refuse()
+			p.Reset()
+		}
+	}
+	for until := time.Now().Add(steering); time.Now().Before(until); {
+		if open, _ := ways[only].Connections(); open > 0 {
+			break
+		}
+		enginekit.Pause(context.Background(), time.Millisecond)
+	}
+	return func() { ways.each((*servers.Proxy).Pass) }
 }
 
 // link says where the client finds the servers, and puts proxies between. In a network there are none without need:

@@ -124,7 +124,7 @@ func TestAClockThatIsSetAhead_EndsNoSession_ThatIsWokenToWriteDownWhatItCounts(t
 	}
 	go func() {
 		for n := 0; n == 0; enginekit.Pause(t.Context(), 10*time.Millisecond) {
-			for info := range one.Locks(t.Context(), "a") {
+			for info := range one.List(t.Context(), "a") {
 				n = len(info.Waiters)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -42,7 +43,11 @@ func redlock(t testing.TB, on *ground, query string, config map[string]string) *
 
 // ensemble is three ZooKeepers.
 func ensemble(t testing.TB, on *ground) *Instance {
-	e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
+	o := &servers.ZooKeeperOptions{Network: on.network}
+	if on.deposes {
+		o.Tick, o.Config = deposedTick, map[string]string{"syncLimit": strconv.Itoa(deposedTicks)}
+	}
+	e := servers.NewZooKeeperEnsemble(t, o)
 	i := &Instance{
 		Addrs: e.Addrs(), URL: at("zk://", zooRoot), Injections: nodeFaults(e.Nodes()),
 		version: zooKeeperVersion(e.Nodes()[0]), left: zooLeft(e.Addrs()),
@@ -51,6 +56,7 @@ func ensemble(t testing.TB, on *ground) *Instance {
 	i.Injections[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 		return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
 	}, e.AwaitReady)
+	i.Injections[Depose] = i.deposeZooKeeper(e)
 	return i
 }
 
@@ -74,6 +80,7 @@ func etcdCluster(t testing.TB, on *ground) *Instance {
 		Partition: i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 			return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
 		}, func() { c.Leader(t) }),
+		Depose: i.deposeEtcd(t, c),
 	})
 	return i
 }

@@ -87,14 +87,16 @@ func several() []*Target {
 		},
 		{
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
-			Faults: ensembleFaults(Sessions, Wipe, Delete),
+			Faults: ensembleFaults(Depose, Sessions, Wipe, Delete),
 			Broken: operated,
+			Leases: map[Fault]time.Duration{Depose: 2 * deposedTick},
 			start:  ensemble,
 		},
 		{
 			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Syncs: true,
-			Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
+			Faults: ensembleFaults(Depose, Sessions, LeaderMove, Wipe, Delete),
 			Broken: map[Fault]string{Sessions: killed, Wipe: deleted, Delete: deleted, NodeStop: revokes},
+			Leases: map[Fault]time.Duration{Depose: deposedLease},
 			start:  etcdCluster,
 		},
 	}

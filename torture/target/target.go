@@ -56,8 +56,10 @@ const (
 	NodeStop      Fault = "node-stop"      // N4: SIGSTOP of one of several servers
 	// N9: of several servers some, and some of the clients, cannot hear the others.
 	Partition Fault = "partition"
-	DiskFull  Fault = "disk-full" // N20: there is no room left where the engine keeps its data
-	Evict     Fault = "evict"     // N15: the server is out of memory, and throws away what it likes (Redis)
+	// N3, N4, N9: a leader that stands still, or hears nothing, while the others are started again and elect another.
+	Depose   Fault = "depose"
+	DiskFull Fault = "disk-full" // N20: there is no room left where the engine keeps its data
+	Evict    Fault = "evict"     // N15: the server is out of memory, and throws away what it likes (Redis)
 )
 
 // onLinks can be done to the ways between a client and the servers.
@@ -66,7 +68,7 @@ var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneCo
 // TakesProxies reports whether the fault is done by proxies between a client and the servers,
 // alone or among other things.
 func (f Fault) TakesProxies() bool {
-	return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f)
+	return f == NoFiles || f == KillAsking || f == Depose || slices.Contains(onLinks, f)
 }
 
 // Kills reports whether the fault is kill -9 of a client.
@@ -80,7 +82,7 @@ func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies,
 		Slow, Reset, Slices, OneConn, Starve, NoFiles, Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe,
-		Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition, Depose,
 	}
 }
 
@@ -92,7 +94,8 @@ type Target struct {
 	Faults []Fault
 	// Broken are those of Faults under which two processes may hold a lock at once, with the reason.
 	Broken map[Fault]string
-	// Leases are longer ones, for faults that would otherwise outlast the lease, so that nobody had a lock twice.
+	// Leases are longer ones, for faults that would otherwise outlast the lease, so that nobody had a lock twice; and
+	// those that Depose takes.
 	Leases map[Fault]time.Duration
 	// Untold are those of Broken of which clients know at once, because their connections end. One of them
 	// hears nothing meanwhile.
@@ -133,6 +136,11 @@ type Instance struct {
 	// Network is where the servers are, and the clients have to be, if a fault needs one; otherwise nil.
 	Network *servers.Network
 	Clients []*servers.Member // of the network
+	// Holder returns the client that has the lock by its own word, and since when, or nil. It is for a run with one
+	// lock that is held for long.
+	Holder func() (client *servers.Member, since time.Time)
+	// Steer has a client reach the server at that address and no other, until what it returns is called.
+	Steer func(client *servers.Member, addr string) (end func())
 }
 
 // Direct is the URL for those who come to the servers without a proxy.
@@ -157,7 +165,7 @@ type Server interface {
 // Start starts the target for t, so that the faults can be done to it.
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
-	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks)}
+	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks), deposes: slices.Contains(faults, Depose)}
 	if slices.ContainsFunc(faults, g.takesNetwork) {
 		on.network = servers.NewNetwork(t)
 	}
@@ -174,6 +182,7 @@ type ground struct {
 	network *servers.Network // nil unless a fault needs one
 	disk    *servers.Disk    // nil unless the fault fills it
 	clocks  bool             // set wrong by a fault
+	deposes bool             // a leader is deposed
 }
 
 // clock returns one that can be set, or nil if no fault sets one: to make it takes a compiler,
@@ -198,7 +207,9 @@ func (g *Target) Withheld(f Fault) error {
 }
 
 // takesNetwork reports whether servers and clients have to be in a network of their own for the fault.
-func (g *Target) takesNetwork(f Fault) bool { return f == Partition || g.Tells && f.TakesProxies() }
+func (g *Target) takesNetwork(f Fault) bool {
+	return f == Partition || f == Depose || g.Tells && f.TakesProxies()
+}
 
 // Can reports whether the fault can be done to the target.
 func (g *Target) Can(f Fault) bool { return f == None || slices.Contains(g.Faults, f) }

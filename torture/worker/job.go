@@ -30,6 +30,7 @@ type Job struct {
 	Long       time.Duration // if not 0: each goroutine holds one lock of its own for so long, and ends
 	// if not 0: most of the work is bursts of a mutex that is retained for so long after each hold
 	Retain time.Duration
+	Held   bool            // all of the work is holds of a mutex that last for Hold each
 	Shares []history.Share // how locks may be shared on this engine
 }
 

@@ -70,8 +70,12 @@ func (w *worker) dialPatiently(ctx context.Context) *register.Client {
 // cycle does one piece of work. Most of it counts under a mutex.
 func (w *worker) cycle(ctx context.Context) {
 	name := w.j.Names[w.dice.IntN(len(w.j.Names))]
-	if w.j.Retain > 0 && w.dice.IntN(4) > 0 {
+	switch {
+	case w.j.Retain > 0 && w.dice.IntN(4) > 0:
 		w.burst(ctx, name)
+		return
+	case w.j.Held:
+		w.hold(ctx, name)
 		return
 	}
 	switch n := w.dice.IntN(20); {
@@ -128,6 +132,23 @@ func (w *worker) countUnder(ctx context.Context, name string) {
 	}
 	defer w.watch(lease)()
 	w.count(ctx, lease, how)
+	w.release(ctx, lease)
+}
+
+// hold is one hold of a workload of such. The holder looks all the time, and goes when it has lost it.
+func (w *worker) hold(ctx context.Context, name string) {
+	lease := w.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: w.locks.Mutex(name, nil).Lock})
+	if lease == nil {
+		return
+	}
+	defer w.watch(lease)()
+	const looks = 100
+	for range looks {
+		stamp, ok := lease.Stamp()
+		if !ok || w.countOnce(ctx, lease, stamp, careful, w.j.Hold/looks) != nil || ctx.Err() != nil {
+			break
+		}
+	}
 	w.release(ctx, lease)
 }
 

@@ -30,7 +30,7 @@ func (p *Play) looker(url string) *interlock.Client {
 func (p *Play) look(locks *interlock.Client, name string) (driver.LockInfo, bool) {
 	ctx, cancel := context.WithTimeout(p.Context(), glance)
 	defer cancel()
-	for info, err := range locks.Locks(ctx, name) {
+	for info, err := range locks.List(ctx, name) {
 		if err == nil && info.Name == name {
 			return info, true
 		}

@@ -44,7 +44,7 @@ func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.
 	}
 	if err != nil {
 		for i := range ends {
-			ends[i].Reply.Err = conn.AsRefused(err)
+			ends[i].Reply.Err = jobs[i].Try.Told(conn.AsRefused(err))
 		}
 		return ends
 	}

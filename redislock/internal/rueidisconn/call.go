@@ -20,7 +20,7 @@ func (c *Conn) Call(ctx context.Context, call *conn.Call) conn.Reply {
 		// Looked up in each turn: after an error the slot may have another owner, or the node a new link.
 		l, err := c.link(ctx, call.Slot, t.Asking)
 		if err != nil {
-			return conn.Reply{Err: err}
+			return conn.Reply{Err: t.Told(err)}
 		}
 		text, err := l.try(ctx, &t, call)
 		if err == nil {
@@ -28,7 +28,7 @@ func (c *Conn) Call(ctx context.Context, call *conn.Call) conn.Reply {
 		}
 		wait, err := l.node.again(&t, l, call.Slot, err)
 		if err == nil && wait {
-			err = conn.Pause(ctx)
+			err = t.Pause(ctx)
 		}
 		if err != nil {
 			return conn.Reply{Err: err}

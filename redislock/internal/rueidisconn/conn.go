@@ -154,7 +154,8 @@ func (c *Conn) link(ctx context.Context, slot uint16, addr string) (*link, error
 // awaitLink is link for the case that there may be none.
 func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, error) {
 	var t conn.Try
-	t.Impatient() // the time counts from now on
+	var last error // why there was no link, as far as the server has said
+	t.Impatient()  // the time counts from now on
 	for {
 		n, err := c.node(ctx, slot, addr)
 		if err == nil {
@@ -163,13 +164,17 @@ func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, 
 				return l, nil
 			}
 		}
+		if ctx.Err() != nil && last != nil && errors.Is(err, ctx.Err()) {
+			return nil, conn.GaveUp(ctx, last)
+		}
 		if ctx.Err() != nil || !c.passes(err) || t.Impatient() {
 			return nil, &conn.RefusedError{Err: err}
 		}
+		last = err
 		// n.await waits by itself for the next attempt; without a node there is nothing to wait for.
 		if n == nil {
-			if err := conn.Pause(ctx); err != nil {
-				return nil, err
+			if conn.Pause(ctx) != nil {
+				return nil, conn.GaveUp(ctx, last)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package rueidisconn
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,6 +27,24 @@ func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, er
 	}
 	g, _ := conn.ReadGreeting(plain(&said))
 	return g, nil
+}
+
+// suits is [conn.Greeting.Suits] for the servers of c. To rueidis a node of a Cluster stands alone when the user may not
+// ask it for the nodes, and the advice to use a client for a Cluster would be wrong then: so it is asked once more.
+func (c *Conn) suits(ctx context.Context, g conn.Greeting) error {
+	err := g.Suits(c.cluster)
+	if !errors.Is(err, conn.ErrClusterNode) {
+		return err
+	}
+	question := "SLOTS"
+	if g.Major >= 8 { // as rueidis does
+		question = "SHARDS"
+	}
+	said := c.client.Do(ctx, c.client.B().Arbitrary("CLUSTER", question).Build()).Error()
+	if said != nil && isAnswer(said) && judge(said, "").Verdict == conn.Refused {
+		return &conn.RefusedError{Err: said}
+	}
+	return err
 }
 
 // within runs f, and returns when ctx ends even if f does not. rueidis looks at the context neither while it connects

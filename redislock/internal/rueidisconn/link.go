@@ -80,7 +80,7 @@ func (l *link) open(ctx context.Context, client rueidis.DedicatedClient) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Suits(l.node.conn.cluster); err != nil {
+	if err := l.node.conn.suits(ctx, g); err != nil {
 		return err
 	}
 	if g.RESP3 {

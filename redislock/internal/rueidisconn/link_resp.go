@@ -76,7 +76,7 @@ func (n *node) openResp(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Suits(c.cluster); err != nil {
+	if err := c.suits(ctx, g); err != nil {
 		w.Close()
 		return nil, err
 	}

@@ -42,6 +42,7 @@ In each run four processes with two goroutines each take three locks while one f
   owner had looked or not.
 - **Row pairs** has the faults that the engine withstands, at random, and at the same time one of another client.
 - **Row retain** has the same faults, one at a time. Most of the work is bursts of retained mutexes (LockOptions.Retain), with leases of 5 s.
+- **Row depose** has three processes with one goroutine each and one lock, which each holds for 14 s.
 
 `, how, commitsOf(cells))
 	if err := inconclusive(lacks); err != nil {
@@ -79,7 +80,8 @@ Each cell is one run: `+
 
 - HOLD is a fifth of the engine's lease (see [Times](#times)). Where two holders are possible it is a whole lease. Some of those runs have
   longer leases and last longer: the last table has their commands.
-- Row pairs is `+"`-faults kept -pairs`"+`, row retain `+"`-faults kept -workload retain`"+`.
+- Row pairs is `+"`-faults kept -pairs`"+`, row retain `+"`-faults kept -workload retain`"+`. Row depose has flags of its own:
+  `+"`-faults depose`"+` names them.
 - A seed repeats the shape of a run, not each of its steps. A run in which too little happened was made again with the next seed, at most
   twice.
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func parseRun(args []string) (*run.Config, error) {
 	c.Target = g
 	switch *faults {
 	case "all":
-		c.Faults = g.Faults
+		c.Faults = slices.DeleteFunc(slices.Clone(g.Faults), func(f target.Fault) bool { return f == target.Depose })
 	case "kept":
 		c.Faults = kept(g)
 	default:
@@ -90,6 +91,8 @@ func (c *cell) command() string {
 	switch {
 	case c.Pairs:
 		which, more = "kept", " -pairs"
+	case c.Workload == run.Held:
+		more = fmt.Sprint(" -workload ", c.Workload)
 	case c.Workload != "":
 		which, more = "kept", fmt.Sprint(" -workload ", c.Workload)
 	}

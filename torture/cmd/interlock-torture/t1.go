@@ -51,7 +51,9 @@ const mostMore = 2
 func others(cells []*cell, beside int) (more []*cell) {
 	for _, c := range cells[:min(max(1, beside), len(cells))] {
 		more = append(more,
-			&cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
+			&cell{Config: &run.Config{
+				Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload, Lease: c.Lease,
+			}})
 	}
 	return more
 }
@@ -76,8 +78,11 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 	for _, c := range cells {
 		c.staff(4, 2)
 		c.Names, c.Duration, c.Hold, c.Cancel, c.Seed = 3, each, c.Target.Lease/5, 0.05, dice.Uint64()
-		if c.Long {
+		switch {
+		case c.Long:
 			c.Cancel = 0
+		case c.Workload == run.Held:
+			c.holdForLong(each)
 		}
 	}
 }
@@ -86,10 +91,13 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 // that it excuses nothing else; a fence keeps its promise there too. One engine with leases stands for all of these.
 // The databases have runs too, because there the end of a connection is enough.
 func t1Cells() []*cell {
-	var cells, long []*cell
+	var cells, long, longest []*cell
 	for _, g := range target.Targets() {
 		if g.OnlyT2 {
 			continue
+		}
+		if slices.Contains(feasible(g), target.Depose) {
+			longest = append(longest, deposing(g))
 		}
 		for _, f := range g.Faults {
 			if why := g.Withheld(f); why != nil {
@@ -115,12 +123,26 @@ func t1Cells() []*cell {
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
 		}
 	}
-	return append(cells, long...)
+	return slices.Concat(longest, cells, long) // beside those that take the longest all others are made
 }
 
-// kept are the faults under which the engine keeps its locks apart, as far as they can be done on this machine.
+// deposing is a run in which leaders are deposed, for which holds have to last longer than for anything else.
+func deposing(g *target.Target) *cell {
+	return &cell{fault: target.Depose, Config: &run.Config{
+		Target: g, Faults: []target.Fault{target.Depose}, Workload: run.Held, Lease: g.Leases[target.Depose],
+	}}
+}
+
+// holdForLong says how a run goes in which holds last for long: one lock, which one process after the other has.
+func (c *cell) holdForLong(each time.Duration) {
+	c.staff(3, 1)
+	c.Names, c.Duration, c.Hold, c.Cancel = 1, c.lasts(each), target.DeposedHold, 0
+}
+
+// kept are the faults under which the engine keeps its locks apart, as far as they can be done on this machine and go
+// with others: what deposes leaders takes runs of its own.
 func kept(g *target.Target) []target.Fault {
-	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" })
+	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" || f == target.Depose })
 }
 
 // breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was

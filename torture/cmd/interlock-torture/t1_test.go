@@ -2,8 +2,12 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/run"
+	"github.com/interlock-go/interlock/torture/target"
 )
 
 // Each run of T1 draws faults of its own, or all engines would lack the same ones; the same seed makes the same runs.
@@ -29,5 +33,31 @@ func TestT1_DrawsForEachRunAnew(t *testing.T) {
 		if again[i] != seed {
 			t.Errorf("run %d has seed %d, and once more %d", i, seed, again[i])
 		}
+	}
+}
+
+// Leaders are deposed in runs of their own, which take longest and so are made first.
+func TestT1_DeposesLeadersInRunsOfTheirOwn(t *testing.T) {
+	cells := t1Cells()
+	shapeT1(cells, 25*time.Second, rand.New(rand.NewPCG(1, 0)))
+	var of []string
+	for i, c := range cells {
+		if !slices.Contains(c.Faults, target.Depose) {
+			continue
+		}
+		if of = append(of, c.Target.Name); len(c.Faults) != 1 || i != len(of)-1 {
+			t.Errorf("run %d of %s is under %v", i, c.Target.Name, c.Faults)
+		}
+		if c.Names != 1 || c.Hold != target.DeposedHold || c.Lease != c.Target.Leases[target.Depose] ||
+			c.Workload != run.Held || c.Duration < leastWithLongLease {
+			t.Errorf("the run of %s is %+v", c.Target.Name, *c.Config)
+		}
+	}
+	g, err := target.Find("etcd-3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := g.Withheld(target.Depose); why == nil && !slices.Equal(of, []string{"zookeeper-3", "etcd-3"}) {
+		t.Errorf("there are runs of %v", of)
 	}
 }

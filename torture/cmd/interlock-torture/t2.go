@@ -54,6 +54,9 @@ func runT2(ctx context.Context, args []string) error {
 	for _, c := range cells {
 		c.staff(4, 2)
 		c.Names, c.Duration, c.Cancel, c.Seed = 3, c.lasts(*each), 0.05, *seed
+		if c.Workload == run.Held {
+			c.holdForLong(*each)
+		}
 	}
 	if *keep != "" {
 		if err := os.MkdirAll(*keep, 0o700); err != nil {
@@ -110,6 +113,10 @@ func t2Cells(engines string) ([]*cell, error) {
 	var cells []*cell
 	for _, g := range all {
 		for _, f := range append([]target.Fault{target.None}, g.Faults...) {
+			if f == target.Depose {
+				cells = append(cells, deposing(g))
+				continue
+			}
 			lease, hold := g.Leases[f], g.Lease/5
 			if g.Broken[f] != "" {
 				hold = cmp.Or(lease, g.Lease) // long, so that the fault finds somebody inside

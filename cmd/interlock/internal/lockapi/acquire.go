@@ -34,7 +34,7 @@ var goodID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 // The place in the table is reserved before the engine is asked: so a repeated request never asks for a second lock,
 // and no lease is taken that has no room. The library does not renew the lease (NoRenew), because the client's silence
 // must end it.
-func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) error {
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by string) error {
 	var q acquireRequest
 	if err := readJSON(w, r, &q, false); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) erro
 		s.table.cancel(q.ID)
 		return err
 	}
-	h := newHeld(q.ID, by.Name, lease, ttl)
+	h := newHeld(q.ID, by, lease, ttl)
 	if !s.keep(r, h) {
 		return errEnding() // or the client has gone, and hears nothing
 	}
@@ -80,16 +80,15 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, by *Token) erro
 	return nil
 }
 
-// labelOf is what operators see beside the holder: the token's name, and the client's label.
-func labelOf(by *Token, label string) string {
-	name := by.Name
-	if len(name) > maxLabel { // the engine's limit is 256 bytes for both
-		name = strings.ToValidUTF8(name[:maxLabel], "")
+// labelOf is what operators see beside the holder: the token's name, as far as there is room, and the client's label.
+func labelOf(by, label string) string {
+	if label != "" {
+		label = ": " + label
 	}
-	if label == "" {
-		return name
+	if room := mostLabel - len(label); len(by) > room {
+		by = strings.ToValidUTF8(by[:room], "")
 	}
-	return name + ": " + label
+	return by + label
 }
 
 // keep puts the lease into the table, unless its client has gone or the server is ending. Then nobody knows its id, so

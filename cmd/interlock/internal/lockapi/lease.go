@@ -21,6 +21,7 @@ const (
 	maxTTL     = 24 * time.Hour
 	maxWait    = 10 * time.Minute
 	maxLabel   = 128 // bytes
+	mostLabel  = 255 // of the client's label and its token's name; every engine keeps it whole
 )
 
 // leaseObject is a lease as its client sees it.
@@ -94,7 +95,7 @@ func answerLease(w http.ResponseWriter, status int, h *held) {
 
 // ofLease finds the lease that the path names, for handlers that need one.
 func (s *Server) ofLease(do func(w http.ResponseWriter, r *http.Request, h *held) error) handler {
-	return func(w http.ResponseWriter, r *http.Request, by *Token) error {
+	return func(w http.ResponseWriter, r *http.Request, by string) error {
 		h, err := s.table.get(r.PathValue("id"), by)
 		if err != nil {
 			return err

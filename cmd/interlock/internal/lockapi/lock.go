@@ -18,7 +18,7 @@ type lockObject struct {
 }
 
 // lock tells who holds a lock and how many wait, whoever took it. It costs one look at the engine.
-func (s *Server) lock(w http.ResponseWriter, r *http.Request, _ *Token) error {
+func (s *Server) lock(w http.ResponseWriter, r *http.Request, _ string) error {
 	name := r.URL.Query().Get("name")
 	if name == "" {
 		return invalid("the query needs name, the name of a lock")

@@ -36,6 +36,8 @@ var titles = map[string]string{
 	"large":       "The body is too large",
 	"token":       "A valid token is needed",
 	"host":        "The host is not allowed",
+	"origin":      "A page of another site sent this",
+	"tries":       "Too many wrong tokens",
 	"path":        "There is no such path",
 	"method":      "The path does not allow this method",
 	"id":          "The id is in use",
@@ -92,7 +94,7 @@ func problemOf(err error) *problem {
 
 // answerProblem sends a problem, with the time after which it makes sense to ask again if there is one.
 func answerProblem(w http.ResponseWriter, p *problem) {
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict { // of tries the guard has said it
 		w.Header().Set("Retry-After", "1")
 	}
 	w.Header().Set("Content-Type", "application/problem+json")

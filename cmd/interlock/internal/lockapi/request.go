@@ -11,6 +11,8 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -40,17 +42,69 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any, mayBeEmpty bool)
 	return decode(body, into)
 }
 
-// decode reads one JSON value into a struct.
+// decode reads one JSON object into a struct. Names of fields are taken as openapi.json writes them: package json would
+// take "TTL" for "ttl", and of two that differ in case the last. It says what is wrong in the words of the description,
+// which knows no types of Go.
 func decode(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return invalid(err.Error())
+	if start, err := d.Token(); err != nil {
+		return notJSON(err)
+	} else if start != json.Delim('{') {
+		return invalid("the body must be a JSON object")
+	}
+	fields := fieldsOf(into)
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return notJSON(err)
+		}
+		name, _ := key.(string) // a key of an object is nothing else
+		field, known := fields[name]
+		if !known {
+			return invalid(fmt.Sprintf("the field %q is unknown, or there twice", name))
+		}
+		delete(fields, name)
+		if err := d.Decode(field.Interface()); err != nil {
+			return invalidField(name, field, err)
+		}
+	}
+	if _, err := d.Token(); err != nil { // the end of the object
+		return notJSON(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return invalid("the body has more than one JSON value")
 	}
 	return nil
+}
+
+// fieldsOf returns pointers to the fields of the struct to which into points, by their names in JSON.
+func fieldsOf(into any) map[string]reflect.Value {
+	v, all := reflect.ValueOf(into).Elem(), map[string]reflect.Value{}
+	for n := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(n).Tag.Get("json"), ",")
+		all[name] = v.Field(n).Addr()
+	}
+	return all
+}
+
+// invalidField says what a field must be.
+func invalidField(name string, field reflect.Value, err error) error {
+	if !errors.As(err, new(*json.UnmarshalTypeError)) {
+		return notJSON(err)
+	}
+	kind := "string"
+	if _, number := field.Interface().(**float64); number {
+		kind = "number"
+	}
+	return invalid(name + " must be a " + kind)
+}
+
+// notJSON says where the body stops being JSON.
+func notJSON(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return invalid("the body ends in the middle of the JSON object")
+	}
+	return invalid("the body is not JSON: " + err.Error())
 }
 
 // seconds reads a duration in seconds, and rounds it to milliseconds. absent is the duration of a field that is not

@@ -1,4 +1,4 @@
-// The server: its options, its routes and its end. A request goes from the mux to letIn (access.go), and from there to
+// The server: its options, its routes and its end. A request goes from the guard to the mux, to letIn (access.go), and from there to
 // a handler in acquire.go, lease.go, lock.go or events.go.
 
 package lockapi
@@ -12,19 +12,16 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/webguard"
 )
-
-// Token lets a client in. Leases belong to the token that took them.
-type Token struct {
-	Name   string // shown to operators as the label of what it holds
-	Secret string
-}
 
 // Options configures a Server. nil means all defaults.
 type Options struct {
-	// Tokens are the clients that may use the server. Without any, everybody may who reaches it by an IP address or as
-	// localhost.
-	Tokens []Token
+	// Tokens are the clients that may use the server. Leases belong to the token that took them, whose name operators see
+	// as the label of what it holds. Without any, everybody may who reaches it by an address, as localhost or by one of
+	// Hosts.
+	Tokens []webguard.Token
+	Hosts  []string // see webguard.Options
 
 	// Timeout bounds the engine's answer to one request, beside the time that a client asked to wait. The default is 10
 	// s.
@@ -37,12 +34,15 @@ type Options struct {
 	MaxStreams int
 }
 
-// Server is an http.Handler. It is made by [New], and safe for concurrent use.
+// guarded is embedded under a name of its own.
+type guarded = webguard.Handler
+
+// Server is an http.Handler behind a guard. It is made by [New], and safe for concurrent use.
 type Server struct {
+	*guarded // answers requests
+
 	locks   *interlock.Client
 	o       Options
-	tokens  []digested
-	handler http.Handler
 	table   *table
 	streams chan struct{} // holds one value for each open stream
 
@@ -52,8 +52,8 @@ type Server struct {
 }
 
 // New returns a server of locks, which stays the caller's and must be closed after the server. It asks the engine
-// nothing.
-func New(locks *interlock.Client, o *Options) *Server {
+// nothing. It refuses tokens that would let in the wrong client.
+func New(locks *interlock.Client, o *Options) (*Server, error) {
 	s := &Server{locks: locks}
 	if o != nil {
 		s.o = *o
@@ -67,14 +67,15 @@ func New(locks *interlock.Client, o *Options) *Server {
 	if s.o.MaxStreams == 0 {
 		s.o.MaxStreams = 1000
 	}
-	for _, t := range s.o.Tokens {
-		s.tokens = append(s.tokens, digested{t, digestOf(t.Secret)})
+	guard, err := newGuard(&s.o)
+	if err != nil {
+		return nil, err
 	}
 	s.table = newTable(s.o.MaxLeases)
 	s.streams = make(chan struct{}, s.o.MaxStreams)
 	s.ending, s.end = context.WithCancel(context.Background())
-	s.handler = s.mux()
-	return s
+	s.guarded = guard.Mount(s.mux())
+	return s, nil
 }
 
 // Close ends waits and streams, and refuses requests from then on. It waits for acquisitions under way. Held locks are
@@ -90,11 +91,8 @@ func (s *Server) Close() {
 	}
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
-// handler answers a request of a client that was let in. Its error becomes a problem.
-type handler func(w http.ResponseWriter, r *http.Request, by *Token) error
+// handler answers a request of a client that was let in, by the name of its token. Its error becomes a problem.
+type handler func(w http.ResponseWriter, r *http.Request, by string) error
 
 // route is one operation of openapi.json.
 type route struct {

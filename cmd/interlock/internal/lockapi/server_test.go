@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/interlocktest"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 func TestLease_IsTakenRenewedShownAndReleased(t *testing.T) {
@@ -257,7 +259,7 @@ func TestClose_LeavesLocksHeld_AndEndsWaitsAndStreams(t *testing.T) {
 
 func TestTokens_LetIn_AndKeepLeasesApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []Token{{"shop", secret}, {"ops", secret + "2"}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"}}})
 	shop, ops := "Bearer "+secret, "bearer "+secret+"2"
 	const lock = `{"name":"shop/1","id":"0123456789abcdef"}`
 	for _, wrong := range []string{"", secret, "Bearer", "Bearer ", "Bearer " + secret + "1", "Basic " + secret} {
@@ -293,7 +295,7 @@ func TestServer_WithoutTokens_RefusesNamesThatMayBeAWebPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for host, status := range map[string]int{
-		"evil.example": http.StatusForbidden, "localhost.evil.example:7072": http.StatusForbidden,
+		"evil.example": http.StatusMisdirectedRequest, "localhost.evil.example:7072": http.StatusMisdirectedRequest,
 		"localhost:7072": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:7072": http.StatusOK,
 		"[::1]": http.StatusOK,
 	} {
@@ -329,7 +331,7 @@ func TestRequests_ThatAreWrong_AreToldWhy(t *testing.T) {
 		{http.StatusBadRequest, acquire, `{"name":"m","tll":30}`, "tll"},
 		{http.StatusBadRequest, acquire, `{"name":"m","id":"short"}`, "id must be 16 to 64"},
 		{http.StatusBadRequest, acquire, `{"name":"m"} {}`, "more than one"},
-		{http.StatusBadRequest, acquire, `[]`, "array"},
+		{http.StatusBadRequest, acquire, `[]`, "object"},
 		{http.StatusUnsupportedMediaType, acquire, ``, "application/json"},
 		{http.StatusBadRequest, renew, `{"ttl":0}`, "ttl must be"},
 		{http.StatusRequestEntityTooLarge, acquire, `{"name":"` + strings.Repeat("n", maxBody) + `"}`, "8192"},
@@ -391,9 +393,73 @@ func TestStream_StaysOpen(t *testing.T) {
 	}
 }
 
+// A page of another site sends no JSON unasked, but a request without a body is one too.
+func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	path := "/v1/leases/" + w.take(`{"name":"n"}`).ID
+	for _, q := range [][2]string{
+		{http.MethodPost, path + "/renew"}, {http.MethodDelete, path}, {http.MethodGet, path}, {http.MethodGet, path + "/events"},
+		{http.MethodGet, "/v1/locks?name=n"},
+	} {
+		if a := w.ask(http.StatusForbidden, q[0], q[1], "", "Sec-Fetch-Site", "cross-site"); a.Type != "origin" {
+			t.Errorf("%v: %s", q, a.Body)
+		}
+	}
+	w.ask(http.StatusForbidden, http.MethodDelete, path, "", "Origin", "https://evil.example")
+	w.ask(http.StatusOK, http.MethodGet, descriptionPath, "", "Sec-Fetch-Site", "cross-site") // a link
+	w.ask(http.StatusNoContent, http.MethodDelete, path, "")
+}
+
+// Clients are not written in Go: what is wrong is told in the words of openapi.json, whose names are taken as they are.
+func TestBody_IsTakenAsDescribed_AndMistakesAreToldInItsWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for body, says := range map[string]string{
+		`{"name":"n","TTL":5}`:             `the field "TTL" is unknown`,
+		`{"Name":"n"}`:                     `the field "Name" is unknown`,
+		`{"name":"n","name":"m"}`:          "there twice",
+		`{"name":"n","ttl":"5"}`:           "ttl must be a number",
+		`{"name":"n","wait":true}`:         "wait must be a number",
+		`{"name":"n","ttl":1e999}`:         "ttl must be a number",
+		`{"name":5}`:                       "name must be a string",
+		`{"name":"n","label":{"a":1}}`:     "label must be a string",
+		`["n"]`:                            "must be a JSON object",
+		`"n"`:                              "must be a JSON object",
+		`{"name":"n"`:                      "ends in the middle",
+		`{"name":"n",}`:                    "is not JSON",
+		`name=n`:                           "is not JSON",
+		`{"name":"n"} {"name":"m"}`:        "more than one",
+		`{"name":"n","ttl":5,"more":null}`: `the field "more" is unknown`,
+	} {
+		a := w.ask(http.StatusBadRequest, http.MethodPost, "/v1/leases", body)
+		if a.Type != "request" || !strings.Contains(a.Detail, says) {
+			t.Errorf("%s: %q, want %q", body, a.Detail, says)
+		}
+		for _, word := range []string{"Go ", "struct", "float64", "unmarshal", "json:"} {
+			if strings.Contains(a.Detail, word) {
+				t.Errorf("%s: %q is Go's", body, a.Detail)
+			}
+		}
+	}
+	w.ask(http.StatusCreated, http.MethodPost, "/v1/leases", ` {"name":"n","ttl":5,"wait":null,"label":"l"} `)
+}
+
+func TestLabelOf_KeepsToTheLimitOfEveryEngine(t *testing.T) {
+	long, letters := strings.Repeat("n", 300), strings.Repeat("é", 150)
+	for _, by := range []string{"ann", long[:128], long, letters} {
+		for _, label := range []string{"", "l", long[:128]} {
+			got := labelOf(by, label)
+			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) || !strings.HasPrefix(got, by[:2]) {
+				t.Errorf("%q, %q: %q", by, label, got)
+			}
+		}
+	}
+}
+
 func TestServer_ServesItsDescription(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []Token{{"a", secret}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "a", Secret: secret}}})
 	if a := w.ask(http.StatusOK, http.MethodGet, descriptionPath, ""); a.Body != string(openAPI) {
 		t.Error("it is not openapi.json")
 	}

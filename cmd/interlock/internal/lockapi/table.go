@@ -63,7 +63,7 @@ func newTable(most int) *table {
 // reserve keeps a place free for a lease, and begins an acquisition, for which Close waits: the caller calls
 // active.Done. Or it returns the lease, if the same client has taken it already by a request that it repeats. The
 // library is told of dropped leases after the mutex is free, because that may call its code.
-func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (taken *held, err error) {
+func (t *table) reserve(active *sync.WaitGroup, id, name string, by string) (taken *held, err error) {
 	t.mu.Lock()
 	taken, ended, err := t.judge(id, name, by)
 	if err == nil && taken == nil {
@@ -78,7 +78,7 @@ func (t *table) reserve(active *sync.WaitGroup, id, name string, by *Token) (tak
 }
 
 // judge says whether a request may take its lease. It also returns the leases that it has dropped. mu is held.
-func (t *table) judge(id, name string, by *Token) (taken *held, ended []*held, err error) {
+func (t *table) judge(id, name string, by string) (taken *held, ended []*held, err error) {
 	if t.closed {
 		return nil, nil, errEnding()
 	}
@@ -87,7 +87,7 @@ func (t *table) judge(id, name string, by *Token) (taken *held, ended []*held, e
 	switch {
 	case t.pending[id]:
 		return nil, nil, problemf(http.StatusConflict, "id", "a request with this id is under way still; ask again")
-	case taken != nil && (taken.by != by.Name || taken.lease.Name() != name || taken.lease.Err() != nil):
+	case taken != nil && (taken.by != by || taken.lease.Name() != name || taken.lease.Err() != nil):
 		return nil, nil, problemf(http.StatusConflict, "id", "another lease has or had this id; choose a new one")
 	case taken != nil:
 		return taken, nil, nil
@@ -163,13 +163,13 @@ func (t *table) wait(name string) (done func()) {
 
 // get finds a lease of the token's. An id of another token's is like one that is not there, so that nobody can find out
 // which exist.
-func (t *table) get(id string, by *Token) (*held, error) {
+func (t *table) get(id string, by string) (*held, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch h := t.leases[id]; {
 	case t.closed:
 		return nil, errEnding()
-	case h == nil || h.by != by.Name:
+	case h == nil || h.by != by:
 		return nil, problemf(http.StatusNotFound, "lease", "it was never taken here, or it ended a while ago")
 	default:
 		return h, nil

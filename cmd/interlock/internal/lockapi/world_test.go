@@ -49,7 +49,11 @@ func serve(t *testing.T, limit time.Duration, o *Options) *world {
 // serveOn is serve with a client of any engine, which it closes.
 func serveOn(t *testing.T, limit time.Duration, locks *interlock.Client, o *Options) *world {
 	t.Helper()
-	w := &world{T: t, server: New(locks, o), locks: locks, described: readDescription(t)}
+	server, err := New(locks, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, server: server, locks: locks, described: readDescription(t)}
 	web := httptest.NewUnstartedServer(w.server)
 	web.Config.ReadTimeout, web.Config.WriteTimeout = limit, limit
 	web.Start()

@@ -29,10 +29,11 @@ const ClosingTime = 3 * time.Second
 
 // Server are the flags that all servers have, and what they need of the command.
 type Server struct {
-	Name            string // of the command, for errors
-	Listen          string // address to listen on
-	TokenFile       string // empty: everybody is let in, so Listen must be a loopback address
-	TLSCert, TLSKey string // files in PEM; both or none
+	Name            string   // of the command, for errors
+	Listen          string   // address to listen on
+	TokenFile       string   // empty: everybody is let in, so Listen must be a loopback address
+	TLSCert, TLSKey string   // files in PEM; both or none
+	Hosts           []string // names by which clients reach the server, beside localhost and addresses
 
 	Logger *slog.Logger
 	// Ready is told the address, as soon as it listens there. An error ends the server.
@@ -49,8 +50,7 @@ type Options struct {
 	Prefix     string        // only locks whose names start with it
 	Interval   time.Duration // between two looks at the engine
 	AllowBreak bool
-	AuditFile  string   // empty: Stderr
-	Hosts      []string // names by which browsers reach the page, beside localhost and addresses
+	AuditFile  string // empty: Stderr
 
 	Timeout time.Duration // for one answer of the engine
 	Stderr  io.Writer     // gets whole lines

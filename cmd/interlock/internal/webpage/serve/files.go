@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
-	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // flagError is the error of a wrong flag, which the command tells like every other wrong use.
@@ -33,14 +33,14 @@ func readCertificate(o *webpage.Server) ([]tls.Certificate, error) {
 
 // readTokens reads the file of tokens. Without one, only this machine may be able to reach the address; that is known
 // when it listens, because a name in --listen may mean any address.
-func readTokens(o *webpage.Server, listens net.Addr) ([]console.Token, error) {
+func readTokens(o *webpage.Server, listens net.Addr) ([]webguard.Token, error) {
 	if o.TokenFile == "" {
 		if !webpage.Loopback(listens) {
 			return nil, flagError("--listen %s: other machines reach this address, so --token-file is needed", o.Listen)
 		}
 		return nil, nil
 	}
-	tokens, err := console.ReadTokens(o.TokenFile)
+	tokens, err := webguard.ReadTokens(o.TokenFile)
 	if err != nil {
 		return nil, flagError("--token-file: %v", err)
 	}

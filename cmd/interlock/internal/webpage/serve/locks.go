@@ -22,11 +22,12 @@ func serveLocks(ctx context.Context, o *webpage.Locks) error {
 		return err
 	}
 	defer func() { _ = closes() }()
-	api := lockapi.Options{Timeout: o.Timeout, MaxLeases: o.MaxLeases}
-	for _, t := range h.tokens {
-		api.Tokens = append(api.Tokens, lockapi.Token(t))
+	server, err := lockapi.New(locks, &lockapi.Options{
+		Tokens: h.tokens, Hosts: o.Hosts, Timeout: o.Timeout, MaxLeases: o.MaxLeases,
+	})
+	if err != nil {
+		return flagError("--token-file: %v", err)
 	}
-	server := lockapi.New(locks, &api)
 	defer server.Close()
 	return h.answer(ctx, server, server.Close)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
 	"github.com/interlock-go/interlock/console"
+	"github.com/interlock-go/interlock/webguard"
 )
 
 // init makes the command a full build: without this package its functions stay nil.
@@ -57,7 +58,7 @@ type host struct {
 	o            *webpage.Server
 	listener     net.Listener
 	certificates []tls.Certificate
-	tokens       []console.Token
+	tokens       []webguard.Token
 }
 
 // listen looks at the flags that all servers have, and listens. After an error nothing listens.
@@ -92,7 +93,9 @@ func listenError(o *webpage.Server, err error) error {
 // answer answers requests until a signal comes or ctx ends. Then it calls end, which ends streams and waits, and gives
 // the requests that are under way ClosingTime: without end they would last longer than that. A second signal ends the
 // process at once. Without certificates it speaks HTTP.
-func (h *host) answer(ctx context.Context, handler http.Handler, end func()) error {
+//
+// It is the only place where the command serves something, and takes only what is behind a guard.
+func (h *host) answer(ctx context.Context, handler webguard.Guarded, end func()) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	server := &http.Server{

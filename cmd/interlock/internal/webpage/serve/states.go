@@ -4,15 +4,11 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"net/http"
 	"path/filepath"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/adapters/terraformlock"
 	"github.com/interlock-go/interlock/cmd/interlock/internal/webpage"
-	"github.com/interlock-go/interlock/console"
 	"github.com/interlock-go/interlock/filelock"
 )
 
@@ -40,7 +36,9 @@ func serveStates(ctx context.Context, o *webpage.States) error {
 		return err
 	}
 	defer files.Close()
-	states, err := terraformlock.New(locks, files, o.Folder, &terraformlock.Options{MaxHold: o.MaxHold})
+	states, err := terraformlock.New(locks, files, o.Folder, &terraformlock.Options{
+		Tokens: h.tokens, Hosts: o.Hosts, MaxHold: o.MaxHold, Logger: o.Logger,
+	})
 	if err != nil {
 		return flagError("--dir: %v", err)
 	}
@@ -54,28 +52,5 @@ func serveStates(ctx context.Context, o *webpage.States) error {
 		}
 	}
 	defer end()
-	return h.answer(ctx, known(h.tokens, states), end)
-}
-
-// known lets those in who know a token: as the password, with its name as the user. Without tokens everybody is let in.
-func known(tokens []console.Token, to http.Handler) http.Handler {
-	if len(tokens) == 0 {
-		return to
-	}
-	right := map[string][sha256.Size]byte{}
-	for _, t := range tokens {
-		right[t.Name] = sha256.Sum256([]byte(t.Secret))
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, secret, _ := r.BasicAuth()
-		want, is := right[name]
-		given := sha256.Sum256([]byte(secret)) // of one length, so that comparing them tells nothing
-		if subtle.ConstantTimeCompare(want[:], given[:]) != 1 || !is {
-			w.Header().Set("WWW-Authenticate", `Basic realm="interlock"`)
-			http.Error(w, "set TF_HTTP_USERNAME and TF_HTTP_PASSWORD to a line of the token file",
-				http.StatusUnauthorized)
-			return
-		}
-		to.ServeHTTP(w, r)
-	})
+	return h.answer(ctx, states, end)
 }

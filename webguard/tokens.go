@@ -1,4 +1,4 @@
-package console
+package webguard
 
 import (
 	"bufio"
@@ -15,9 +15,9 @@ import (
 // minToken is how many bytes a token has at least.
 const minToken = 16
 
-// Token is a secret that lets somebody in, and that person's name in the audit.
+// Token is a secret that lets a visitor in, and the visitor's name.
 type Token struct {
-	Name   string // in the audit; never empty, and each occurs once
+	Name   string // shown in audits and as a label; never empty, and each occurs once
 	Secret string // 16 bytes at least
 }
 
@@ -92,13 +92,23 @@ type digest [sha256.Size]byte
 
 func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
-// nameBy finds whose secret it is. It takes as long for a wrong one as for a right one.
-func (g *gate) nameBy(secret string) (name string, ok bool) {
+// tokenDigest is a token as it is compared.
+type tokenDigest struct {
+	name   string
+	digest digest
+}
+
+// nameBy finds whose secret it is, or returns "". A user that is not "" must be that name. It takes as long for a wrong
+// one as for a right one.
+func (g *Guard) nameBy(user, secret string) (name string) {
 	given := digestOf(secret)
 	for i := range g.tokens {
 		if subtle.ConstantTimeCompare(g.tokens[i].digest[:], given[:]) == 1 {
-			name, ok = g.tokens[i].name, true
+			name = g.tokens[i].name
 		}
 	}
-	return name, ok
+	if user != "" && user != name {
+		return ""
+	}
+	return name
 }

@@ -1,0 +1,124 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Work under a lock: Do takes it, calls a function, and gives it back, whatever the function does. Every kind of lock
+// does this in the same way (lock.do, lock.tryDo); an election repeats it (election_lead.go).
+
+// Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
+// hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].
+func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+	return c.Mutex(name, nil).Do(ctx, fn)
+}
+
+// TryDo is Do if the mutex of that name is free. It returns false and no error if another owner holds it; see
+// [Mutex.TryDo].
+func (c *Client) TryDo(ctx context.Context, name string, fn func(ctx context.Context) error) (bool, error) {
+	return c.Mutex(name, nil).TryDo(ctx, fn)
+}
+
+// Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
+// moment the hold is lost; a Lock with it re-enters.
+//
+// Do returns fn's error, joined with the *LostError if the hold was lost while fn ran, also when fn returned nil. A
+// loss that fn has returned itself, as the cause of its context, is not repeated. When fn panics the mutex is released,
+// and the panic goes on.
+//
+// The release does not depend on ctx, and Do waits for it for at most Options.CloseTimeout. fn's work was protected, so
+// a release that is not confirmed by then goes on in the background and is no error of Do. Observer.Released is told. A
+// release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
+// until somebody has mended what the engine says, or the hold has ended by itself.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return m.inner().do(ctx, fn)
+}
+
+// TryDo is Do if the mutex is free. It returns false and no error if another owner holds it: fn was not called. Every
+// other failure to take it is an error.
+func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
+	return m.inner().tryDo(ctx, fn)
+}
+
+// Do calls fn while it holds the lock for writing, and releases it; see [Mutex.Do].
+func (m *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return m.modeMutex(driver.Exclusive).do(ctx, fn)
+}
+
+// RDo calls fn while it holds the lock for reading, beside other readers, and releases it; see [Mutex.Do].
+func (m *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
+	return m.modeMutex(driver.Shared).do(ctx, fn)
+}
+
+// TryDo is Do if nobody holds the lock or waits for it. It returns false and no error otherwise; see [Mutex.TryDo].
+func (m *RWMutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
+	return m.modeMutex(driver.Exclusive).tryDo(ctx, fn)
+}
+
+// TryRDo is RDo if nobody writes, and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
+func (m *RWMutex) TryRDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
+	return m.modeMutex(driver.Shared).tryDo(ctx, fn)
+}
+
+// Do waits for that number of permits, calls fn while it holds them, and gives them back; see [Semaphore.Acquire] and
+// [Mutex.Do]. A Semaphore is not re-entrant: a Do inside fn takes permits of its own.
+func (s *Semaphore) Do(ctx context.Context, permits int, fn func(ctx context.Context) error) error {
+	return s.permits(permits).do(ctx, fn)
+}
+
+// TryDo is Do if so many permits are free and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
+func (s *Semaphore) TryDo(ctx context.Context, permits int, fn func(ctx context.Context) error) (bool, error) {
+	return s.permits(permits).tryDo(ctx, fn)
+}
+
+// do is Do of every kind of lock. A function that is missing is an error before anything is taken.
+func (m *lock) do(ctx context.Context, fn func(ctx context.Context) error) error {
+	if err := m.mayAcquire(ctx); err != nil {
+		return err
+	}
+	if fn == nil {
+		return wrap("do under", m.key(), errNoFunction)
+	}
+	lease, err := m.acquire(ctx, false)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, fn)
+}
+
+// tryDo is TryDo of every kind of lock.
+func (m *lock) tryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
+	lease, err := m.acquire(ctx, true)
+	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if fn == nil { // a caller that only asks whether the work would be skipped has got its answer above
+		return false, errors.Join(wrap("do under", m.key(), errNoFunction), lease.unlockInTime(ctx))
+	}
+	return true, lease.do(ctx, fn)
+}
+
+// do runs fn under l and unlocks l, also when fn panics.
+func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
+	return fn(l.Context(ctx))
+}
+
+// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
+// none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
+// a refusal are errors, whatever else they match.
+func (l *Lease) unlockInTime(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.client().opts.CloseTimeout)
+	defer cancel()
+	err := l.Unlock(bounded)
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
+		return nil
+	}
+	return err
+}

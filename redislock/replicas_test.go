@@ -1,0 +1,154 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servers"
+)
+
+// TestReplicas_WhatIsDone_IsOnThem has the only replica hang: a failover to it would undo what is done meanwhile, so
+// nothing may be told as done. When it goes on, each call says what has become of it.
+func TestReplicas_WhatIsDone_IsOnThem(t *testing.T) {
+	r := servers.RedisReplicated(t, 1, nil)
+	d := open(t, soloOption(r.Primary.Addr()), &Options{
+		Replicas: 1, ReplicaTimeout: 100 * time.Millisecond, Check: CheckNone,
+	})
+	lock := func(kind driver.Kind, name string) *driver.Request {
+		t.Helper()
+		r := &driver.Request{
+			Key: driver.Key{Kind: kind, Name: name}, ID: name + "-id", Mode: driver.Exclusive, Weight: 1, Tokens: 1,
+			Lease: time.Hour, Label: "a value",
+		}
+		var err error
+		// Beside load a replica may be late.
+		for range 100 {
+			if _, err = d.Acquire(t.Context(), r); err == nil || !errors.Is(err, driver.ErrUnavailable) {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	kept, led := lock(driver.KindMutex, "kept"), lock(driver.KindElection, "led")
+	token := func(key driver.Key) uint64 {
+		t.Helper()
+		info, err := d.Look(t.Context(), key)
+		if err != nil || len(info.Holders) != 1 {
+			t.Fatalf("%v: %v", info, err)
+		}
+		return info.Holders[0].Token
+	}
+	var broken []*driver.Request
+	var tokens []uint64
+	for _, kind := range []driver.Kind{driver.KindMutex, driver.KindElection} {
+		r := lock(kind, "broken")
+		broken, tokens = append(broken, r), append(tokens, token(r.Key))
+	}
+	latch := &driver.LatchCall{Key: driver.Key{Kind: driver.KindLatch, Name: "latch"}, ID: "set", Count: 1}
+	if set, err := d.SetLatch(t.Context(), latch); err != nil || !set {
+		t.Fatal(set, err)
+	}
+	calls := map[string]func() error{
+		"a release that keeps the lock closed": func() error {
+			return d.Release(t.Context(), &driver.Release{Key: kept.Key, ID: kept.ID, Keep: time.Hour})
+		},
+		"a release that keeps an election closed": func() error {
+			return d.Release(t.Context(), &driver.Release{Key: led.Key, ID: led.ID, Keep: time.Hour})
+		},
+		"a break":                func() error { return d.Break(t.Context(), broken[0].Key, tokens[0]) },
+		"a break of an election": func() error { return d.Break(t.Context(), broken[1].Key, tokens[1]) },
+		"a look at a leader": func() error {
+			_, err := d.Look(t.Context(), led.Key)
+			return err
+		},
+		"the count of a latch": func() error {
+			_, err := d.LatchCount(t.Context(), latch.Key)
+			return err
+		},
+	}
+	r.Replicas[0].Stop()
+	for range 2 { // a repetition finds it done, which is no more known than before
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%s, which no replica has acknowledged: %v", name, err)
+			}
+		}
+	}
+	r.Replicas[0].Cont()
+	for name, call := range calls {
+		eventually(t, name+" is acknowledged", func() bool {
+			err := call()
+			if err != nil && !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrLost) &&
+				!errors.Is(err, driver.ErrNotHeld) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return !errors.Is(err, driver.ErrUnavailable)
+		})
+	}
+}
+
+// A hold that is given up in the same step as another request is given up until the replicas have that too: after a
+// failover it would be there again.
+func TestReplicas_WhatIsGivenUp_IsGivenUpAgainUntilTheyHaveIt(t *testing.T) {
+	give := &driver.Release{Key: puppetRequest().Key, ID: "before"}
+	for name, begin := range map[string]func(d *Driver, parked func()){
+		"by Requeue": func(d *Driver, parked func()) {
+			r := puppetRequest()
+			r.Waiting = func(*driver.HeldError) { parked() }
+			_, _ = d.Requeue(context.Background(), give, r) // ends with the driver
+		},
+		"for a condition": func(d *Driver, parked func()) {
+			_, _ = d.CondWait(context.Background(), give, puppetRequest(), parked)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &puppet{begin: time.Now(), listen: -1}
+				var acked atomic.Int32
+				var parked atomic.Bool
+				p.answer = func(*Call) Reply {
+					r := p.queue(1)
+					r.Acked = int(acked.Load())
+					return r
+				}
+				d, err := start(context.Background(), p, &Options{Replicas: 1, Check: CheckNone})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go begin(d, func() { parked.Store(true) }) // ends with the driver
+				// gives reports whether the latest call gives the hold up.
+				gives := func() bool {
+					time.Sleep(heartbeatEvery)
+					synctest.Wait()
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					c := p.calls[len(p.calls)-1]
+					return c.Script == requeueScript || c.Script == condWaitScript && c.Args[8] == "0"
+				}
+				for range 3 {
+					if !gives() {
+						t.Error("a heartbeat does not give up what the replicas still have")
+					}
+				}
+				if name == "for a condition" && parked.Load() {
+					t.Error("it was told that the hold is given up")
+				}
+				acked.Store(1)
+				gives()
+				if gives() || !parked.Load() {
+					t.Error("what the replicas know is given up again")
+				}
+				_ = d.Close()
+				synctest.Wait()
+			})
+		})
+	}
+}
