@@ -111,8 +111,8 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them, and whether
-// that is so after an error already.
+// sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them, and
+// whether that is so after an error already.
 //
 // A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at

@@ -159,8 +159,8 @@ func BenchmarkMulti(b *testing.B) {
 	}
 }
 
-// BenchmarkDeadlockSearch reports how long another lock of the client takes at most while that many owners wait, each of
-// which holds something. The search looks at all of them each half second.
+// BenchmarkDeadlockSearch reports how long another lock of the client takes at most while that many owners wait, each
+// of which holds something. The search looks at all of them each half second.
 func BenchmarkDeadlockSearch(b *testing.B) {
 	for _, waiting := range []int{100, 10_000} {
 		b.Run(strconv.Itoa(waiting), func(b *testing.B) {
@@ -191,8 +191,8 @@ func BenchmarkDeadlockSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkContexts reports how long another lock of the client takes at most while that many contexts of one lease end,
-// by their parent and by the Unlock.
+// BenchmarkContexts reports how long another lock of the client takes at most while that many contexts of one lease
+// end, by their parent and by the Unlock.
 func BenchmarkContexts(b *testing.B) {
 	for _, size := range []int{100, 40_000} {
 		for _, by := range []string{"parent", "Unlock"} {

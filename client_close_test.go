@@ -96,7 +96,8 @@ func TestClose_OnAnEngineThatCannotBeReached_SaysWhenTheLocksAreFree(t *testing.
 			t.Fatalf("Close: %v", err)
 		}
 		for _, line := range strings.Split(err.Error(), "\n") {
-			if strings.Contains(line, "nothing was done") || !strings.Contains(line, "becomes free when its lease has ended") {
+			if strings.Contains(line, "nothing was done") ||
+				!strings.Contains(line, "becomes free when its lease has ended") {
 				t.Errorf("it says: %s", line)
 			}
 		}

@@ -79,8 +79,8 @@ func (w *changes) next(ctx context.Context, at time.Time) bool {
 	return true
 }
 
-// spread returns a pause less a random part of up to a quarter.
-func spread(pause time.Duration) time.Duration { return pause - rand.N(pause/4) }
+// spread returns a pause, which may be 0, less a random part of up to a quarter.
+func spread(pause time.Duration) time.Duration { return pause - rand.N(max(pause/4, 1)) }
 
 // rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
 // so. That is soon after an error, and else after lookRarely.

@@ -35,11 +35,11 @@ type waitingOwner struct {
 
 // remotePause returns how long a wait lasts before the engine is asked who else waits; 0 means never. A named owner
 // that holds nothing here may hold something in another process, but few do, so it waits longest.
-func (c *waiterSet) remotePause() time.Duration {
+func (all *waiterSet) remotePause() time.Duration {
 	switch {
-	case c.holds:
+	case all.holds:
 		return remoteFirst
-	case c.named:
+	case all.named:
 		return remoteMost
 	}
 	return 0
@@ -47,13 +47,13 @@ func (c *waiterSet) remotePause() time.Duration {
 
 // namedOnes returns the named owners that may be stuck, with the locks that they wait for and have in this process. Of
 // very many owners or locks it returns one more than are looked at. The caller holds Client.mu.
-func (c *waiterSet) namedOnes() (all []waitgraph.Waiting) {
+func (all *waiterSet) namedOnes() (ones []waitgraph.Waiting) {
 	left := waitgraph.MostLooks + 1
-	for o, p := range c.owners {
+	for o, p := range all.owners {
 		if !o.named || p.free {
 			continue
 		}
-		if len(all) > waitgraph.MostOwners {
+		if len(ones) > waitgraph.MostOwners {
 			break
 		}
 		w := waitgraph.Waiting{Owner: o.id, Holds: o.keys(left)}
@@ -61,9 +61,9 @@ func (c *waiterSet) namedOnes() (all []waitgraph.Waiting) {
 		for _, wait := range p.waits {
 			w.Waits = append(w.Waits, wait.lease.m.key())
 		}
-		all = append(all, w)
+		ones = append(ones, w)
 	}
-	return all
+	return ones
 }
 
 // keys returns the locks that o holds by any client, at most so many.
@@ -79,8 +79,8 @@ func (o *owner) keys(most int) (keys []driver.Key) {
 	return keys
 }
 
-// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for free,
-// if it comes or goes meanwhile.
+// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for
+// free, if it comes or goes meanwhile.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}
 	lines, tries := c.allWaiters()

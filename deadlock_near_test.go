@@ -26,8 +26,8 @@ func (l lists) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockIn
 	return l.hooks.Locks(ctx, prefix)
 }
 
-// crowd has many clients whose named owners hold one lock each and wait for the same one, which the owner hub holds, anonymous
-// if that is empty. It returns how often they have listed all locks after so long.
+// crowd has many clients whose named owners hold one lock each and wait for the same one, which the owner hub holds,
+// anonymous if that is empty. It returns how often they have listed all locks after so long.
 func crowd(t *testing.T, many int, hub string, d time.Duration) (listed int64) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		var n atomic.Int64
@@ -40,7 +40,8 @@ func crowd(t *testing.T, many int, hub string, d time.Duration) (listed int64) {
 		for i := range many {
 			waits := mustNew(t, lists{h, &n}, nil)
 			defer waits.Close()
-			all = append(all, holdThen(t, WithOwner(t.Context(), fmt.Sprint("job ", i)), waits, fmt.Sprint("own ", i), "hot", 0))
+			job := WithOwner(t.Context(), fmt.Sprint("job ", i))
+			all = append(all, holdThen(t, job, waits, fmt.Sprint("own ", i), "hot", 0))
 		}
 		time.Sleep(d) // virtual
 		listed = n.Load()
@@ -131,6 +132,25 @@ func TestDeadlock_OfWhatHasMovedSince_IsNotTold(t *testing.T) {
 	})
 }
 
+// The last named waiter may leave while the engine is asked.
+func TestDeadlock_OfAWaiterThatLeavesDuringTheSearch_IsLookedForNoMore(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		holdsHot := mustLock(t, WithOwner(t.Context(), "hub"), c, "hot")
+		ctx, cancel := context.WithCancel(WithOwner(t.Context(), "job"))
+		defer cancel()
+		mustLock(t, ctx, c, "own")
+		waits := lockLater(ctx, c, "hot")
+		time.Sleep(second) // virtual
+		cancel()
+		<-waits
+		time.Sleep(second) // virtual: the next search finds nobody
+		c.lock()
+		c.deadlocks.remote.takeList(c, nil, nil)
+		c.unlock()
+		mustUnlock(t, holdsHot)
+	})
+}
+
 // What looks say of an owner that waits for "x" and has "m".
 func TestSuspect_SaysWhatLooksCannotExclude(t *testing.T) {
 	at := func(info driver.LockInfo, seconds ...int) driver.LockInfo {
@@ -141,7 +161,13 @@ func TestSuspect_SaysWhatLooksCannotExclude(t *testing.T) {
 		return info
 	}
 	x, m := row(KindMutex, "x", "B", true, "A"), row(KindMutex, "m", "A", true, "B")
-	none, possible, likely := waitgraph.Suspicion{}, waitgraph.Suspicion{Possible: true, Of: 1}, waitgraph.Suspicion{Possible: true, Likely: true, Of: 1}
+	inLine := func(place, of int) waitgraph.Suspicion {
+		return waitgraph.Suspicion{Possible: true, Place: place, Of: of}
+	}
+	inFront := func(of int) waitgraph.Suspicion { s := inLine(0, of); s.Likely = true; return s }
+	none, possible, likely := waitgraph.Suspicion{}, inLine(0, 1), inFront(1)
+	anonymous := driver.LockInfo{Kind: KindMutex, Name: "m", Waiters: []driver.Waiter{{Owner: "C"}}}
+	third := row(KindMutex, "x", "B", true, "C", "A", "D")
 	for what, tc := range map[string]struct {
 		locks listing
 		want  waitgraph.Suspicion
@@ -150,13 +176,13 @@ func TestSuspect_SaysWhatLooksCannotExclude(t *testing.T) {
 		"the hold is over and rests":                {listing{rests(x), m}, none},
 		"it has been let in":                        {listing{row(KindMutex, "x", "A", true), m}, none},
 		"nobody waits for what it has":              {listing{x, row(KindMutex, "m", "A", true)}, possible},
-		"only one without a name does":              {listing{x, {Kind: KindMutex, Name: "m", Waiters: []driver.Waiter{{Owner: "C"}}}}, possible},
+		"only one without a name does":              {listing{x, anonymous}, possible},
 		"one waits for what it has":                 {listing{x, m}, likely},
 		"one who came before":                       {listing{at(x, 7), at(m, 6)}, likely},
 		"one who came after, and would be told":     {listing{at(x, 7), at(m, 8)}, possible},
-		"it is the second of three in line":         {listing{row(KindMutex, "x", "B", true, "C", "A", "D"), row(KindMutex, "m", "A", true)}, waitgraph.Suspicion{Possible: true, Place: 1, Of: 3}},
-		"it waits behind a writer, for no holder":   {listing{rw("x", "", "Ca"), rw("m", "", "")}, waitgraph.Suspicion{Possible: true, Place: 1, Of: 2}},
-		"a reader stands behind it, and came first": {listing{rw("x", "b", "Ac"), rw("m", "", "")}, waitgraph.Suspicion{Possible: true, Likely: true, Of: 2}},
+		"it is the second of three in line":         {listing{third, row(KindMutex, "m", "A", true)}, inLine(1, 3)},
+		"it waits behind a writer, for no holder":   {listing{rw("x", "", "Ca"), rw("m", "", "")}, inLine(1, 2)},
+		"a reader stands behind it, and came first": {listing{rw("x", "b", "Ac"), rw("m", "", "")}, inFront(2)},
 	} {
 		look := func(_ context.Context, key driver.Key) (driver.LockInfo, error) {
 			for _, l := range tc.locks {
@@ -166,7 +192,8 @@ func TestSuspect_SaysWhatLooksCannotExclude(t *testing.T) {
 			}
 			return driver.LockInfo{}, nil
 		}
-		a := waitgraph.Waiting{Owner: "A", Waits: []driver.Key{{Kind: tc.locks[0].Kind, Name: "x"}}, Holds: []driver.Key{{Name: "m"}}}
+		wants := driver.Key{Kind: tc.locks[0].Kind, Name: "x"}
+		a := waitgraph.Waiting{Owner: "A", Waits: []driver.Key{wants}, Holds: []driver.Key{{Name: "m"}}}
 		if a.Waits[0].Kind == KindRWMutex {
 			a.Owner = "a"
 		}

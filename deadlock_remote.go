@@ -17,8 +17,9 @@ import (
 // cycle finds the same victim, and the client in which the victim waits ends its wait.
 //
 // A list costs the engine as much as it has keys, of whatever program. So a client first looks at the locks around its
-// own waiters, and asks for a list only if one of them can be the victim (waitgraph.Suspect). What looks cannot exclude,
-// because an owner may hold something in another process, the waiters of a line list for by turns, one each remoteMost.
+// own waiters, and asks for a list only if one of them can be the victim (waitgraph.Suspect). What looks cannot
+// exclude, because an owner may hold something in another process, the waiters of a line list for by turns, one each
+// remoteMost.
 
 const (
 	// remoteFirst and remoteMost are the shortest and the longest pause between two searches; each that finds nothing
@@ -86,8 +87,8 @@ type remoteSearch struct {
 	turn      int  // of this client; negative if none is due
 }
 
-// graph returns the graph of a list, or nil if looks have shown that none is needed. It blocks for as long as the engine
-// takes.
+// graph returns the graph of a list, or nil if looks have shown that none is needed. It blocks for as long as the
+// engine takes.
 func (s *remoteSearch) graph(ctx context.Context) (*waitgraph.ListGraph, error) {
 	if !s.confirms {
 		look := func(ctx context.Context, key driver.Key) (driver.LockInfo, error) {

@@ -78,10 +78,10 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 //
 // ctx bounds the waiting, and errors are those of [Mutex.Lock]; a *HeldError names the leader. When ctx has ended,
 // Campaign returns as soon as the engine has forgotten the candidate, so that nobody sees it lead after that. If the
-// engine does not say so within 40 ms, that goes on in the background. If the candidate came to lead meanwhile, Campaign
-// returns the leadership although ctx has ended. If ctx carries an owner
-// who leads already, Campaign adds a hold to its term, whose value stays. The same happens if that owner comes to lead
-// by another Campaign during the wait.
+// engine does not say so within 40 ms, that goes on in the background. If the candidate came to lead meanwhile,
+// Campaign returns the leadership although ctx has ended. If ctx carries an owner who leads already, Campaign adds a
+// hold to its term, whose value stays. The same happens if that owner comes to lead by another Campaign during the
+// wait.
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {

@@ -10,9 +10,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// withdrawing runs f on engines that answer a wait in the caller's goroutine and in one of their own. first leads there,
-// and candidate waits until giveUp is called.
-func withdrawing(t *testing.T, f func(t *testing.T, h *hooks, first *Lease, candidate <-chan outcome, giveUp func(), other *Client)) {
+// stage is an election that first leads, by other, and for which a candidate waits until giveUp is called.
+type stage struct {
+	h      *hooks
+	other  *Client
+	first  *Lease
+	wait   <-chan outcome
+	giveUp func()
+}
+
+// withdrawing runs f on engines that answer a wait in the caller's goroutine and in one of their own. first leads
+// there, and candidate waits until giveUp is called.
+func withdrawing(t *testing.T, f func(t *testing.T, s *stage)) {
 	for name, wrap := range map[string]func(h *hooks) driver.Driver{
 		"local":      func(h *hooks) driver.Driver { return h.Driver },
 		"remote":     func(h *hooks) driver.Driver { return h },
@@ -27,31 +36,31 @@ func withdrawing(t *testing.T, f func(t *testing.T, h *hooks, first *Lease, cand
 				defer cancel()
 				wait := candidate(ctx, c, "candidate")
 				synctest.Wait()
-				f(t, h, first, wait, cancel, other)
+				f(t, &stage{h, other, first, wait, cancel})
 			})
 		})
 	}
 }
 
 func TestCampaign_ThatHasGivenUp_LeadsForNobody(t *testing.T) {
-	withdrawing(t, func(t *testing.T, _ *hooks, first *Lease, wait <-chan outcome, giveUp func(), other *Client) {
-		giveUp()
-		if o := <-wait; !errors.Is(o.err, ErrHeld) || !errors.Is(o.err, context.Canceled) {
+	withdrawing(t, func(t *testing.T, s *stage) {
+		s.giveUp()
+		if o := <-s.wait; !errors.Is(o.err, ErrHeld) || !errors.Is(o.err, context.Canceled) {
 			t.Fatalf("Campaign: %v, %v", o.lease, o.err)
 		}
-		mustUnlock(t, first)
-		if l, err := other.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+		mustUnlock(t, s.first)
+		if l, err := s.other.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
 			t.Errorf("%+v leads: %v", l, err)
 		}
 	})
 }
 
 func TestCampaign_ThatGivesUpWhileTheLeaderResigns_LeadsIfItWasNamed(t *testing.T) {
-	withdrawing(t, func(t *testing.T, _ *hooks, first *Lease, wait <-chan outcome, giveUp func(), other *Client) {
-		giveUp()
-		mustUnlock(t, first) // before the candidate's goroutine has seen that its context has ended
-		l, _ := other.Election("boss", nil).Leader(t.Context())
-		o := <-wait
+	withdrawing(t, func(t *testing.T, s *stage) {
+		s.giveUp()
+		mustUnlock(t, s.first) // before the candidate's goroutine has seen that its context has ended
+		l, _ := s.other.Election("boss", nil).Leader(t.Context())
+		o := <-s.wait
 		if named := l.Value == "candidate"; named != (o.err == nil) {
 			t.Errorf("named as the leader: %v; Campaign: %v", named, o.err)
 		}
@@ -62,14 +71,14 @@ func TestCampaign_ThatGivesUpWhileTheLeaderResigns_LeadsIfItWasNamed(t *testing.
 }
 
 func TestCampaign_ThatGivesUpWhileTheEngineIsSilent_WaitsNoLongerThanUnlock(t *testing.T) {
-	withdrawing(t, func(t *testing.T, h *hooks, first *Lease, wait <-chan outcome, giveUp func(), _ *Client) {
-		on(h, &h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
+	withdrawing(t, func(t *testing.T, s *stage) {
+		on(s.h, &s.h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
 		start := time.Now()
-		giveUp()
-		if o := <-wait; !errors.Is(o.err, context.Canceled) || time.Since(start) > unlockGrace {
+		s.giveUp()
+		if o := <-s.wait; !errors.Is(o.err, context.Canceled) || time.Since(start) > unlockGrace {
 			t.Errorf("after %v: %v", time.Since(start), o.err)
 		}
-		on(h, &h.release, h.Driver.Release)
-		mustUnlock(t, first)
+		on(s.h, &s.h.release, s.h.Driver.Release)
+		mustUnlock(t, s.first)
 	})
 }

@@ -97,9 +97,10 @@ type Options struct {
 	CloseTimeout time.Duration
 
 	// Logger gets acquisitions at Debug, the first of several renewals or attempts that fail in a row and what was left
-	// behind at Warn, and losses and panics of the Observer at Error. With Open the engine's own records go there too, such as findings about the server at Warn. It
-	// must not block. A panic of its handler costs that record and nothing else. The default is slog.Default() at the
-	// time when the client is made, which shows no Debug unless the program has set it so. slog.DiscardHandler discards.
+	// behind at Warn, and losses and panics of the Observer at Error. With Open the engine's own records go there too,
+	// such as findings about the server at Warn. It must not block. A panic of its handler costs that record and
+	// nothing else. The default is slog.Default() at the time when the client is made, which shows no Debug unless the
+	// program has set it so. slog.DiscardHandler discards.
 	Logger *slog.Logger
 
 	// Store names the store that keeps the locks, for [MultiOf] over several clients. Locks of the same name are taken
@@ -175,7 +176,7 @@ func (o *Options) validate() error {
 }
 
 // errNoTakeOver refuses a retention that could never be used: a take-over is a hand-off of the client to itself.
-var errNoTakeOver = errors.New("Retain needs hand-offs inside the process, and a negative LocalHandoffs switches them off")
+var errNoTakeOver = errors.New("a negative LocalHandoffs excludes Retain, which hands the lock on inside the process")
 
 // validateLease checks a lease and the interval of its renewals. The interval must be less than half of the lease, so
 // that one renewal can go unanswered without a loss.

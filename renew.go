@@ -50,7 +50,8 @@ func (c *Client) renewalConfirmed(g *grant, left, lease time.Duration) {
 func (c *Client) renewalFailed(g *grant, left time.Duration, again bool, err error) {
 	token := g.Token // read now: an upgrade may change it before the callback runs
 	c.afterUnlock(func() {
-		c.opts.Logger.Log(c.base, onceWarn(again), "interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
+		c.opts.Logger.Log(c.base, onceWarn(again), "interlock: renewal failed",
+			"lock", g.m.key().Name, "engine", c.traits.Engine,
 			"token", token, "remaining", left, "err", err)
 	})
 	c.observeFailure(g, left, err)

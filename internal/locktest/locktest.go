@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	_ "github.com/interlock-go/interlock/internal/quiet"
+	_ "github.com/interlock-go/interlock/internal/quiet" // tests break locks on purpose
 )
 
 // Patience bounds everything that must happen at some time.

@@ -26,7 +26,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/interlock-go/interlock/internal/quiet"
+	_ "github.com/interlock-go/interlock/internal/quiet" // tests break locks on purpose
 )
 
 // Spec says how to start one kind of server.

@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Whether a list is worth its price. A list costs the engine as much as it has keys, so it is asked for only after looks
-// at the few locks around a waiter. They show whether it can be part of a cycle at all, and whether it could be the one
-// that is told.
+// Whether a list is worth its price. A list costs the engine as much as it has keys, so it is asked for only after
+// looks at the few locks around a waiter. They show whether it can be part of a cycle at all, and whether it could be
+// the one that is told.
 
 // Waiting is a named owner of this process that waits, with the locks that it has here.
 type Waiting struct {
@@ -30,9 +30,11 @@ type Suspicion struct {
 	Of, Place int
 }
 
-// MostLooks and MostOwners bound the looks for one suspicion, and the owners of one process that it is about. With more
-// than that a list costs less.
-const MostLooks, MostOwners = 64, 256
+// MostLooks bounds the looks for one suspicion. With more locks around it than that a list costs less.
+const MostLooks = 64
+
+// MostOwners bounds the owners of one process that it is about, for the same reason.
+const MostOwners = 256
 
 // Suspect looks at the locks around each of all, and returns what is most suspicious. It blocks for one look after the
 // other.
