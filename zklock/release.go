@@ -64,6 +64,7 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 	e.ending, e.unsure = true, true
 	d.mu.Unlock()
 	err := l.removeHold(ctx, e)
+	e.s.removal(e.path, err)
 	switch {
 	case err == nil:
 		d.over(e, "")
@@ -165,7 +166,8 @@ func (d *Driver) erase(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if err := l.delete(ctx, path); err != nil {
+	err = l.delete(ctx, path)
+	if e.s.removal(path, err); err != nil {
 		return err
 	}
 	// The watch may stay armed, but must not wake this request any more.
