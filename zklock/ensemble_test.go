@@ -33,7 +33,9 @@ func TestOpen_OfOneServerByManyNames_OrOneEnsemble(t *testing.T) {
 	p, silent := servers.NewProxy(t, n.Addr()), servers.NewProxy(t, n.Addr())
 	silent.BlackHole(servers.BothWays)
 	for _, addrs := range [][]string{
-		{n.Addr(), p.Addr()}, {n.Addr(), silent.Addr()}, e.Addrs(),
+		{n.Addr(), p.Addr()},
+		{n.Addr(), silent.Addr()},
+		e.Addrs(),
 		append(e.Addrs(), servers.NewProxy(t, e.Addrs()[0]).Addr()), // more names than members
 	} {
 		c := openLocks(t, urlOf(freshRoot(), addrs...), leased(faultLease))

@@ -80,8 +80,9 @@ func (a *attempt) start(l *link) *making {
 	return m
 }
 
-// nothingToGive ends the hold that was to be given back and is gone. An Acquire may have taken up the wait of a Requeue,
-// and then does not have the turn of the hold. If somebody else has it, that is a release, which finds out by itself.
+// nothingToGive ends the hold that was to be given back and is gone. An Acquire may have taken up the wait of a
+// Requeue, and then does not have the turn of the hold. If somebody else has it, that is a release, which finds out by
+// itself.
 func (a *attempt) nothingToGive(hold *entry) {
 	if a.give == nil {
 		select {

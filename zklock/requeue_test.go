@@ -42,8 +42,8 @@ func TestAcquire_ThatTakesUpARequeueOfABrokenHold_SaysThatItIsLost(t *testing.T)
 	give(t, d, again)
 }
 
-// An answer to a requeue, or to a release, that is lost leaves it open whether that was carried out. A release that finds
-// nothing then, while nothing else can have ended the hold, was not too late.
+// An answer to a requeue, or to a release, that is lost leaves it open whether that was carried out. A release that
+// finds nothing then, while nothing else can have ended the hold, was not too late.
 func TestRelease_AfterARequeueWithoutAnAnswer_IsNoLoss(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()

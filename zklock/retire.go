@@ -45,7 +45,8 @@ func (s *session) removal(path string, err error) {
 	}
 }
 
-// retire ends the session if a removal has been refused for one timeout. From then on it grants nothing; it goes on for its last trusted holds, but for no longer than another timeout. The keeper calls it now and then.
+// retire ends the session if a removal has been refused for one timeout. From then on it grants nothing; it goes on for
+// its last trusted holds, but for no longer than another timeout. The keeper calls it now and then.
 func (s *session) retire(now time.Time) {
 	s.d.mu.Lock()
 	due := !s.left.retires.IsZero()
