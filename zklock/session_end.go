@@ -18,9 +18,9 @@ var (
 	// what Confirmed has promised cannot be taken back. So they are told that the holds are lost.
 	errShorter = errors.New("zk: a server has made the session's timeout shorter")
 
-	// errUnclear ends a session that a server may have made shorter: see doubt. It is also what lets a client go on whose
-	// servers come back with older data: they refuse, without a word, all that have seen newer data, and a new session
-	// has seen none.
+	// errUnclear ends a session that a server may have made shorter: see doubt. It is also what lets a client go on
+	// whose servers come back with older data: they refuse, without a word, all that have seen newer data, and a new
+	// session has seen none.
 	errUnclear = errors.New("zk: a server may have made the session's timeout shorter, and none has answered since")
 )
 
