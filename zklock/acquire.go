@@ -170,6 +170,9 @@ func (a *attempt) join(s *session) {
 // each only if that was not done in an earlier turn.
 func (a *attempt) advance(ctx context.Context, l *link) error {
 	w := a.e.wait
+	if err := l.s.admit(ctx, w.gone, a.reach()); err != nil {
+		return err
+	}
 	if err := a.trust(ctx, l); err != nil {
 		return err
 	}
@@ -214,6 +217,8 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case errors.Is(err, driver.ErrLost):
 		reason, _ := a.d.reasonOf(a.e)
 		return lostError(a.e.key, reason)
+	case errors.Is(err, errRetired): // says more than that the time is over
+		return classed("lock", a.e.key.Name, err)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}

@@ -78,8 +78,8 @@ func TestDeposedLeader_KeepsNoHoldTrustedAndShowsNothing(t *testing.T) {
 	gone(t, also)
 }
 
-// A follower tells the leader only now and then of which clients it has heard. One that is cut off with its client right
-// after a transaction takes that knowledge along, and the leader counts from what it was told before.
+// A follower tells the leader only now and then of which clients it has heard. One that is cut off with its client
+// right after a transaction takes that knowledge along, and the leader counts from what it was told before.
 func TestFollower_CutOffAfterATransaction_LeavesNoTrustBehind(t *testing.T) {
 	t.Parallel()
 	const lease = 12 * time.Second

@@ -33,6 +33,7 @@ type making struct {
 	mode driver.Mode
 	note []byte // what operators see of the request
 	give string // the path of a hold that is given back in the same step; empty if none
+	hold *entry // that hold
 
 	done chan struct{} // closed at the end
 

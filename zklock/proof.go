@@ -1,5 +1,5 @@
-// What proves that the session lives: which answers confirm it, and from when it is trusted. The keeper asks for a proof
-// in time, call.go notes each answer.
+// What proves that the session lives: which answers confirm it, and from when it is trusted. The keeper asks for a
+// proof in time, call.go notes each answer.
 //
 // The leader alone ends sessions, and a majority alone says who leads. A leader that was cut off goes on for syncLimit
 // ticks and more: until then it greets clients that come back and answers sync, both from its own memory, while the
@@ -30,8 +30,8 @@ func (s *session) confirm(at time.Time) {
 	}
 }
 
-// Confirmed returns the instant from which the session may be trusted for its timeout: when the last request was sent of
-// which it is proved that the leader knows. It goes back if a doubt about the timeout begins, until that is over.
+// Confirmed returns the instant from which the session may be trusted for its timeout: when the last request was sent
+// of which it is proved that the leader knows. It goes back if a doubt about the timeout begins, until that is over.
 func (s *session) Confirmed() time.Time {
 	at := time.Duration(s.confirmed.Load())
 	if doubted := s.doubted.Load(); doubted != 0 {
@@ -40,9 +40,9 @@ func (s *session) Confirmed() time.Time {
 	return s.d.born.Add(at)
 }
 
-// doubt records that a connection is about to be asked for. Each server bounds a session's timeout anew when the session
-// comes to it, and the answer that tells so may be lost. So from now on the session may be shorter than is known, until
-// a connection is ready: the leader has then been told the timeout anew. The line calls it.
+// doubt records that a connection is about to be asked for. Each server bounds a session's timeout anew when the
+// session comes to it, and the answer that tells so may be lost. So from now on the session may be shorter than is
+// known, until a connection is ready: the leader has then been told the timeout anew. The line calls it.
 func (s *session) doubt() {
 	if s.doubted.CompareAndSwap(0, int64(time.Since(s.d.born))) { // the first attempt counts
 		s.wakeKeeper()
@@ -50,8 +50,8 @@ func (s *session) doubt() {
 }
 
 // doubtLeft returns how long a doubt about the timeout may still last before the holds of the session must be told that
-// they are lost, and false if there is no doubt. It is a little less than what Confirmed tells, as holds are told before
-// the end of the timeout elsewhere too.
+// they are lost, and false if there is no doubt. It is a little less than what Confirmed tells, as holds are told
+// before the end of the timeout elsewhere too.
 func (s *session) doubtLeft() (left time.Duration, doubted bool) {
 	since := s.doubted.Load()
 	if since == 0 {
@@ -103,8 +103,8 @@ func (l *link) agree(ctx context.Context) error {
 }
 
 // prove confirms the session, from about now. It sends a request that the server of the connection answers by itself,
-// lets pass what the leader may need to hear of that, and has a majority agree. The second request does not wait for the
-// answer to the first: with a far server that would take most of the timeout.
+// lets pass what the leader may need to hear of that, and has a majority agree. The second request does not wait for
+// the answer to the first: with a far server that would take most of the timeout.
 func (l *link) prove(ctx context.Context) error {
 	s := l.s
 	began, known := make(chan time.Time, 1), make(chan error, 1) // buffered, so that the goroutine ends in any case

@@ -45,9 +45,7 @@ func (a *attempt) put(ctx context.Context, l *link) (alone bool, err error) {
 		w.making = nil // it is certain that this attempt has left no node
 		// The hold to give back was ended by somebody else, so there is nothing to requeue.
 		if errors.Is(m.err, errNothingToGive) {
-			if a.give != nil { // an Acquire may have taken up the wait of a Requeue, whose release finds out the rest
-				a.d.broke(a.give)
-			}
+			a.nothingToGive(m.hold)
 			a.d.drop(a.e)
 			return false, driver.ErrLost
 		}
@@ -68,7 +66,7 @@ func (a *attempt) start(l *link) *making {
 	d.mu.Lock()
 	m.name = d.newName(m.mode)
 	if a.give != nil {
-		m.give = a.give.path
+		m.give, m.hold = a.give.path, a.give
 		// From here on the hold may be gone by our own doing, and that must not look like a break.
 		a.give.ending, a.give.unsure = true, true
 	}
@@ -80,6 +78,21 @@ func (a *attempt) start(l *link) *making {
 		close(m.done)
 	}
 	return m
+}
+
+// nothingToGive ends the hold that was to be given back and is gone. An Acquire may have taken up the wait of a
+// Requeue, and then does not have the turn of the hold. If somebody else has it, that is a release, which finds out by
+// itself.
+func (a *attempt) nothingToGive(hold *entry) {
+	if a.give == nil {
+		select {
+		case hold.turn <- struct{}{}:
+			defer hold.give()
+		default:
+			return
+		}
+	}
+	a.d.broke(hold)
 }
 
 // own records the node that the request has, or that it has none. asOf begins with the node's own transaction: what was

@@ -9,6 +9,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
@@ -16,7 +17,8 @@ import (
 
 // Release removes the hold's node in one round trip; the server then wakes the next waiter, and nobody else. It is sent
 // once. While no server can be reached, it blocks until one can or ctx ends. An error that matches driver.ErrLost says
-// that the hold was over before; after any other error the outcome is unknown, and the caller releases again.
+// that the hold was over before; after any other error the outcome is unknown, and the caller releases again. If that
+// finds nothing while the session is trusted, the first has done it, and the error is nil.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
@@ -64,6 +66,7 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 	e.ending, e.unsure = true, true
 	d.mu.Unlock()
 	err := l.removeHold(ctx, e)
+	e.s.removal(e.path, err)
 	switch {
 	case err == nil:
 		d.over(e, "")
@@ -76,6 +79,10 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 		}
 		d.over(e, "") // an earlier release has done it, or somebody else: that is not known
 		d.sweepMark(e)
+		// While the session is trusted, its end cannot have done it, so most likely the earlier release has.
+		if time.Since(e.s.Confirmed()) < e.s.timeout {
+			return nil
+		}
 		return lostError(e.key, "")
 	}
 	return err
@@ -165,7 +172,8 @@ func (d *Driver) erase(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if err := l.delete(ctx, path); err != nil {
+	err = l.delete(ctx, path)
+	if e.s.removal(path, err); err != nil {
 		return err
 	}
 	// The watch may stay armed, but must not wake this request any more.

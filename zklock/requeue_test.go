@@ -41,3 +41,36 @@ func TestAcquire_ThatTakesUpARequeueOfABrokenHold_SaysThatItIsLost(t *testing.T)
 	take(t, d, again)
 	give(t, d, again)
 }
+
+// An answer to a requeue, or to a release, that is lost leaves it open whether that was carried out. A release that
+// finds nothing then, while nothing else can have ended the hold, was not too late.
+func TestRelease_AfterARequeueWithoutAnAnswer_IsNoLoss(t *testing.T) {
+	t.Parallel()
+	n, root := sharedServer(t), freshRoot()
+	p := servers.NewProxy(t, n.Addr())
+	d := open(t, []string{p.Addr()}, &Options{Root: root, Timeout: 20 * time.Second})
+	r, next := request("lock"), request("lock")
+	lost := make(chan driver.LostReason, 1)
+	r.Lost = func(reason driver.LostReason, _ error) { lost <- reason }
+	take(t, d, r)
+	p.DropReplies() // it is carried out
+	if _, err := d.Requeue(short(t), release(r), next); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a requeue that is not answered says %v", err)
+	}
+	p.Pass()
+	p.Reset()
+	soon(t, "the release to be answered", func() bool {
+		err := d.Release(bounded(t), release(r))
+		if errors.Is(err, driver.ErrLost) {
+			t.Fatalf("the release says %v", err)
+		}
+		return err == nil
+	})
+	take(t, d, next) // goes on where the requeue was
+	select {
+	case reason := <-lost:
+		t.Errorf("the hold was told that it is lost: %s", reason)
+	default:
+	}
+	give(t, d, next)
+}

@@ -195,7 +195,7 @@ func (d *Driver) sweepMark(e *entry) {
 			return
 		}
 		defer e.give()
-		if e.mark != unmarked && e.s.clear(markOf(e.path)) {
+		if e.mark != unmarked && answered(e.s.clear(markOf(e.path))) {
 			e.mark = unmarked
 		}
 	})

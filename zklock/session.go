@@ -54,7 +54,8 @@ type session struct {
 	unlistening []*entry          // who must listen again
 	holds       map[*entry]struct{}
 	young       []*entry // holds whose own nodes are not watched yet
-	cause       error    // why it is over; nil while it lives
+	left        leftovers
+	cause       error // why it is over; nil while it lives
 }
 
 // link is a connection that is ready for requests.
@@ -81,6 +82,7 @@ func (d *Driver) start() (*session, error) {
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
 		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
+		left: leftovers{since: make(map[string]time.Time)},
 	}
 	s.line.returns = s.doubt
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,

@@ -18,9 +18,9 @@ var (
 	// what Confirmed has promised cannot be taken back. So they are told that the holds are lost.
 	errShorter = errors.New("zk: a server has made the session's timeout shorter")
 
-	// errUnclear ends a session that a server may have made shorter: see doubt. It is also what lets a client go on whose
-	// servers come back with older data: they refuse, without a word, all that have seen newer data, and a new session
-	// has seen none.
+	// errUnclear ends a session that a server may have made shorter: see doubt. It is also what lets a client go on
+	// whose servers come back with older data: they refuse, without a word, all that have seen newer data, and a new
+	// session has seen none.
 	errUnclear = errors.New("zk: a server may have made the session's timeout shorter, and none has answered since")
 )
 
@@ -59,7 +59,7 @@ func (s *session) close() {
 	defer timer.Stop()
 	over := s.over
 	// The servers still have the session. But nobody gets its locks before their owners know.
-	if cause := s.endedBy(); errors.Is(cause, errShorter) || errors.Is(cause, errUnclear) {
+	if s.endedByUs() {
 		select {
 		case <-s.told:
 			over = nil // it is closed already, and the goodbye has the rest of farewell
@@ -83,6 +83,12 @@ func (s *session) close() {
 
 // farewell bounds the goodbye: servers that do not answer end the session by its timeout.
 const farewell = 500 * time.Millisecond
+
+// endedByUs reports whether the session was ended here, while the servers may still have it.
+func (s *session) endedByUs() bool {
+	cause := s.endedBy()
+	return errors.Is(cause, errShorter) || errors.Is(cause, errUnclear) || errors.Is(cause, errRetired)
+}
 
 // endedBy returns why the session is over, or nil while it lives.
 func (s *session) endedBy() error {

@@ -139,8 +139,8 @@ func TestReconnection_ToAServerWithALowerLimit_WhoseAnswerIsLost_IsToldAsALoss(t
 	mustUnlock(t, next)
 }
 
-// An ensemble that elects a leader serves nobody, and is not asked to take the session back. So no doubt begins, however
-// long that takes.
+// An ensemble that elects a leader serves nobody, and is not asked to take the session back. So no doubt begins,
+// however long that takes.
 func TestReconnection_ToAServerWithoutALeader_LeavesNoDoubt(t *testing.T) {
 	t.Parallel()
 	e := servers.NewZooKeeperEnsemble(t, options())

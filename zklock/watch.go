@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // watch is a watch on a node's data in a session. It is set once, for all who want it, and used up by its first event.
@@ -68,19 +69,27 @@ func (s *session) fired(ev zk.Event) {
 // it is gone the next in line waits behind a hold that nobody has. The event may come before the connection can be
 // used, since the library sets its watches again first.
 func (s *session) sweep(e *entry) {
-	s.d.spawn(func() { s.clear(e.path) })
+	s.d.spawn(func() { // ends with the session at the latest, which such a refusal ends too; see retire
+		for {
+			err := s.clear(e.path)
+			s.removal(e.path, err)
+			if !isRefusal(err) || !enginekit.Pause(s.line.ctx, s.pause()) {
+				return
+			}
+		}
+	})
 }
 
 // clear deletes a node of this session, over as many connections as it takes, because a session may last for long. It
-// reports whether a server has answered; otherwise the session or the driver has ended.
-func (s *session) clear(path string) (answer bool) {
+// returns what a server has answered, or that the session or the driver has ended.
+func (s *session) clear(path string) error {
 	for {
 		l, err := s.d.linkOf(s.d.life, s)
 		if err != nil {
-			return false
+			return err
 		}
-		if answered(l.delete(s.d.life, path)) {
-			return true
+		if err = l.delete(s.d.life, path); answered(err) {
+			return err
 		}
 	}
 }
