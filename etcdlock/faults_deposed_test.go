@@ -34,7 +34,8 @@ func deposed(t *testing.T, n *servers.Network, c *servers.EtcdNodes, name string
 		most, addrs = append(most, f.Member()), append(addrs, f.Addr())
 	}
 	// The holder knows the leader alone, and the next all others.
-	holder := openLocks(t, etcdURL(leader.Addr()),
+	// After the cut members need some seconds until they hear each other again.
+	holder := openLocks(t, etcdURL(leader.Addr())+"?request-timeout=15s",
 		&interlock.Options{Lease: lease, CloseTimeout: time.Millisecond})
 	defer holder.Close()
 	next := openLocks(t, etcdURL(addrs...)+slowElection, &interlock.Options{Lease: calm})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/servers"
@@ -89,6 +90,7 @@ func TestPasswordChanged_HoldsAreLostInTime_AndNothingStays(t *testing.T) {
 	a := openLocks(t, appURL(s), &interlock.Options{Lease: brief})
 	b := openLocks(t, userURL(s.Addr()), &interlock.Options{Lease: calm})
 	held, released := mustLock(t, a, "held"), mustLock(t, a, "released")
+	<-time.After(brief / 2) // real: the stream of signs of life is open, and needs no password any more
 	do(t, s, "auth/user/changepw", map[string]any{"name": "app", "password": "another"})
 	if err := released.Unlock(patient(t)); !errors.Is(err, interlock.ErrRefused) {
 		t.Errorf("Unlock says %v, want a refusal", err)

@@ -99,7 +99,7 @@ func TestCommand_BadInput_IsUsage(t *testing.T) {
 		"run -engine file -faults cut":       "cannot be done to file",
 		"run -faults nothing":                `no fault "nothing"`,
 		"run -long -faults kill":             "long holds are for runs without faults",
-		"run -workload nothing":              `no workload "nothing": choose mixed, or from [retain]`,
+		"run -workload nothing":              `no workload "nothing": choose mixed, or from [retain held]`,
 		"run -workload retain -long":         "neither for long holds",
 		"run -workload retain -engine file":  "file cannot have the workload retain: it does not tell a holder",
 		"mutants -only M99":                  `no mutant "M99": they are M1 to M`,
