@@ -24,6 +24,8 @@ type speaker struct {
 	server string // which server it is; see serverOf
 	mark   string // the lock that the session has taken for itself: it tells sessions apart for ever
 
+	writable bool // the server was not read-only when the session began
+
 	stmts [statements]sqldriver.Stmt // nil as long as a statement is not prepared
 }
 
@@ -139,9 +141,9 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if e.Refused() {
 		e.Tell(e.HeldBySomebody()) // the holder is told if the wait lasts
 	}
-	sent := s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, s.d.waitText(&e.Request, id), nil))
-	err = s.answered(sent, err)
+	err = s.answered(err)
 	switch {
 	case isPassing(err):
 		return a, nil
@@ -255,12 +257,20 @@ func (s *speaker) kill(what string, other *sqlsession.Conn) error {
 	return s.run("KILL " + what + " IS_USED_LOCK('" + session(other).mark + "')")
 }
 
-// Ping is a sign of life: one round trip, which starts wait_timeout anew. It also makes sure that it is this session
-// that answers, and not another one behind a proxy.
+// Ping is a sign of life: one round trip, which starts wait_timeout anew. It makes sure that it is this session that
+// answers, and not another one behind a proxy. A server that has become read-only since is not the primary any more:
+// another one may grant the same lock, and this one would go on to answer.
 func (s *speaker) Ping() {
-	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
-	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
+	sent := s.d.core.Clock()
+	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "'), @@GLOBAL.read_only")
+	switch {
+	case err != nil: // if it has not ended the connection, the next one may succeed, and trust ends meanwhile
+	case len(rows) != 1 || rows[0].uint(0) != s.id:
 		s.c.Fail(errSwapped)
+	case s.writable && isReadOnly(rows[0].text(1)):
+		s.c.Fail(errDemoted)
+	default:
+		s.c.Confirm(sent)
 	}
 }
 

@@ -46,6 +46,8 @@
 //   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it
 //     until it is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
 //     not replicated, so a failover frees all of them.
+//   - After a failover, if the old primary still runs and its clients reach it: it goes on answering them, and they go
+//     on trusting their holds. Stop it or cut it off before a standby is promoted, as for any other data.
 //   - After the server's wall clock was set ahead: it may end a session early. The old holder hears of it in the same
 //     way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).
@@ -84,7 +86,7 @@
 //     the same, up to a second apart, while the server takes more than 5 s to open its connection. A client that never
 //     meets another one has one connection.
 //   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is
-//     shorter, if it has nothing else to do.
+//     shorter, but for one that waits.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x
 //     max_connections.
 //   - A reader costs what a writer does, and one row more, which is not written to the log of the server.

@@ -136,7 +136,8 @@ type Session interface {
 	// Bury ends another session. It reports whether the server had ended it before.
 	Bury(other *Conn) (buried bool)
 
-	// Ping gives a sign of life.
+	// Ping gives a sign of life. It calls Conn.Confirm only if the session itself has answered, and ends the connection
+	// if another one has.
 	Ping()
 
 	// Prune looks at a bounded number of rows, about a thousand, and removes those that are not needed any more.
