@@ -94,7 +94,7 @@
 //     thousand rows, and removes those that nobody has used for a day. So at most a quarter of the table is old, unless
 //     a client grants more than 25 a second.
 //   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at
-//     most.
+//     most. CREATE INDEX CONCURRENTLY waits for it as long. Where that matters set slice=1s.
 //   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a
 //     second, takes seconds and stops all locks meanwhile. It can find nothing, because no session of ours both waits
 //     and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER deadlock_timeout TO
@@ -110,6 +110,10 @@
 // A pooler that shares sessions among clients (pool_mode transaction or statement of PgBouncer) is refused, because two
 // clients would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all
 // connections.
+//
+// With a synchronous standby a grant is on it before it counts. While the standby is missing nothing is granted. A client
+// process that ends then, in the midst of a grant, leaves its session with the lock until the standby is back or an
+// operator ends the session.
 //
 // A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to.
 package pglock

@@ -36,7 +36,7 @@ type Config struct {
 	// connection whose answer is late by as much, and trusts a grant for this long from the last sign of life.
 	Timeout time.Duration
 
-	// Signs is the time without a statement after which a connection gives a sign of life. It must leave Timeout room
+	// Signs is the time between two signs of life of a connection, however busy it is. It must leave Timeout room
 	// for several.
 	Signs time.Duration
 
