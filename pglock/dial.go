@@ -67,12 +67,21 @@ func (s *socket) settled() net.Conn {
 func (s *speaker) start(ctx context.Context) error {
 	err := s.setUp(ctx)
 	if err == nil {
-		err = s.d.core.Adopt(s.c, nil)
+		err = s.d.core.Adopt(s.c, s.beside)
 	}
 	if err != nil {
 		s.discard() // an error of closing would hide the one that matters
 	}
 	return err
+}
+
+// beside refuses a session of another server than that of the others. After a failover those end first; behind a load
+// balancer, or in a URL with two servers that can both be written to, each of them would grant the lock.
+func (s *speaker) beside(other *sqlsession.Conn) error {
+	if session(other).server != s.server {
+		return errOtherServer
+	}
+	return nil
 }
 
 // connect opens a session with the server's own settings. The context bounds the opening alone.
@@ -140,7 +149,8 @@ func (d *Driver) settings(waits bool) []parameter {
 	}
 }
 
-// setUpText makes the settings and returns the number of the server's process and when it began, all in one statement.
+// setUpText makes the settings and returns the number of the server's process, when it began and when the server did,
+// all in one statement.
 // synchronous_commit is raised from off, so that a token is on disk before its grant counts, and is otherwise left as
 // the role has it.
 //
@@ -148,7 +158,7 @@ func (d *Driver) settings(waits bool) []parameter {
 // server look through all sessions for each new one, which with some thousands takes longer than all else in opening
 // one.
 func setUpText(settings []parameter) string {
-	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
+	text := "SELECT pid, backend_start, pg_postmaster_start_time(), set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
 	for _, p := range settings {
 		set := fmt.Sprintf("set_config('%s', '%s', false)", p.name, p.value)
@@ -177,6 +187,7 @@ func (s *speaker) setUp(ctx context.Context) error {
 		return errors.New("the server does not tell about this session in pg_stat_get_activity")
 	}
 	s.pid, s.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
+	s.server = string(answer.Rows[0][2])
 	if err := s.setFurther(ctx); err != nil {
 		return err
 	}

@@ -115,5 +115,7 @@
 // process that ends then, in the midst of a grant, leaves its session with the lock until the standby is back or an
 // operator ends the session.
 //
-// A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to.
+// A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to. Only one
+// of them may be: each grants locks of its own. A client refuses a session of a second server while the first answers.
+// Two clients that each see one of two such servers notice nothing.
 package pglock

@@ -23,6 +23,7 @@ type speaker struct {
 	gate    *gate    // what pg reads from
 	pid     int32    // of the server's process
 	started []byte   // when that process began, as the server writes it: with the pid it names one session for ever
+	server  string   // when the server began, to the microsecond: it tells servers apart, copies of one database too
 
 	prepared [statements]bool // which statements the session knows
 	begun    *question        // sent by a goroutine that has left before its answer
