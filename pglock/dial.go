@@ -125,7 +125,9 @@ type parameter struct {
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
-	seconds := func(t time.Duration) string { return strconv.FormatInt(max(int64(t/time.Second), 1), 10) }
+	// Rounded up: a third before the first and a third before each of two probes are never less than the timeout. Where
+	// a server's system has no tcp_user_timeout, they alone say when it gives a silent client up.
+	third := strconv.FormatInt(int64((timeout/3+time.Second-1)/time.Second), 10)
 	slice := millis(timeout / 3) // shared connections wait for locks of rows alone, and must give signs of life
 	if waits {
 		slice = millis(d.opts.Slice)
@@ -138,9 +140,9 @@ func (d *Driver) settings(waits bool) []parameter {
 		{name: "idle_in_transaction_session_timeout", value: "0"},
 		{name: "default_transaction_isolation", value: "read committed"},
 		{name: "default_transaction_read_only", value: "off"},
-		{name: "tcp_keepalives_idle", value: seconds(timeout / 3)},
-		{name: "tcp_keepalives_interval", value: seconds(timeout / 6)},
-		{name: "tcp_keepalives_count", value: "3"},
+		{name: "tcp_keepalives_idle", value: third},
+		{name: "tcp_keepalives_interval", value: third},
+		{name: "tcp_keepalives_count", value: "2"},
 		{name: "tcp_user_timeout", value: millis(timeout)},
 		// Without this the server plans each of the first five runs of a prepared statement anew, for parameters that
 		// change nothing about the plan.
