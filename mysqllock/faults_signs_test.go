@@ -3,6 +3,7 @@ package mysqllock
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -93,4 +94,36 @@ func TestServer_ThatBecomesReadOnly_EndsHolds(t *testing.T) {
 	l := mustLock(t, c, "demoted")
 	newAdmin(t, n).exec("SET GLOBAL read_only = 1")
 	receive(t, "the holder to be told", l.Lost())
+}
+
+// forgetful is a proxy that drops LAST_INSERT_ID from answers that have a large one.
+type forgetful struct{ net.Conn }
+
+func (c forgetful) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	const eightBytes = 0xfe
+	if n >= 15 && p[4] == 0 && p[6] == eightBytes { // an OK: the head, 0, the number of rows, and the value
+		clear(p[7:15])
+	}
+	return n, err
+}
+
+func TestGrant_WhoseTokenDoesNotComeBack_IsNone(t *testing.T) {
+	n := sharedServer(t)
+	a := newAdmin(t, n)
+	config := configOf(n.Addr())
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return forgetful{conn}, err
+	}
+	d, err := New(patient(t), config, &Options{Timeout: short})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	g, err := d.Acquire(patient(t), &driver.Request{Key: mutex("no token"), ID: "no token 1", Tokens: 1})
+	if !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a grant without a token: %+v, %v", g, err)
+	}
+	soon(t, "the server to have the lock back", func() bool { return a.holder("no token") == 0 })
 }

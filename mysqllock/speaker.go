@@ -95,7 +95,11 @@ func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, 
 		var affected, value int64
 		affected, value, err = s.exec(st, args)
 		if err == nil && affected > 0 {
-			return mintedFor(&e.Request, value), nil
+			if a = mintedFor(&e.Request, value); a.Token == 0 {
+				s.c.Fail(errNoToken) // it has the lock, and its end gives that back
+				return sqlsession.Answer{}, errNoToken
+			}
+			return a, nil
 		}
 		if err == nil || s.c.Err() != nil {
 			if st == stmtTry {
@@ -124,7 +128,8 @@ func unasked(err error) error {
 	return err
 }
 
-// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted.
+// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted. The token is
+// 0 if none came back: 0 is what the protocol says then.
 func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	a := sqlsession.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
 	if value&blockFlag != 0 {
