@@ -49,7 +49,8 @@ var (
 		"locks: a proxy that shares sessions cannot be used for locks")
 
 	// errNoToken is the error of a row that was written and whose token did not come back.
-	errNoToken = errors.New("the answer to a grant has no LAST_INSERT_ID: a proxy that drops it cannot be used for locks")
+	errNoToken = errors.New("the answer to a grant has no LAST_INSERT_ID: a proxy that drops it cannot be used " +
+		"for locks")
 
 	// errDemoted is the error of a server that was writable when the session began and is not any more.
 	errDemoted = errors.New("the server has become read-only, so another one may be the primary now, and grant the " +

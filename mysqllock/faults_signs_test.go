@@ -86,8 +86,8 @@ func TestSwappedSession_IsFoundOut_AlsoWhenOtherStatementsAreAnswered(t *testing
 	receive(t, "the holder to be told", lost)
 }
 
-// A planned change of the primary sets the old one to read-only, and leaves its sessions alone. It goes on to answer, and
-// another server grants.
+// A planned change of the primary sets the old one to read-only, and leaves its sessions alone. It goes on to answer,
+// and another server grants.
 func TestServer_ThatBecomesReadOnly_EndsHolds(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})

@@ -128,8 +128,8 @@ func unasked(err error) error {
 	return err
 }
 
-// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted. The token is
-// 0 if none came back: 0 is what the protocol says then.
+// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted. The token
+// is 0 if none came back: 0 is what the protocol says then.
 func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	a := sqlsession.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
 	if value&blockFlag != 0 {

@@ -111,9 +111,9 @@
 // clients would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all
 // connections.
 //
-// With a synchronous standby a grant is on it before it counts. While the standby is missing nothing is granted. A client
-// process that ends then, in the midst of a grant, leaves its session with the lock until the standby is back or an
-// operator ends the session.
+// With a synchronous standby a grant is on it before it counts. While the standby is missing nothing is granted. A
+// client process that ends then, in the midst of a grant, leaves its session with the lock until the standby is back or
+// an operator ends the session.
 //
 // A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to. Only one
 // of them may be: each grants locks of its own. A client refuses a session of a second server while the first answers.

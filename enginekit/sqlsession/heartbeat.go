@@ -145,8 +145,8 @@ func (c *Conn) isLate(now time.Duration) bool {
 	return since != 0 && now-since > time.Duration(c.allowed.Load())
 }
 
-// isStale reports whether a ping is due. A connection with something to do is not spared it; see sign.go. One that waits
-// in the server holds nothing, and would give it too late.
+// isStale reports whether a ping is due. A connection with something to do is not spared it; see sign.go. One that
+// waits in the server holds nothing, and would give it too late.
 func (c *Conn) isStale(now time.Duration) bool {
 	return now-time.Duration(c.pinged.Load()) >= c.d.config.Signs && !c.pinging.Load() &&
 		(!c.waits || c.load() == 0)
