@@ -76,9 +76,9 @@
 //   - Locks for owners that are named: a lock belongs to a session of one process. Kinds other
 //     than the mutex and the election.
 //   - A search for deadlocks: each wait has a session of its own that holds nothing, so the server sees none.
-//   - Proxies that share sessions between clients (statement or transaction pooling). One is found out by
-//     the next sign of life, because the session's own mark is missing, and then its holds are lost. A connection that a load balancer closes because
-//     nothing has passed for a while ends a wait's place; set [Options.Slice] below its limit.
+//   - Proxies that share sessions between clients (statement or transaction pooling). One is found out by the next sign
+//     of life, because the session's own mark is missing. Its holds are lost then. A connection that a load balancer
+//     closes because nothing has passed for a while ends a wait's place; set [Options.Slice] below its limit.
 //   - Break is a row that the holder finds within about a second. If it is dead, Break waits for the end of its
 //     session.
 //   - The server does not notice that a client that waits is gone. If the client's machine has said goodbye (its
