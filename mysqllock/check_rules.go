@@ -120,10 +120,15 @@ func judgeCluster(s map[string]string) driver.Finding {
 	return f
 }
 
+// isReadOnly reads one of the settings that make a server read-only. Servers know more values than ON and OFF.
+func isReadOnly(value string) bool {
+	return value != "" && value != "0" && !strings.EqualFold(value, "OFF")
+}
+
 // judgeWriting fails on a server that is read-only: a grant writes its token.
 func judgeWriting(s map[string]string) driver.Finding {
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
-		if value := s[name]; value != "" && value != "0" && !strings.EqualFold(value, "OFF") {
+		if isReadOnly(s[name]) {
 			return driver.Finding{
 				Check: "role", Level: driver.LevelFail, Detail: "the server is set to " + name +
 					", so tokens cannot be written",

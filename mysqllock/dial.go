@@ -138,7 +138,7 @@ func (s *speaker) setUp(ctx context.Context) error {
 		return err
 	}
 	s.id = rows[0].uint(0)
-	s.server = serverOf(settings)
+	s.server, s.writable = serverOf(settings), !isReadOnly(settings["read_only"])
 	if err := s.d.learn(rows[0].text(1), settings); err != nil {
 		return err
 	}

@@ -26,12 +26,16 @@
 //   - Its client is gone: the server hears the end of the connection, and frees the locks at once. A client that
 //     vanishes without a word (its machine is lost, the network is cut) has until wait_timeout, which each session sets
 //     to the timeout: without a sign of life for that long, the server ends it. The holder's own trust ends a little
-//     earlier: it counts from when the last answered statement was sent. Signs of life are sent each third of the
-//     timeout.
+//     earlier: it counts from when the last answered sign of life was sent. Signs of life are sent each third of the
+//     timeout, and find out whether the session itself answers. Other answers, and errors, count for nothing: a proxy
+//     may have given them.
 //   - The server is restarted, fails over to another one, or an operator or the network ends the connection. Then
 //     another client may get the lock at once, and the holder is told as soon as its machine hears of the end of the
 //     connection, usually within milliseconds. For that moment there are two holders. Resources that check tokens are
 //     not harmed; see package [github.com/interlock-go/interlock/fence].
+//   - The server becomes read-only, as in a planned change of the primary: its holders are told by the next sign of
+//     life. A primary that was replaced and was not made read-only, stopped or cut off goes on answering its clients,
+//     and they go on trusting their holds: see to that, or use a fence.
 //
 // A server that hangs grants nothing. The holder stops trusting its hold when the timeout is over.
 //
@@ -58,8 +62,8 @@
 //     them if need be; and one for each lock that this client waits for or holds because it has waited for it, up to
 //     [Options.Waits]. Opening one costs the login and two round trips. Idle ones of the second sort are closed after a
 //     minute. All holds of one connection end with it, so fewer shared connections mean that more is lost at once.
-//   - Signs of life: a statement each third of the timeout for each idle connection. A client that holds something asks
-//     once a second what operators have broken.
+//   - Signs of life: a statement each third of the timeout for each connection, but for one that waits. A client that
+//     holds something asks once a second what operators have broken.
 //   - A row of some 150 bytes for each lock. After some 256 grants, and each ten minutes, a client looks at a thousand
 //     rows, and removes those that nobody has used for a day. So at most a quarter of the table is old, unless a client
 //     grants more than 25 a second.
@@ -72,9 +76,9 @@
 //   - Locks for owners that are named: a lock belongs to a session of one process. Kinds other
 //     than the mutex and the election.
 //   - A search for deadlocks: each wait has a session of its own that holds nothing, so the server sees none.
-//   - Proxies that share sessions between clients (statement or transaction pooling). One is found out when the
-//     session's own mark is missing, and then its holds are lost. A connection that a load balancer closes because
-//     nothing has passed for a while ends a wait's place; set [Options.Slice] below its limit.
+//   - Proxies that share sessions between clients (statement or transaction pooling). One is found out by the next sign
+//     of life, because the session's own mark is missing. Its holds are lost then. A connection that a load balancer
+//     closes because nothing has passed for a while ends a wait's place; set [Options.Slice] below its limit.
 //   - Break is a row that the holder finds within about a second. If it is dead, Break waits for the end of its
 //     session.
 //   - The server does not notice that a client that waits is gone. If the client's machine has said goodbye (its

@@ -48,6 +48,14 @@ var (
 	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
 		"locks: a proxy that shares sessions cannot be used for locks")
 
+	// errNoToken is the error of a row that was written and whose token did not come back.
+	errNoToken = errors.New("the answer to a grant has no LAST_INSERT_ID: a proxy that drops it cannot be used " +
+		"for locks")
+
+	// errDemoted is the error of a server that was writable when the session began and is not any more.
+	errDemoted = errors.New("the server has become read-only, so another one may be the primary now, and grant the " +
+		"same locks")
+
 	// errOtherServer is the error of an address that leads to several servers.
 	errOtherServer = errors.New("the address leads to another server than before: GET_LOCK is a lock of one server, " +
 		"so a load balancer in front of several cannot be used for locks")
@@ -73,7 +81,16 @@ func isGoodbye(err error) bool {
 
 // isBroken reports whether err leaves open what the server has done, or says that the session has ended. The connection
 // is not used after that: an answer that is still on its way would be taken for that of the next statement.
-func isBroken(err error) bool { return err != nil && (numberOf(err) == 0 || isGoodbye(err)) }
+func isBroken(err error) bool {
+	return err != nil && (numberOf(err) == 0 || isGoodbye(err) || isOfAProxy(err))
+}
+
+// isOfAProxy reports whether err has a number of client libraries, which no server sends. A proxy does, when its own
+// connection to the server has broken: the session is gone, and whatever comes next goes to another one.
+func isOfAProxy(err error) bool {
+	const first, last = 2000, 2999
+	return numberOf(err) >= first && numberOf(err) <= last
+}
 
 // isFull reports whether the server has no room for another connection at the moment.
 func isFull(err error) bool {

@@ -24,6 +24,8 @@ type speaker struct {
 	server string // which server it is; see serverOf
 	mark   string // the lock that the session has taken for itself: it tells sessions apart for ever
 
+	writable bool // the server was not read-only when the session began
+
 	stmts [statements]sqldriver.Stmt // nil as long as a statement is not prepared
 }
 
@@ -93,7 +95,11 @@ func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, 
 		var affected, value int64
 		affected, value, err = s.exec(st, args)
 		if err == nil && affected > 0 {
-			return mintedFor(&e.Request, value), nil
+			if a = mintedFor(&e.Request, value); a.Token == 0 {
+				s.c.Fail(errNoToken) // it has the lock, and its end gives that back
+				return sqlsession.Answer{}, errNoToken
+			}
+			return a, nil
 		}
 		if err == nil || s.c.Err() != nil {
 			if st == stmtTry {
@@ -122,7 +128,8 @@ func unasked(err error) error {
 	return err
 }
 
-// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted.
+// mintedFor reads the value that came back with a token: the token, and whether the whole block was granted. The token
+// is 0 if none came back: 0 is what the protocol says then.
 func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	a := sqlsession.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
 	if value&blockFlag != 0 {
@@ -139,9 +146,9 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if e.Refused() {
 		e.Tell(e.HeldBySomebody()) // the holder is told if the wait lasts
 	}
-	sent := s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, s.d.waitText(&e.Request, id), nil))
-	err = s.answered(sent, err)
+	err = s.answered(err)
 	switch {
 	case isPassing(err):
 		return a, nil
@@ -255,12 +262,20 @@ func (s *speaker) kill(what string, other *sqlsession.Conn) error {
 	return s.run("KILL " + what + " IS_USED_LOCK('" + session(other).mark + "')")
 }
 
-// Ping is a sign of life: one round trip, which starts wait_timeout anew. It also makes sure that it is this session
-// that answers, and not another one behind a proxy.
+// Ping is a sign of life: one round trip, which starts wait_timeout anew. It makes sure that it is this session that
+// answers, and not another one behind a proxy. A server that has become read-only since is not the primary any more:
+// another one may grant the same lock, and this one would go on to answer.
 func (s *speaker) Ping() {
-	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
-	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
+	sent := s.d.core.Clock()
+	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "'), @@GLOBAL.read_only")
+	switch {
+	case err != nil: // if it has not ended the connection, the next one may succeed, and trust ends meanwhile
+	case len(rows) != 1 || rows[0].uint(0) != s.id:
 		s.c.Fail(errSwapped)
+	case s.writable && isReadOnly(rows[0].text(1)):
+		s.c.Fail(errDemoted)
+	default:
+		s.c.Confirm(sent)
 	}
 }
 

@@ -11,18 +11,14 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // background is the context of every statement; see sqlsession.Conn. For any other the client library starts to watch
 // it.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// answered reports the end of a statement to the connection: a good answer is a sign of life from the moment when it
-// was sent. It returns err.
-func (s *speaker) answered(sent time.Duration, err error) error {
-	return s.c.Answered(sent, err, isBroken(err))
-}
+// answered reports the end of a statement to the connection. It returns err.
+func (s *speaker) answered(err error) error { return s.c.Answered(err, isBroken(err)) }
 
 // errUnprepared says that a statement was not asked, because the session ended when it was to be prepared.
 var errUnprepared = errors.New("the statement was not prepared")
@@ -34,9 +30,9 @@ func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	if s.stmts[st] != nil {
 		return s.stmts[st], nil
 	}
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	stmt, err := s.my.PrepareContext(background, s.d.texts[st])
-	err = s.answered(sent, err)
+	err = s.answered(err)
 	switch {
 	case numberOf(err) == errTooManyPrepared:
 		return nil, nil //nolint:nilnil // see above
@@ -77,14 +73,14 @@ func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id 
 	if err != nil {
 		return 0, 0, err
 	}
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	var result sqldriver.Result
 	if stmt == nil {
 		result, err = s.my.ExecContext(background, s.inText(st, args), nil)
 	} else {
 		result, err = stmt.(sqldriver.StmtExecContext).ExecContext(background, args)
 	}
-	if err := s.answered(sent, err); err != nil {
+	if err := s.answered(err); err != nil {
 		return 0, 0, err
 	}
 	affected, err = result.RowsAffected()
@@ -97,16 +93,16 @@ func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id 
 
 // run runs a text without rows.
 func (s *speaker) run(text string) error {
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	_, err := s.my.ExecContext(background, text, nil)
-	return s.answered(sent, err)
+	return s.answered(err)
 }
 
 // query runs a text and returns the rows of all its statements, one after the other.
 func (s *speaker) query(text string) ([]row, error) {
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, text, nil))
-	return rows, s.answered(sent, err)
+	return rows, s.answered(err)
 }
 
 // unlock gives a lock back, and reports whether the session had it. An interruption that was meant for the statement
@@ -131,14 +127,14 @@ func (s *speaker) unlockOnce(lock string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	var rows []row
 	if stmt == nil {
 		rows, err = queryAll(s.my.QueryContext(background, s.inText(stmtUnlock, args), nil))
 	} else {
 		rows, err = queryAll(stmt.(sqldriver.StmtQueryContext).QueryContext(background, args))
 	}
-	if err := s.answered(sent, err); err != nil {
+	if err := s.answered(err); err != nil {
 		return false, err
 	}
 	return len(rows) == 1 && rows[0].uint(0) == 1, nil

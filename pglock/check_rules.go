@@ -178,6 +178,11 @@ func judgeTokens(f facts) driver.Finding {
 		r.Detail = fmt.Sprintf("no commit waits for the %d standbys that follow: "+
 			"one that becomes the primary may not know the last tokens; they grow all the same, "+
 			"unless its clock is behind by more than the time between", f.standbys)
+	case f.replicates && f.commit == "local":
+		r.Level, r.Advice = driver.LevelWarn, "set synchronous_commit to on for the role"
+		r.Detail = "the role's synchronous_commit is local, so no grant waits for the standbys: one that becomes the " +
+			"primary may not know the last tokens; they grow all the same, unless its clock is behind by more than " +
+			"the time between"
 	case f.commit == "off":
 		r.Detail += "; for that, sessions of this engine set synchronous_commit to on"
 	case f.replicates:

@@ -74,3 +74,13 @@ func TestDoctor_SeesThatNoCommitWaitsForTheStandbys(t *testing.T) {
 	})
 	wantSaid(t, d, "tokens", driver.LevelOK, "on the standbys")
 }
+
+// With synchronous_commit=local a grant does not wait for the standbys, whatever the server is set up for.
+func TestTokens_OfARoleThatCommitsLocally_AreWarnedOf(t *testing.T) {
+	for commit, level := range map[string]driver.Level{"on": driver.LevelOK, "local": driver.LevelWarn} {
+		f := judgeTokens(facts{fsync: true, replicates: true, standbys: 1, commit: commit})
+		if f.Level != level {
+			t.Errorf("synchronous_commit=%s: %v, want level %v", commit, f, level)
+		}
+	}
+}

@@ -67,12 +67,21 @@ func (s *socket) settled() net.Conn {
 func (s *speaker) start(ctx context.Context) error {
 	err := s.setUp(ctx)
 	if err == nil {
-		err = s.d.core.Adopt(s.c, nil)
+		err = s.d.core.Adopt(s.c, s.beside)
 	}
 	if err != nil {
 		s.discard() // an error of closing would hide the one that matters
 	}
 	return err
+}
+
+// beside refuses a session of another server than that of the others. After a failover those end first; behind a load
+// balancer, or in a URL with two servers that can both be written to, each of them would grant the lock.
+func (s *speaker) beside(other *sqlsession.Conn) error {
+	if session(other).server != s.server {
+		return errOtherServer
+	}
+	return nil
 }
 
 // connect opens a session with the server's own settings. The context bounds the opening alone.
@@ -116,7 +125,9 @@ type parameter struct {
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
-	seconds := func(t time.Duration) string { return strconv.FormatInt(max(int64(t/time.Second), 1), 10) }
+	// Rounded up: a third before the first and a third before each of two probes are never less than the timeout. Where
+	// a server's system has no tcp_user_timeout, they alone say when it gives a silent client up.
+	third := strconv.FormatInt(int64((timeout/3+time.Second-1)/time.Second), 10)
 	slice := millis(timeout / 3) // shared connections wait for locks of rows alone, and must give signs of life
 	if waits {
 		slice = millis(d.opts.Slice)
@@ -129,9 +140,9 @@ func (d *Driver) settings(waits bool) []parameter {
 		{name: "idle_in_transaction_session_timeout", value: "0"},
 		{name: "default_transaction_isolation", value: "read committed"},
 		{name: "default_transaction_read_only", value: "off"},
-		{name: "tcp_keepalives_idle", value: seconds(timeout / 3)},
-		{name: "tcp_keepalives_interval", value: seconds(timeout / 6)},
-		{name: "tcp_keepalives_count", value: "3"},
+		{name: "tcp_keepalives_idle", value: third},
+		{name: "tcp_keepalives_interval", value: third},
+		{name: "tcp_keepalives_count", value: "2"},
 		{name: "tcp_user_timeout", value: millis(timeout)},
 		// Without this the server plans each of the first five runs of a prepared statement anew, for parameters that
 		// change nothing about the plan.
@@ -140,7 +151,8 @@ func (d *Driver) settings(waits bool) []parameter {
 	}
 }
 
-// setUpText makes the settings and returns the number of the server's process and when it began, all in one statement.
+// setUpText makes the settings and returns the number of the server's process, when it began and when the server did,
+// all in one statement.
 // synchronous_commit is raised from off, so that a token is on disk before its grant counts, and is otherwise left as
 // the role has it.
 //
@@ -148,7 +160,7 @@ func (d *Driver) settings(waits bool) []parameter {
 // server look through all sessions for each new one, which with some thousands takes longer than all else in opening
 // one.
 func setUpText(settings []parameter) string {
-	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
+	text := "SELECT pid, backend_start, pg_postmaster_start_time(), set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
 	for _, p := range settings {
 		set := fmt.Sprintf("set_config('%s', '%s', false)", p.name, p.value)
@@ -177,6 +189,7 @@ func (s *speaker) setUp(ctx context.Context) error {
 		return errors.New("the server does not tell about this session in pg_stat_get_activity")
 	}
 	s.pid, s.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
+	s.server = string(answer.Rows[0][2])
 	if err := s.setFurther(ctx); err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@
 //   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it
 //     until it is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
 //     not replicated, so a failover frees all of them.
+//   - After a failover, if the old primary still runs and its clients reach it: it goes on answering them, and they go
+//     on trusting their holds. Stop it or cut it off before a standby is promoted, as for any other data.
 //   - After the server's wall clock was set ahead: it may end a session early. The old holder hears of it in the same
 //     way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).
@@ -84,7 +86,7 @@
 //     the same, up to a second apart, while the server takes more than 5 s to open its connection. A client that never
 //     meets another one has one connection.
 //   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is
-//     shorter, if it has nothing else to do.
+//     shorter, but for one that waits.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x
 //     max_connections.
 //   - A reader costs what a writer does, and one row more, which is not written to the log of the server.
@@ -92,7 +94,7 @@
 //     thousand rows, and removes those that nobody has used for a day. So at most a quarter of the table is old, unless
 //     a client grants more than 25 a second.
 //   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at
-//     most.
+//     most. CREATE INDEX CONCURRENTLY waits for it as long. Where that matters set slice=1s.
 //   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a
 //     second, takes seconds and stops all locks meanwhile. It can find nothing, because no session of ours both waits
 //     and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER deadlock_timeout TO
@@ -109,5 +111,11 @@
 // clients would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all
 // connections.
 //
-// A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to.
+// With a synchronous standby a grant is on it before it counts. While the standby is missing nothing is granted. A
+// client process that ends then, in the midst of a grant, leaves its session with the lock until the standby is back or
+// an operator ends the session.
+//
+// A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to. Only one
+// of them may be: each grants locks of its own. A client refuses a session of a second server while the first answers.
+// Two clients that each see one of two such servers notice nothing.
 package pglock

@@ -38,6 +38,10 @@ const (
 var errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
 	"locks: a pooler that shares sessions cannot be used for locks")
 
+// errOtherServer is the error of an address, or of several, that leads to two servers at once.
+var errOtherServer = errors.New("the address leads to another server than before, which still answers: an advisory " +
+	"lock is a lock of one server, so several that can all be written to cannot be used for locks")
+
 // stateOf is the SQLSTATE of an error that the server has sent, or "" for every other error.
 func stateOf(err error) string {
 	var said *pgconn.PgError

@@ -23,6 +23,7 @@ type speaker struct {
 	gate    *gate    // what pg reads from
 	pid     int32    // of the server's process
 	started []byte   // when that process began, as the server writes it: with the pid it names one session for ever
+	server  string   // when the server began, to the microsecond: it tells servers apart, copies of one database too
 
 	prepared [statements]bool // which statements the session knows
 	begun    *question        // sent by a goroutine that has left before its answer
@@ -219,9 +220,18 @@ func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	return err == nil && len(found) == 0
 }
 
-// Ping is a sign of life: one round trip of an empty statement, which starts idle_session_timeout anew.
+// Ping is a sign of life: one round trip, which starts idle_session_timeout anew. It makes sure that it is this session
+// that answers, and not another one, or another server, behind a pooler.
 func (s *speaker) Ping() {
-	_, _ = s.exec(stmtPing) // if it fails, the connection has ended, and the core tells all its holds
+	sent := s.d.core.Clock()
+	found, err := s.exec(stmtPing)
+	switch {
+	case err != nil: // if it has not ended the connection, the next one may succeed, and trust ends meanwhile
+	case len(found) != 1 || int32Of(found[0][0]) != s.pid:
+		s.c.Fail(errSwapped)
+	default:
+		s.c.Confirm(sent)
+	}
 }
 
 // Close ends the session with the protocol's Terminate, so that the server frees its locks at once.

@@ -115,8 +115,8 @@ var texts = [statements]string{
 	stmtElsewhere:       `SELECT NOT pg_try_advisory_xact_lock($1::bigint)`,
 	stmtElsewhereShared: `SELECT NOT pg_try_advisory_xact_lock_shared($1::bigint)`,
 
-	// A sign of life.
-	stmtPing: `SELECT`,
+	// A sign of life: which session answers.
+	stmtPing: `SELECT pg_backend_pid()`,
 
 	// Both name a session by its process and when that began, because the numbers of processes come again. To a role
 	// that acts as another, the server does not show when its sessions began: then a process of which that is hidden is

@@ -19,10 +19,9 @@ type rows = [][][]byte
 // library starts a goroutine for each statement.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// answered reports the end of a statement to the connection: a good answer is a sign of life from the moment when it
-// was sent. It returns err.
-func (s *speaker) answered(sent time.Duration, err error) error {
-	return s.c.Answered(sent, err, isBroken(err) || s.pg.IsClosed())
+// answered reports the end of a statement to the connection. It returns err.
+func (s *speaker) answered(err error) error {
+	return s.c.Answered(err, isBroken(err) || s.pg.IsClosed())
 }
 
 // prepare has the server parse a statement once for the connection. It costs a round trip when the statement is first
@@ -31,10 +30,10 @@ func (s *speaker) prepare(st statement) error {
 	if s.prepared[st] {
 		return nil
 	}
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	_, err := s.pg.Prepare(background, st.String(), s.d.texts[st], nil)
 	s.prepared[st] = err == nil
-	return s.answered(sent, err)
+	return s.answered(err)
 }
 
 // exec runs a prepared statement in one round trip. It may take as long as the timeout; after that the connection has
@@ -48,16 +47,16 @@ func (s *speaker) execFor(allowed time.Duration, st statement, params ...[]byte)
 	if err := s.prepare(st); err != nil {
 		return nil, err
 	}
-	sent := s.c.Sent(allowed)
+	s.c.Sent(allowed)
 	answer := s.pg.ExecPrepared(background, st.String(), params, binaryFormat, binaryFormat).Read()
-	return answer.Rows, s.answered(sent, answer.Err)
+	return answer.Rows, s.answered(answer.Err)
 }
 
 // query runs a statement that is not worth preparing, because it is seldom run.
 func (s *speaker) query(text string, params ...[]byte) (rows, error) {
-	sent := s.c.Sent(s.d.opts.Timeout)
+	s.c.Sent(s.d.opts.Timeout)
 	answer := s.pg.ExecParams(background, text, params, nil, binaryFormat, binaryFormat).Read()
-	return answer.Rows, s.answered(sent, answer.Err)
+	return answer.Rows, s.answered(answer.Err)
 }
 
 // line is a prepared statement and its parameters.
@@ -70,8 +69,7 @@ type line struct {
 type conversation struct {
 	s      *speaker
 	p      *pgconn.Pipeline
-	sent   time.Duration // when they were sent, on the connection's clock
-	unsent error         // why nothing was sent
+	unsent error // why nothing was sent
 }
 
 // say sends prepared statements. The last one may take as long as allowed. A sync after each makes it a transaction of
@@ -82,7 +80,8 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 			return nil, err
 		}
 	}
-	x := &conversation{s: s, sent: s.c.Sent(allowed), p: s.pg.StartPipeline(background)}
+	s.c.Sent(allowed)
+	x := &conversation{s: s, p: s.pg.StartPipeline(background)}
 	for _, l := range lines {
 		x.p.SendQueryPrepared(l.st.String(), l.params, binaryFormat, binaryFormat)
 		x.p.SendPipelineSync()
@@ -129,5 +128,5 @@ func (x *conversation) end(err error) error {
 	if closed := x.p.Close(); closed != nil && isBroken(closed) && err == nil {
 		err = closed
 	}
-	return x.s.answered(x.sent, err)
+	return x.s.answered(err)
 }

@@ -3,6 +3,7 @@ package pglock
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,5 +162,20 @@ func TestNew_WithoutAConfiguration_SaysSo(t *testing.T) {
 	if _, err := New(t.Context(), nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "postgres: there is no configuration") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A server whose system has no tcp_user_timeout ends the session of a silent client by its keep-alives. Its holder
+// trusts the hold for the timeout, so they must not be over before.
+func TestKeepAlives_OfTheServer_LastForTheTimeout(t *testing.T) {
+	for timeout := time.Second; timeout < time.Minute; timeout += 100 * time.Millisecond {
+		set := make(map[string]int)
+		for _, p := range (&Driver{opts: Options{Timeout: timeout}}).settings(false) {
+			set[p.name], _ = strconv.Atoi(p.value)
+		}
+		silent := set["tcp_keepalives_idle"] + set["tcp_keepalives_interval"]*set["tcp_keepalives_count"]
+		if got := time.Duration(silent) * time.Second; got < timeout {
+			t.Fatalf("with a timeout of %v the server gives a silent client up after %v", timeout, got)
+		}
 	}
 }

@@ -117,6 +117,7 @@ func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	// Before the others go on: they must not ask on c, which the server would let in.
 	d.own(e)
 	next := d.asked(e)
+	c.confirmGrant()
 	wanted = !e.ending
 	if wanted {
 		e.phase = held

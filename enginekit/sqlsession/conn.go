@@ -28,7 +28,11 @@ type Conn struct {
 	// is closed.
 	broken error
 
-	confirmed atomic.Int64 // when the last answered statement was sent, as time since Core.born
+	sent time.Duration // when the last statement was, since Core.born; for the goroutine that runs statements
+
+	confirmed atomic.Int64 // when the last sign of life that was answered was sent, since Core.born
+	pinged    atomic.Int64 // when the last ping or the set-up was, likewise
+	pinging   atomic.Bool  // a ping has been submitted, and has not been answered
 	busy      atomic.Int64 // since when the server owes an answer, likewise; 0 if it owes none
 	allowed   atomic.Int64 // how long it may owe that one
 
@@ -71,7 +75,7 @@ type Job struct {
 	any    bool            // any shared connection will do
 }
 
-// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. From that instant the
+// Confirmed returns when the last sign of life that was answered was sent; see [driver.Session]. From that instant the
 // session has at least its timeout before it: the server counts from the end of the statement.
 func (c *Conn) Confirmed() time.Time { return c.d.born.Add(c.lastSign()) }
 

@@ -93,26 +93,45 @@ func (d *Core) spawn(f func()) bool {
 }
 
 // Adopt makes c one of the core's connections and starts its goroutine. It returns driver.ErrClosed after Close, and
-// otherwise the first error of beside. That is asked about each open connection and may be nil; it is for engines in
-// which a session of another server must not stand beside those of the first. After an error c still belongs to the
-// caller, who calls [Conn.Discard]. beside runs under the core's mutex and must not call the core.
+// otherwise an error of beside. That is asked about each open connection and may be nil; it is for engines in which a
+// session of another server must not stand beside those of the first. After an error c still belongs to the caller, who
+// calls [Conn.Discard]. beside runs under the core's mutex and must not call the core.
+//
+// After a failover the others may belong to a server that has vanished without a word. So they are asked, and a
+// connection whose server owes an answer for two seconds is not in the way.
 func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
+	others, err := d.adopt(c, beside)
+	for _, other := range others {
+		other.submitPing()
+	}
+	return err
+}
+
+// adopt is Adopt without a question to the others, which it returns if they are in the way.
+func (d *Core) adopt(c *Conn, beside func(other *Conn) error) (others []*Conn, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
-		return driver.ErrClosed
+		return nil, driver.ErrClosed
 	}
+	now := d.Clock()
 	for other := range d.all {
-		if beside == nil || !other.isOpen() {
+		if beside == nil || !other.isOpen() || other.isSuspect(now) {
 			continue
 		}
-		if err := beside(other); err != nil {
-			return err
+		if refused := beside(other); refused != nil {
+			err = refused
+			if !other.pinging.Load() && other.load() == 0 {
+				others = append(others, other)
+			}
 		}
+	}
+	if err != nil {
+		return others, err
 	}
 	d.all[c] = struct{}{}
 	d.work.Go(c.loop) // ends with the connection, which Close ends
-	return nil
+	return nil, nil
 }
 
 // closeTime bounds how long Close cancels waits.

@@ -36,7 +36,7 @@ type Config struct {
 	// connection whose answer is late by as much, and trusts a grant for this long from the last sign of life.
 	Timeout time.Duration
 
-	// Signs is the time without a statement after which a connection gives a sign of life. It must leave Timeout room
+	// Signs is the time between two signs of life of a connection, however busy it is. It must leave Timeout room
 	// for several.
 	Signs time.Duration
 
@@ -136,7 +136,8 @@ type Session interface {
 	// Bury ends another session. It reports whether the server had ended it before.
 	Bury(other *Conn) (buried bool)
 
-	// Ping gives a sign of life.
+	// Ping gives a sign of life. It calls Conn.Confirm only if the session itself has answered, and ends the connection
+	// if another one has.
 	Ping()
 
 	// Prune looks at a bounded number of rows, about a thousand, and removes those that are not needed any more.

@@ -53,8 +53,7 @@ func (d *Core) look(now time.Duration) {
 		c.Kill()
 	}
 	for _, c := range r.ping {
-		// If it has ended, died has told everybody.
-		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}})
+		c.submitPing()
 	}
 	if r.breaks {
 		d.readBreaks()
@@ -146,7 +145,18 @@ func (c *Conn) isLate(now time.Duration) bool {
 	return since != 0 && now-since > time.Duration(c.allowed.Load())
 }
 
-// isStale reports whether a sign of life is due. A connection with something to do gives one by that.
+// isStale reports whether a ping is due. A connection with something to do is not spared it; see sign.go. One that
+// waits in the server holds nothing, and would give it too late.
 func (c *Conn) isStale(now time.Duration) bool {
-	return now-c.lastSign() >= c.d.config.Signs && c.load() == 0
+	return now-time.Duration(c.pinged.Load()) >= c.d.config.Signs && !c.pinging.Load() &&
+		(!c.waits || c.load() == 0)
+}
+
+// submitPing has a ping sent when c has done what it has to do before. One at a time is enough.
+func (c *Conn) submitPing() {
+	c.pinging.Store(true)
+	c.Submit(Job{
+		Run:  func(c *Conn) { c.session.Ping(); c.pinging.Store(false) },
+		Dead: func(error) {}, // died has told everybody
+	})
 }

@@ -165,7 +165,7 @@ const freshness = 4
 // win records that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to
 // a client that stood still, and the server may have ended the session since. A sign of life finds out.
 func (e *Entry) win(c *Conn, a Answer) verdict {
-	if e.d.Clock()-c.lastSign() > e.d.config.Timeout/freshness {
+	if e.d.Clock()-c.sent > e.d.config.Timeout/freshness {
 		c.session.Ping()
 	}
 	if c.broken == nil {
