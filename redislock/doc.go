@@ -41,7 +41,7 @@
 //     when all of them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory
 //     too. The same goes for whatever else is told as done: a release that keeps the lock closed (MinHold), a Break, a
 //     signal, a change of a latch or of a limit, the zero of a latch, who leads an election. A plain release does not
-//     wait. The price: while a replica is missing, none of these succeeds; with too few acknowledgements the error
+//     wait: its client releases again when the connection breaks. The price: while a replica is missing, none of these succeeds; with too few acknowledgements the error
 //     matches driver.ErrUnavailable. The setting min-replicas-to-write of
 //     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
 //     shortens the time in which grants are lost.

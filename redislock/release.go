@@ -64,6 +64,9 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
+		if d.opts.Replicas > 0 && q.call.Replicas == 0 {
+			d.latest.note(r.Key, r.ID)
+		}
 		return nil
 	case "lost":
 		// The tombstone is here and not on the server: a plain release leaves none there.
