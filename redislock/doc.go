@@ -41,9 +41,9 @@
 //     when all of them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory
 //     too. The same goes for whatever else is told as done: a release that keeps the lock closed (MinHold), a Break, a
 //     signal, a change of a latch or of a limit, the zero of a latch, who leads an election. A plain release does not
-//     wait. The price: while a replica is missing, none of these succeeds; with too few acknowledgements the error
-//     matches driver.ErrUnavailable. The setting min-replicas-to-write of
-//     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
+//     wait: its client releases again when the connection breaks. The price: while a replica is missing, none of these
+//     succeeds; with too few acknowledgements the error matches driver.ErrUnavailable. The server's setting
+//     min-replicas-to-write is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
 //     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
 //     power forgets up to two seconds. If the primary is back before it is missed, its replicas copy the loss, so

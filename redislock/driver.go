@@ -61,6 +61,8 @@ type Driver struct {
 
 	// presence says that this process is alive, on behalf of the waiters in it. It has a mutex of its own.
 	presence presence
+	// latest are the releases that a failover may have forgotten. It has a mutex of its own, too.
+	latest latestReleases
 }
 
 // startTime is how long New waits for a server that hangs.
@@ -175,6 +177,7 @@ func (d *Driver) Close() error {
 		}
 		d.mu.Unlock()
 		d.presence.stop()
+		d.latest.stop()
 		err = d.conn.Close()
 	})
 	return err

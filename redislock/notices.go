@@ -147,6 +147,7 @@ func (e *entry) tellWanted() {
 // that it is alive: the server may not have heard it for a while.
 func (d *listener) Dropped(Link) {
 	d.presence.hurry() // it may have been long in coming through
+	d.latest.repeat((*Driver)(d))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, watches := range d.watches {

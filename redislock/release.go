@@ -95,6 +95,9 @@ func (d *Driver) released(ctx context.Context, r *driver.Release, answer Reply) 
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
+		if d.opts.Replicas > 0 && q.call.Replicas == 0 {
+			d.latest.note(r.Key, r.ID)
+		}
 		return nil
 	case "lost":
 		// The tombstone is here and not on the server: a plain release leaves none there.

@@ -95,6 +95,69 @@ func TestReplicas_WhatIsDone_IsOnThem(t *testing.T) {
 	}
 }
 
+// A plain release does not wait for the replicas. After a failover that has forgotten it, its client does it again.
+func TestReplicas_WhatWasReleased_IsReleasedAgainAfterAReconnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{begin: time.Now(), listen: -1}
+		var answers atomic.Pointer[Reply] // to releases
+		answers.Store(&Reply{Text: "ok"})
+		p.answer = func(c *Call) Reply {
+			if c.Script == releaseScript {
+				return *answers.Load()
+			}
+			return p.grants(c, 1, 1)
+		}
+		d, err := start(context.Background(), p, &Options{Replicas: 1, Check: CheckNone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := puppetRequest()
+		if _, err := d.Acquire(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Release(context.Background(), releaseOf(r)); err != nil {
+			t.Fatal(err)
+		}
+		// released says how often the hold was released since the last look.
+		seen := p.asked()
+		released := func() (n int) {
+			time.Sleep(2 * retry)
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, c := range p.calls[seen:] {
+				if c.Script == releaseScript && c.Args[0] == r.ID {
+					n++
+				}
+			}
+			seen = len(p.calls)
+			return n
+		}
+		if n := released(); n != 0 {
+			t.Errorf("without a broken connection it is released %d times more", n)
+		}
+		answers.Store(&Reply{Err: errors.New("the server is away")})
+		p.handler.Dropped(1)
+		if n := released(); n == 0 {
+			t.Error("it is not released again")
+		}
+		answers.Store(&Reply{Text: "lost expired"})
+		if n := released(); n == 0 {
+			t.Error("it is not repeated while the server is away")
+		}
+		if n := released(); n != 0 {
+			t.Errorf("it is released %d times more when the server has answered", n)
+		}
+		time.Sleep(releasedLately)
+		p.handler.Dropped(2)
+		if n := released(); n != 0 {
+			t.Errorf("after a minute it is released %d times more", n)
+		}
+		_ = d.Close()
+		synctest.Wait()
+	})
+}
+
 // A hold that is given up in the same step as another request is given up until the replicas have that too: after a
 // failover it would be there again.
 func TestReplicas_WhatIsGivenUp_IsGivenUpAgainUntilTheyHaveIt(t *testing.T) {

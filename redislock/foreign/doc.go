@@ -11,9 +11,10 @@
 // # Guarantees
 //
 // A mutex is held when our lock and the other library's key are. Both are renewed together, and the hold is lost when
-// either is; what is left of it is given back at once. The key never ends before the lease does. Among our own programs everything stays as it was: first come,
-// first served, one message for each hand-off, fencing tokens. A holder of the other library counts as held: the
-// first of our queue looks for its key every 10 to 250 ms, because that library tells nobody.
+// either is; what is left of it is given back at once. The key never ends before the lease does. Among our own programs
+// everything stays as it was: first come, first served, one message for each hand-off, fencing tokens. A holder of the
+// other library counts as held: the first of our queue looks for its key every 10 to 250 ms, because that library tells
+// nobody.
 //
 // # What it cannot do
 //

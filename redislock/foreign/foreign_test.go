@@ -165,7 +165,8 @@ func TestKey_ThatIsGone_IsALoss(t *testing.T) {
 // isSoonGone waits until a key is gone, which by itself it would be in half an hour.
 func isSoonGone(t *testing.T, redis rueidis.Client, key string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); do(t, redis, "EXISTS "+key) != "0"; <-time.After(5 * time.Millisecond) {
+	end := time.Now().Add(20 * time.Second)
+	for ; do(t, redis, "EXISTS "+key) != "0"; <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s is still there", key)
 		}

@@ -178,7 +178,7 @@ func checkNodes(dials []dialer) error {
 				"better 5, independent servers, or use redis:// for one", n, fewest)
 		}
 	}
-	if former == current && former == both {
+	if max(former, current) == both {
 		return errors.New("redlock: the former servers are the same as the current ones; name the former ones only " +
 			"while they are changed")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,6 +217,59 @@ func TestSet_IsChanged_WhileTheLocksAreInUse(t *testing.T) {
 	five := mustOpen(t, "", nodes...)
 	excludes(both, five, more, mustOpen(t, former, nodes...))
 	isRefused(t, "", nodes[:3]...)
+}
+
+// Clients of both kinds contend at each step of a change, while a node that both lists name is away.
+func TestSet_IsChanged_UnderContention(t *testing.T) {
+	const rounds = 5
+	nodes := startNodes(t, 5)
+	all := addrs(nodes)
+	former := "former=" + strings.Join(all[:3], ",")
+	inside, last := make(chan struct{}, 1), uint64(0)
+	contend := func(drivers ...*Driver) {
+		t.Helper()
+		var wait sync.WaitGroup
+		for _, d := range drivers {
+			c, err := interlock.New(d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wait.Go(func() {
+				for range rounds {
+					l, err := c.Lock(t.Context(), "one")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					select {
+					case inside <- struct{}{}:
+					default:
+						t.Error("two are inside")
+					}
+					if l.Token() <= last { // guarded by the lock, which the race detector checks
+						t.Errorf("token %d after %d", l.Token(), last)
+					}
+					last = l.Token()
+					<-inside
+					if err := l.Unlock(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wait.Wait()
+	}
+	three := []*Driver{mustOpen(t, "", all[:3]...), mustOpen(t, "", all[:3]...)}
+	both := []*Driver{mustOpen(t, former, all...), mustOpen(t, former, all...)}
+	contend(slices.Concat(three, both)...)
+	nodes[1].Stop()
+	contend(slices.Concat(three, both)...)
+	nodes[1].Cont()
+	five := []*Driver{mustOpen(t, "", all...), mustOpen(t, "", all...)}
+	contend(slices.Concat(both, five)...)
+	nodes[1].Stop()
+	contend(slices.Concat(both, five)...)
+	nodes[1].Cont()
 }
 
 func TestSet_IsChangedWithClientsToo(t *testing.T) {

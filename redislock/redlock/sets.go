@@ -25,7 +25,7 @@ import (
 //     beside the former one. The first client that names the current set alone takes the former one out.
 
 // errIncomplete says that the nodes are no set yet.
-var errIncomplete = errors.New("its nodes have not all been there at once yet, so no set of nodes is known")
+var errIncomplete = errors.New("the servers have not all been there at once yet, so they are no set, and do not vote")
 
 // setError says that a node belongs to another set than the client's. It matches nothing: the vote that a node has
 // given before this was found out must be undone.
@@ -191,7 +191,7 @@ func (s *sets) both() (former, current *set, err error) {
 	if s.isOver(current) {
 		return nil, current, nil
 	}
-	if err = cmp.Or(err, other); err != nil {
+	if err := cmp.Or(err, other); err != nil {
 		return nil, nil, err
 	}
 	if former == nil {
