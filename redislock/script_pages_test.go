@@ -88,3 +88,46 @@ func checkPagedResize(s *stage) {
 	answer, _ = s.resizes(2, nil)
 	s.want("and without that one", answer, "ok")
 }
+
+// breaks asks for a break until there is an answer.
+func (s *stage) breaks(token uint64) (answer string, runs int) {
+	args := []string{fmt.Sprint(token)}
+	for runs = 1; ; runs++ {
+		answer = s.run(s.book.breaking, s.keys(""), args...)
+		words := strings.Fields(answer)
+		if s.err != nil || words[0] != "more" {
+			return words[0], runs
+		}
+		args = append(args[:1:1], words[1:]...)
+	}
+}
+
+// checkPagedBreak breaks one of many readers, and a named owner whose reads are far apart among them.
+func checkPagedBreak(s *stage) {
+	const many = 3 * page
+	read := func(id, owner string) reply { return s.acquire(ask{id: id, mode: "s", owner: owner}) }
+	tokens := map[string]uint64{}
+	for i := range many {
+		if i == 10 || i == many-10 {
+			tokens["A"] = read(fmt.Sprint("named", i), "A").token
+		}
+		id := fmt.Sprint("r", i)
+		tokens[id] = read(id, "").token
+	}
+	s.pushes()
+	for _, id := range []string{"r5", fmt.Sprint("r", many/2), fmt.Sprint("r", many-1)} {
+		answer, runs := s.breaks(tokens[id])
+		s.want("the break of "+id, answer, "ok")
+		s.want("told", s.pushes(), "B "+id)
+		s.must(runs <= many/page+1, "%d runs", runs)
+	}
+	answer, _ := s.breaks(tokens["r5"])
+	s.want("once more", answer, "H")
+	answer, runs := s.breaks(tokens["A"])
+	s.want("the break of an owner with two", answer, "ok")
+	s.want("told", s.pushes(), fmt.Sprintf("B named10, B named%d", many-10))
+	s.must(runs <= 2*(many/page+1), "%d runs", runs)
+	info, _ := s.look()
+	s.want("readers that are left", len(info.Holders), many-3)
+	s.want("their tombstones", s.text("GET", s.tomb("named10")), "broken")
+}

@@ -29,6 +29,7 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 		{"a late renewal ends no lock without a time to live", checkPersistedRetention},
 		{"a look at many is told in pages", checkPagedLook},
 		{"a resize looks at many in pages", checkPagedResize},
+		{"a break looks at many in pages", checkPagedBreak},
 		{"hundreds of readers are let in by many runs, each of which lets in a few", checkManyReaders},
 		{"without memory an acquire is refused and changes nothing", checkAcquireWithoutMemory},
 		{"every key ends by itself but the floor", checkKeysEnd},
