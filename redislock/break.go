@@ -13,9 +13,9 @@ import (
 )
 
 // Break takes a lock from the owner that has the given token, tells its holders by a push, and lets in the waiters, in
-// one round trip, or in one for each 200 of very many readers. The token must be a current one: it is compared in the script, so a break that comes late cannot hit
-// the next owner. It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if another token is in
-// use.
+// one round trip, or in one for each 200 of very many readers. The token must be a current one: it is compared in the
+// script, so a break that comes late cannot hit the next owner. It returns driver.ErrNotHeld if nobody holds the lock,
+// and a *driver.HeldError if another token is in use.
 //
 // Renewals and releases of the broken holds find nothing from then on. A holder whose connection is broken at that
 // moment learns of the break by its next renewal.

@@ -13,7 +13,8 @@ import (
 var _ driver.Looker = (*Driver)(nil)
 
 // Look reads one lock, in one round trip; one with very many holders or waiters in one for each 200 of them, so what it
-// returns of such a lock is no snapshot. It changes nothing: a hold that has ended but was not cleared yet is not shown.
+// returns of such a lock is no snapshot. It changes nothing: a hold that has ended but was not cleared yet is not
+// shown.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {

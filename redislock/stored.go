@@ -70,8 +70,8 @@ func (p *pages) add(text string) {
 	p.waiters = append(p.waiters, records(l.Waiters)...)
 }
 
-// inOrder returns the holds in the order of their grants, and those of one instant as they had asked. The crowd comes in
-// the order in which its leases end.
+// inOrder returns the holds in the order of their grants, and those of one instant as they had asked. The crowd comes
+// in the order in which its leases end.
 func (p *pages) inOrder() []record {
 	if p.Version == format {
 		slices.SortStableFunc(p.holds, func(a, b record) int {
