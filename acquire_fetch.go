@@ -148,6 +148,9 @@ func (f *fetch) done(answer driver.Grant, err error) {
 		f.c.client().unlock()
 	// Nobody wants it, or it is over: give it back, and ask again for the waiters.
 	default:
+		if wanted && !refused {
+			wanted = f.heedLate(answer)
+		}
 		f.returned(refused, wanted)
 	}
 }

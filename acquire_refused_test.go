@@ -298,3 +298,46 @@ func TestCountDown_ThatIsRefusedAfterAnAttemptWithoutAnswer_IsUnknown(t *testing
 		})
 	}
 }
+
+// With a round trip that is longer than the lease, each grant is over when it comes. A try says so after the second,
+// and leaves nothing; a wait says so when its time is over.
+func TestTryLock_FartherFromTheEngineThanALeaseLasts_EndsAndSaysSo(t *testing.T) {
+	for name, try := range map[string]func(*Client, context.Context) (*Lease, error){
+		"mutex": func(c *Client, ctx context.Context) (*Lease, error) { return c.TryLock(ctx, "a") },
+		"permit": func(c *Client, ctx context.Context) (*Lease, error) {
+			return c.Semaphore("a", 1, nil).TryAcquire(ctx, 1)
+		},
+		"a named owner": func(c *Client, ctx context.Context) (*Lease, error) {
+			return c.TryLock(WithOwner(ctx, "me"), "a")
+		},
+		"a wait": func(c *Client, ctx context.Context) (*Lease, error) {
+			ctx, cancel := context.WithTimeout(ctx, 20*second)
+			defer cancel()
+			return c.Lock(ctx, "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c := mustNew(t, leading{h}, &Options{Lease: time.Second})
+				defer c.Close()
+				on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+					g, err := h.Driver.Acquire(context.WithoutCancel(ctx), r)
+					time.Sleep(1500 * time.Millisecond)
+					return g, err
+				})
+				_, err := try(c, t.Context())
+				wantErr(t, name, err, ErrUnavailable)
+				if !strings.Contains(err.Error(), "a lease of 1s, which was over before the answer came after 1.5s") {
+					t.Errorf("got %v", err)
+				}
+				if n := h.acquires.Load(); name != "a wait" && n != 2 {
+					t.Errorf("asked %d times", n)
+				}
+				on(h, &h.acquire, h.Driver.Acquire)
+				synctest.Wait()
+				time.Sleep(2 * second)
+				mustUnlock(t, must(t)(peer(t, h, nil).TryLock(t.Context(), "a")))
+			})
+		})
+	}
+}

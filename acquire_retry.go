@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -50,6 +51,47 @@ func (f *fetch) tellOver() {
 		close(f.over)
 	}
 }
+
+// mostLate is how many grants of a try may be over before it gets them. One may have had a slow answer; after another
+// the round trip is longer than the lease, and asking again brings no other answer.
+const mostLate = 2
+
+// heedLate notes for the waiters of f that its answer, a grant, was over before they got it, if that is so. It reports
+// whether to ask again for them. The caller holds Client.mu.
+func (f *fetch) heedLate(answer driver.Grant) (again bool) {
+	c := f.c.client()
+	if !c.tooLate(answer, c.now()) || answer.Sent.IsZero() {
+		return true
+	}
+	late := &lateError{f.r.Key, answer.Lease, time.Since(answer.Sent)}
+	if f.only == nil {
+		f.q.waiters.each(func(w *waiter) { w.broken = late })
+		return true
+	}
+	w := f.only
+	w.broken = late
+	if w.late++; !f.r.Try || w.late < mostLate {
+		return true
+	}
+	w.answer(late)
+	return false
+}
+
+// lateError says that the engine grants a lock, but that each grant is over before its answer is here. It matches
+// ErrUnavailable.
+type lateError struct {
+	key         driver.Key
+	lease, trip time.Duration
+}
+
+// Error says how long both are, and what to do.
+func (e *lateError) Error() string {
+	return fmt.Sprintf("lock %q: the engine granted it, but for a lease of %v, which was over before the answer came "+
+		"after %v: ask for a lease of several round trips", e.key.Name, e.lease, e.trip.Round(time.Millisecond))
+}
+
+// Unwrap makes it what an engine is that does not answer in time.
+func (e *lateError) Unwrap() error { return &UnavailableError{Op: "lock", Name: e.key.Name} }
 
 // askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own, because
 // the one that failed may have run in the caller's.

@@ -258,6 +258,7 @@ type waiter struct {
 	told    *HeldError // who holds the lock, by the engine's last word; nil until it says so; guarded by Client.mu
 	broken  error      // why the engine has been silent since then; guarded by Client.mu
 	doubt   bool       // the outcome of an earlier attempt is unknown; guarded by Client.mu
+	late    uint8      // how many of its grants were over before it got them; guarded by Client.mu
 
 	// Guarded by Client.mu; constant once ready is closed, so that said reads them without it.
 	answered bool

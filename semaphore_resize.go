@@ -15,10 +15,10 @@ import (
 // the new limit. Permits that are held are never taken away: while more are held than the new limit, nothing is
 // granted. Whoever waits keeps its place, and is let in if a larger limit makes room.
 //
-// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use. Those that hold
-// or wait already do not. Requests of s itself do not either: what crosses a Resize of s is asked again. So if the limit stands in a configuration, change it there first. Resize is for a limit that
-// must change before the semaphore is next idle. A semaphore that nobody uses has no limit to change: the next request
-// brings its own.
+// Programs that go on asking with the old limit get ErrConflict for as long as the semaphore is in use. Those that
+// hold or wait already do not. Requests of s itself do not either: what crosses a Resize of s is asked again. So if
+// the limit stands in a configuration, change it there first. Resize is for a limit that must change before the
+// semaphore is next idle. A semaphore that nobody uses has no limit to change: the next request brings its own.
 //
 // Resize returns ErrConflict, and nothing changes, while anybody waits for more permits than the new limit. If the
 // engine does not answer (ErrUnavailable) the limit may have been changed; call Resize again. Of two calls at once

@@ -111,7 +111,9 @@ func broke() Reply { return Reply{Err: fmt.Errorf("the connection broke: %w", io
 
 // askedThrough has a driver ask while each call but the last is answered as given. It returns what came of it, and how
 // often it asked.
-func askedThrough(t *testing.T, ctx context.Context, r *driver.Request, answers ...func(d *Driver) Reply) (err error, n int) { //nolint:revive
+func askedThrough(
+	ctx context.Context, t *testing.T, r *driver.Request, answers ...func(d *Driver) Reply,
+) (n int, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{begin: time.Now(), listen: -1}
@@ -133,7 +135,7 @@ func askedThrough(t *testing.T, ctx context.Context, r *driver.Request, answers 
 		_ = d.Close()
 		synctest.Wait()
 	})
-	return err, n
+	return n, err
 }
 
 // A request is asked once more, by the same ID, and no more often; not at all if it was withdrawn or its caller has
@@ -170,7 +172,7 @@ func TestAcquire_WhoseConnectionBroke_IsAskedOnceMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			err, n := askedThrough(t, ctx, puppetRequest(), row.answers(leave)...)
+			n, err := askedThrough(ctx, t, puppetRequest(), row.answers(leave)...)
 			if n != row.asked || (err == nil) != row.granted {
 				t.Errorf("asked %d times, want %d: %v", n, row.asked, err)
 			}

@@ -13,9 +13,9 @@ import (
 )
 
 // Break takes a lock from the owner that has the given token, tells its holders by a push, and lets in the waiters, in
-// one round trip. The token must be a current one: it is compared in the script, so a break that comes late cannot hit
-// the next owner. It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if another token is in
-// use.
+// one round trip, or in one for each 200 of very many readers. The token must be a current one: it is compared in the
+// script, so a break that comes late cannot hit the next owner. It returns driver.ErrNotHeld if nobody holds the lock,
+// and a *driver.HeldError if another token is in use.
 //
 // With Options.Replicas it also waits for the replicas. If too few acknowledge, the error matches
 // driver.ErrUnavailable: the hold is broken, and a failover may bring it back.
@@ -40,10 +40,15 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 	d.mayBeWatched(call, key, telling)
 	answer := d.acked(call, d.conn.Call(ctx, call))
+	word, rest, _ := strings.Cut(answer.Text, " ")
+	for answer.Err == nil && word == "more" { // more read than one run looks at
+		call.Args = append([]string{call.Args[0]}, strings.Fields(rest)...)
+		answer = d.acked(call, d.conn.Call(ctx, call))
+		word, rest, _ = strings.Cut(answer.Text, " ")
+	}
 	if answer.Err != nil {
 		return d.unavailable(ctx, "break", key, answer.Err)
 	}
-	word, version, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
 		return nil
@@ -53,7 +58,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		a := parseReply(answer)
 		return a.holder.heldError(key)
 	case "newer":
-		return d.newer("break", key, version)
+		return d.newer("break", key, rest)
 	}
 	return fmt.Errorf("redis: the answer %q to a break cannot be read", answer.Text)
 }

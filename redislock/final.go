@@ -22,7 +22,8 @@ var (
 	// finalTexts are parts of such answers that begin with another word: Redis 6 packs the error of a command in a
 	// script into one of its own, and some errors have no word of their own.
 	finalTexts = []string{
-		"unknown command", "Unknown Redis command", "Unknown command called", "The user executing the script can't", "ACL failure in script",
+		"unknown command", "Unknown Redis command", "Unknown command called",
+		"The user executing the script can't", "ACL failure in script",
 		"-NOPERM ", "-WRONGTYPE ", ": WRONGTYPE ",
 	}
 )

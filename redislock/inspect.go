@@ -123,19 +123,34 @@ func isOfOneKey(err error) bool {
 
 // look reads locks, each by a script of its own, in one pipeline per node.
 func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
-	sights := make([]sight, len(keys))
-	calls := make([]Call, len(keys))
+	sights, read := make([]sight, len(keys)), make([]pages, len(keys))
+	calls, of := make([]Call, len(keys)), make([]int, len(keys))
 	for i, key := range keys {
 		name, slot := d.names.lock(key)
-		calls[i] = Call{Script: lookScript, Slot: slot, Keys: []string{name}}
+		calls[i], of[i] = Call{Script: lookScript, Slot: slot, Keys: []string{name}}, i
 	}
-	d.conn.Batch(ctx, calls, func(i int, r Reply) {
-		if r.Err != nil {
-			sights[i].err = d.unavailable(ctx, "look at", keys[i], r.Err)
-			return
+	for len(calls) > 0 {
+		d.conn.Batch(ctx, calls, func(n int, r Reply) {
+			i := of[n]
+			if r.Err != nil {
+				read[i].next, sights[i].err = nil, d.unavailable(ctx, "look at", keys[i], r.Err)
+				return
+			}
+			if read[i].add(r.Text); read[i].next == nil {
+				sights[i] = d.seen(keys[i], &read[i])
+			}
+		})
+		// Those that have further pages; there are few.
+		var more []Call
+		var whose []int
+		for n, i := range of {
+			if next := read[i].next; next != nil {
+				calls[n].Args = next
+				more, whose = append(more, calls[n]), append(whose, i)
+			}
 		}
-		sights[i] = d.seen(keys[i], r.Text)
-	})
+		calls, of = more, whose
+	}
 	return sights
 }
 

@@ -270,7 +270,11 @@ func (s *stage) speaks(lasts time.Duration) {
 
 // look returns what operators see, and false if the lock is not in use.
 func (s *stage) look() (driver.LockInfo, bool) {
-	got := seen(driver.Key{Kind: driver.KindRWMutex, Name: "stage"}, s.run(s.book.look, []string{s.lock()}))
+	var p pages
+	for p.add(s.run(s.book.look, []string{s.lock()})); p.next != nil && s.err == nil; {
+		p.add(s.run(s.book.look, []string{s.lock()}, p.next...))
+	}
+	got := seen(driver.Key{Kind: driver.KindRWMutex, Name: "stage"}, &p)
 	if got.err != nil && s.err == nil {
 		s.err = got.err
 	}

@@ -12,7 +12,8 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look reads one lock, in one round trip. It changes nothing: a hold that has ended but was not cleared yet is not
+// Look reads one lock, in one round trip; one with very many holders or waiters in one for each 200 of them, so what it
+// returns of such a lock is no snapshot. It changes nothing: a hold that has ended but was not cleared yet is not
 // shown. With Options.Replicas it waits for the replicas if the lock is an election's, and is driver.ErrUnavailable if
 // too few have what it has read.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
@@ -30,12 +31,19 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		call.Script, call.Keys = touchedLookScript, []string{name, d.names.floor(slot)}
 		d.waitForReplicas(call)
 	}
-	answer := d.acked(call, d.callTwice(ctx, call))
-	if answer.Err != nil {
-		return none, d.unavailable(ctx, "look at", key, answer.Err)
+	var p pages
+	for {
+		answer := d.acked(call, d.callTwice(ctx, call))
+		if answer.Err != nil {
+			return none, d.unavailable(ctx, "look at", key, answer.Err)
+		}
+		if p.add(answer.Text); p.next == nil {
+			break
+		}
+		call.Args = p.next
 	}
 	// A hold that has ended may not have been cleared yet. Then the lock counts as free.
-	if found := d.seen(key, answer.Text); found.err != nil || found.inUse {
+	if found := d.seen(key, &p); found.err != nil || found.inUse {
 		return found.info, found.err
 	}
 	return none, nil

@@ -95,7 +95,7 @@ func (d *Driver) released(ctx context.Context, r *driver.Release, answer Reply) 
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
-		if d.opts.Replicas > 0 && q.call.Replicas == 0 {
+		if d.opts.Replicas > 0 && keepFor(r) == "0" { // nothing has waited for the replicas
 			d.latest.note(r.Key, r.ID)
 		}
 		return nil

@@ -29,8 +29,8 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		return
 	}
 	groups := d.group(batch)
-	// A renewal may run twice: what a late copy does not lengthen it leaves as it is (see renewed of renew.lua). So what
-	// a broken connection left open is sent once more, over a new one.
+	// A renewal may run twice: what a late copy does not lengthen it leaves as it is (see renewed of renew.lua). So
+	// what a broken connection left open is sent once more, over a new one.
 	if broken := d.renewGroups(ctx, batch, groups, done, true); len(broken) > 0 {
 		d.renewGroups(ctx, batch, broken, done, false)
 	}

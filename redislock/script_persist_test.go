@@ -24,7 +24,8 @@ func checkPersisted(s *stage) {
 		g := s.acquire(ask{id: "a", lease: lease})
 		s.must(s.text("PERSIST", s.lock()) == "1", "%s: the lock had no time to live", name)
 		info, _ := s.look()
-		s.must(len(info.Holders) == 1 && time.Until(info.Holders[0].Until) > lease/2, "%s: operators see %+v", name, info)
+		s.must(len(info.Holders) == 1 && time.Until(info.Holders[0].Until) > lease/2, "%s: operators see %+v",
+			name, info)
 		got := other()
 		s.must(got != granted.String() && got != "G", "%s beside the holder: %v", name, got)
 		lasts := s.number("PTTL", s.lock())
@@ -37,7 +38,9 @@ func checkPersisted(s *stage) {
 
 // checkPersistedOfTheDead removes it from a lock whose holder is never heard of again.
 func checkPersistedOfTheDead(s *stage) {
-	for name, ask := range map[string]ask{"a plain request": {id: "b"}, "a named owner": {id: "b", mode: "x", owner: "B"}} {
+	for name, ask := range map[string]ask{
+		"a plain request": {id: "b"}, "a named owner": {id: "b", mode: "x", owner: "B"},
+	} {
 		s.do("DEL", s.lock())
 		s.acquire(askFor("a", blink))
 		s.do("PERSIST", s.lock())

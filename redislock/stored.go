@@ -3,9 +3,11 @@
 package redislock
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,11 +24,66 @@ type stored struct {
 	Limit   string          `json:"limit"`
 	Holds   json.RawMessage `json:"holds"`   // Lua cannot tell an empty list from an empty object
 	Waiters json.RawMessage `json:"waiters"` // likewise
+	More    *string         `json:"more"`    // the arguments of the next page, in words; nil if this is the last
 }
 
-// seen reads the answer of look for key. It names the key in the error of a foreign value.
-func (d *Driver) seen(key driver.Key, text string) sight {
-	s := seen(key, text)
+// pages are the pages of one lock, as look.lua tells them.
+type pages struct {
+	stored
+	holds, waiters []record
+	ids            map[string]int // where in holds that ID is; nil if there is but one page
+	next           []string       // the arguments of the next page; nil if the last is there
+	text           string         // the first page
+	err            error
+}
+
+// add takes in a page. What comes first counts of the lock itself, and what comes last of a hold.
+func (p *pages) add(text string) {
+	var l stored
+	if text != "" {
+		p.err = json.Unmarshal([]byte(text), &l)
+	}
+	first := p.next == nil
+	if first {
+		p.stored, p.text = l, text
+	}
+	p.next = nil
+	if l.More != nil {
+		p.next = strings.Split(*l.More, " ")
+	}
+	if p.ids == nil && (p.next != nil || !first) {
+		p.ids = make(map[string]int)
+		for i, h := range p.holds {
+			p.ids[h.text(1)] = i
+		}
+	}
+	for _, h := range records(l.Holds) {
+		if at, again := p.ids[h.text(1)]; again {
+			p.holds[at] = h
+			continue
+		}
+		if p.ids != nil {
+			p.ids[h.text(1)] = len(p.holds)
+		}
+		p.holds = append(p.holds, h)
+	}
+	p.waiters = append(p.waiters, records(l.Waiters)...)
+}
+
+// inOrder returns the holds in the order of their grants, and those of one instant as they had asked. The crowd comes
+// in the order in which its leases end.
+func (p *pages) inOrder() []record {
+	if p.Version == format {
+		slices.SortStableFunc(p.holds, func(a, b record) int {
+			return cmp.Or(cmp.Compare(a.number(24), b.number(24)), cmp.Compare(a.number(9), b.number(9)))
+		})
+	}
+	return p.holds
+}
+
+// seen reads the answers of look for key. It names the key in the error of a foreign value.
+func (d *Driver) seen(key driver.Key, p *pages) sight {
+	s := seen(key, p)
 	if errors.Is(s.err, errForeign) {
 		s.err = d.sorted("look at", key, s.err, false)
 	}
@@ -34,13 +91,13 @@ func (d *Driver) seen(key driver.Key, text string) sight {
 }
 
 // seen is Driver.seen without the name of the key, which needs the prefix.
-func seen(key driver.Key, text string) sight {
-	if text == "" {
+func seen(key driver.Key, p *pages) sight {
+	if p.text == "" {
 		return sight{}
 	}
-	var l stored
-	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
+	l := p.stored
+	if p.err != nil {
+		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, p.err)}
 	}
 	// A string that begins like ours but has too few words, or a key of another type, is another program's.
 	if l.Version == "" || strings.HasPrefix(l.Thin, "1 ") && strings.Count(l.Thin, " ") < thinWords-1 {
@@ -62,14 +119,14 @@ func seen(key driver.Key, text string) sight {
 		return sight{info: info, tokens: []int{max(tokens, 1)}, inUse: true}
 	}
 	var tokens []int
-	for _, f := range records(l.Holds) {
+	for _, f := range p.inOrder() {
 		if h := f.holder(now); h.Until.After(time.UnixMicro(now)) {
 			info.Holders = append(info.Holders, h)
 			tokens = append(tokens, int(max(f.number(19), 1)))
 		}
 	}
 	// Waiters whose place has expired are not cleared until the next change of the lock, so they are left out here.
-	for _, f := range records(l.Waiters) {
+	for _, f := range p.waiters {
 		if f.number(14)*1000 > now { // its heartbeat counts
 			w := f.waiter()
 			w.Position = len(info.Waiters) + 1

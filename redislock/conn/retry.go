@@ -122,10 +122,10 @@ func refusedIf(end bool, err error) error {
 func (t *Try) Told(err error) error {
 	var refusal *RefusedError
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if t.last == nil || !ended || !errors.As(err, &refusal) || errors.As(err, new(*lastAnswer)) {
+	if t.last == nil || !ended || !errors.As(err, &refusal) || errors.As(err, new(*lastAnswerError)) {
 		return err
 	}
-	return &RefusedError{&lastAnswer{err, t.last}}
+	return &RefusedError{&lastAnswerError{err, t.last}}
 }
 
 // Pause is the function [Pause], and says what the servers have answered last if ctx ended.
@@ -156,14 +156,14 @@ func GaveUp(ctx context.Context, last error) error {
 	if last == nil {
 		return &RefusedError{end}
 	}
-	return &RefusedError{&lastAnswer{end, last}}
+	return &RefusedError{&lastAnswerError{end, last}}
 }
 
-// lastAnswer is the end of a context, told by what came before it.
-type lastAnswer struct{ end, answer error }
+// lastAnswerError is the end of a context, told by what came before it.
+type lastAnswerError struct{ end, answer error }
 
 // Error tells the answer alone: whoever gave the context knows that it has ended, and says so.
-func (e *lastAnswer) Error() string { return "last answer: " + e.answer.Error() }
+func (e *lastAnswerError) Error() string { return "last answer: " + e.answer.Error() }
 
 // Unwrap returns both.
-func (e *lastAnswer) Unwrap() []error { return []error{e.end, e.answer} }
+func (e *lastAnswerError) Unwrap() []error { return []error{e.end, e.answer} }

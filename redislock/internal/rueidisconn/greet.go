@@ -29,8 +29,8 @@ func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, er
 	return g, nil
 }
 
-// suits is [conn.Greeting.Suits] for the servers of c. To rueidis a node of a Cluster stands alone when the user may not
-// ask it for the nodes, and the advice to use a client for a Cluster would be wrong then: so it is asked once more.
+// suits is [conn.Greeting.Suits] for the servers of c. To rueidis a node of a Cluster stands alone when the user may
+// not ask it for the nodes, and the advice to use a client for a Cluster would be wrong then: so it is asked once more.
 func (c *Conn) suits(ctx context.Context, g conn.Greeting) error {
 	err := g.Suits(c.cluster)
 	if !errors.Is(err, conn.ErrClusterNode) {
