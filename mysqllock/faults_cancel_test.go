@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/interlock-go/interlock/internal/locktest"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -85,4 +86,52 @@ func TestCancel_ReturnsAtOnce_AndNothingStaysQueued(t *testing.T) {
 		t.Errorf("half of the cancelled waits took longer than %v", times[len(times)/2])
 	}
 	mustUnlock(t, held)
+}
+
+// A server that has started anew gives out its numbers again, and a wait may be cancelled then whose session ended with
+// the old server: the statement that runs under its number is another program's.
+func TestInterrupt_OfASessionThatIsGone_EndsNoOtherStatement(t *testing.T) {
+	n := sharedServer(t)
+	a, busy := newAdmin(t, n), newAdmin(t, n)
+	id := busy.number("SELECT CONNECTION_ID()")
+	d := open(context.Background(), t, n.Addr(), Options{Shared: 1})
+	defer d.Close()
+	ended := make(chan error, 1)
+	go func() { // ends with the interruption, which SLEEP tells by 1
+		interrupted := 0
+		err := busy.db.QueryRowContext(patient(t), "SELECT SLEEP(60)").Scan(&interrupted)
+		if err == nil && interrupted == 0 {
+			err = errors.New("the statement slept to its end")
+		}
+		ended <- err
+	}()
+	running := fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d AND STATE = 'User sleep'", id)
+	soon(t, "the other program's statement to run", func() bool { return a.number(running) == 1 })
+	gone := &speaker{d: d, id: uint64(id), mark: markPrefix + "of-the-server-before"}
+	gone.c = d.core.NewConn(nil, true, gone)
+	for what, ask := range map[string]func(shared *sqlsession.Conn){
+		"Interrupt": func(shared *sqlsession.Conn) {
+			if err := session(shared).Interrupt(gone.c); err != nil {
+				t.Error(err)
+			}
+		},
+		"Bury": func(shared *sqlsession.Conn) {
+			if !session(shared).Bury(gone.c) {
+				t.Error("a session that is gone counts as there")
+			}
+		},
+	} {
+		done := make(chan error, 1)
+		d.core.OnShared(sqlsession.Job{
+			Run: func(shared *sqlsession.Conn) { ask(shared); done <- nil }, Dead: func(err error) { done <- err },
+		})
+		if err := receive(t, what, done); err != nil {
+			t.Fatal(err)
+		}
+		if a.number(running) != 1 {
+			t.Errorf("%s has ended the statement of another program", what)
+		}
+	}
+	a.exec(fmt.Sprint("KILL QUERY ", id))
+	_ = receive(t, "the statement's end", ended)
 }

@@ -233,35 +233,38 @@ func (s *speaker) Pin(*sqlsession.Entry) (bool, error) { return false, nil }
 
 // Interrupt ends the statement in which another session waits, by KILL QUERY, which also leaves the queue. Its
 // connection lives on.
+//
+// The session is named by its mark, and the server finds its number as it ends the statement: a number that the client
+// remembers is another program's after a restart of the server, or at another server behind the same address.
 func (s *speaker) Interrupt(other *sqlsession.Conn) error {
-	err := s.run("KILL QUERY " + uintText(session(other).id))
+	err := s.run("KILL QUERY " + session(other).number())
 	if isBroken(err) {
 		return err
 	}
-	return nil // the session has ended; its number is used again only after a restart
+	return nil // the session has ended, and its mark is nobody's: no thread has the number NULL
 }
 
-// Bury ends another session and reports whether it is gone. It finds it by its mark, because its number may be another
-// session's after a restart of the server. The core calls it again until the mark is nobody's.
+// number is the number of the session, as the server finds it when it needs it: NULL once the session has ended.
+func (s *speaker) number() string { return "IS_USED_LOCK('" + s.mark + "')" }
+
+// Bury ends another session and reports whether it is gone. It finds it by its mark, as Interrupt does. The core calls
+// it again until the mark is nobody's.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
-	rows, err := s.query("SELECT IS_USED_LOCK('" + session(other).mark + "')")
+	rows, err := s.query("SELECT " + session(other).number())
 	if err != nil || len(rows) != 1 {
 		return false
 	}
-	id := rows[0].uint(0)
-	if id == 0 {
+	if rows[0].uint(0) == 0 {
 		return true
 	}
-	// If it ends just now there is no such session, and the next look finds that. Its number is used again only by a
-	// server that has started anew, and that one does not receive this.
-	_ = s.run("KILL " + uintText(id))
+	_ = s.run("KILL " + session(other).number()) // if it has ended by now, the next look finds that
 	return false
 }
 
 // Ping is a sign of life: one round trip, which starts wait_timeout anew. It also makes sure that it is this session
 // that answers, and not another one behind a proxy.
 func (s *speaker) Ping() {
-	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
+	rows, err := s.query("SELECT " + s.number())
 	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
 		s.c.Fail(errSwapped)
 	}
