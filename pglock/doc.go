@@ -92,7 +92,7 @@
 //     thousand rows, and removes those that nobody has used for a day. So at most a quarter of the table is old, unless
 //     a client grants more than 25 a second.
 //   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at
-//     most.
+//     most, and holds up each CREATE INDEX CONCURRENTLY for as long.
 //   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a
 //     second, takes seconds and stops all locks meanwhile. It can find nothing, because no session of ours both waits
 //     and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER deadlock_timeout TO
