@@ -105,7 +105,8 @@ func TestInterrupt_OfASessionThatIsGone_EndsNoOtherStatement(t *testing.T) {
 		}
 		ended <- err
 	}()
-	running := fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d AND STATE = 'User sleep'", id)
+	running := fmt.Sprintf(
+		"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d AND STATE = 'User sleep'", id)
 	soon(t, "the other program's statement to run", func() bool { return a.number(running) == 1 })
 	gone := &speaker{d: d, id: uint64(id), mark: markPrefix + "of-the-server-before"}
 	gone.c = d.core.NewConn(nil, true, gone)

@@ -47,7 +47,9 @@ func TestAWait_HoldsUpCreateIndexConcurrently(t *testing.T) {
 
 // A commit that waits for a standby does not look whether its client is still there.
 func TestAGrantThatWaitsForAStandby_KeepsItsLockWhenTheClientIsGone(t *testing.T) {
-	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{"max_wal_senders": "2", "wal_level": "replica"}})
+	n := servers.PostgresServer(t, &servers.PostgresOptions{
+		Config: map[string]string{"max_wal_senders": "2", "wal_level": "replica"},
+	})
 	ops := newAdmin(t, n)
 	p := servers.NewProxy(t, n.Addr())
 	d := open(t.Context(), t, p.Addr(), Options{})

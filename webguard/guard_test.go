@@ -88,8 +88,11 @@ func TestGuard_RefusesWhatOtherSitesSend_WhateverTheMethod(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "LOCK", "UNLOCK", "OPTIONS"} {
 		for _, path := range []string{"/page", "/data"} {
 			for _, sent := range [][]string{
-				{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
-				{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", "http://localhost:1"},
+				{"Sec-Fetch-Site", "cross-site"},
+				{"Sec-Fetch-Site", "same-site"},
+				{"Origin", "https://evil.example"},
+				{"Origin", "null"},
+				{"Origin", "http://localhost:1"},
 			} {
 				want := http.StatusForbidden
 				if path == "/page" && (method == "GET" || method == "HEAD") {

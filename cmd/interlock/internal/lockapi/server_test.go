@@ -259,7 +259,9 @@ func TestClose_LeavesLocksHeld_AndEndsWaitsAndStreams(t *testing.T) {
 
 func TestTokens_LetIn_AndKeepLeasesApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{
+		{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"},
+	}})
 	shop, ops := "Bearer "+secret, "bearer "+secret+"2"
 	const lock = `{"name":"shop/1","id":"0123456789abcdef"}`
 	for _, wrong := range []string{"", secret, "Bearer", "Bearer ", "Bearer " + secret + "1", "Basic " + secret} {
@@ -399,7 +401,10 @@ func TestServer_RefusesWhatOtherSitesSend(t *testing.T) {
 	w := newWorld(t, nil)
 	path := "/v1/leases/" + w.take(`{"name":"n"}`).ID
 	for _, q := range [][2]string{
-		{http.MethodPost, path + "/renew"}, {http.MethodDelete, path}, {http.MethodGet, path}, {http.MethodGet, path + "/events"},
+		{http.MethodPost, path + "/renew"},
+		{http.MethodDelete, path},
+		{http.MethodGet, path},
+		{http.MethodGet, path + "/events"},
 		{http.MethodGet, "/v1/locks?name=n"},
 	} {
 		if a := w.ask(http.StatusForbidden, q[0], q[1], "", "Sec-Fetch-Site", "cross-site"); a.Type != "origin" {
@@ -450,7 +455,8 @@ func TestLabelOf_KeepsToTheLimitOfEveryEngine(t *testing.T) {
 	for _, by := range []string{"ann", long[:128], long, letters} {
 		for _, label := range []string{"", "l", long[:128]} {
 			got := labelOf(by, label)
-			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) || !strings.HasPrefix(got, by[:2]) {
+			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) ||
+				!strings.HasPrefix(got, by[:2]) {
 				t.Errorf("%q, %q: %q", by, label, got)
 			}
 		}
