@@ -84,7 +84,8 @@ func TestServers_AreAllGuarded(t *testing.T) {
 	for called, more := range listeners {
 		t.Run(called, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(called), "--listen", "127.0.0.1:0", "--url", "mem://"+url.PathEscape(t.Name()))
+			engine := "mem://" + url.PathEscape(t.Name())
+			args := append(strings.Fields(called), "--listen", "127.0.0.1:0", "--url", engine)
 			s := serveCommand(t, append(args, more(t)...)...)
 			withHost := serveCommand(t, append(append(args, "--host", "Ops.Example"), more(t)...)...)
 			for _, p := range paths[called] {
@@ -134,8 +135,8 @@ func TestServers_WithTokens_LetARightOnePassBesideGuesses(t *testing.T) {
 	for called, more := range listeners {
 		t.Run(called, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(called), "--url", "mem://"+url.PathEscape(t.Name()), "--listen", "127.0.0.1:0",
-				"--token-file", file)
+			engine := "mem://" + url.PathEscape(t.Name())
+			args := append(strings.Fields(called), "--url", engine, "--listen", "127.0.0.1:0", "--token-file", file)
 			s := serveCommand(t, append(args, more(t)...)...)
 			page := s.page + paths[called][0][1]
 			if got := asked(t.Context(), t, http.MethodGet, page); got != http.StatusUnauthorized {
