@@ -23,7 +23,9 @@ const unlockGrace = 40 * time.Millisecond
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
 // inside, so do not retry. The error of a second Unlock matches ErrReleased.
 //
-// ctx bounds only the waiting for the engine's confirmation; Unlock works although ctx is already cancelled. If no
+// ctx bounds only the waiting for the engine's confirmation, so Unlock needs no other context than the call's: it
+// releases the lock although ctx is already cancelled, and then waits 40 ms for the confirmation. A program that has to
+// know the outcome, or ends right after it, passes context.WithoutCancel with a time limit of its own. If no
 // confirmation comes in time, Unlock returns an *UnavailableError, and if the engine refuses a *RefusedError at once.
 // In both cases this process no longer holds the lock. The release goes on in the background until its outcome is
 // known, or the hold must have ended by itself (see [driver.Driver]).

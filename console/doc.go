@@ -15,6 +15,6 @@
 // set. Without Options.Tokens everybody may in who reaches it: serve it on a loopback address only, or behind something
 // that lets in only whom it should.
 //
-// Package webguard says who is let in, and keeps pages of other sites out, in every handler of interlock. The page loads
-// nothing from elsewhere, and a content security policy lets only its own scripts run.
+// Package webguard says who is let in, and keeps pages of other sites out, in every handler of interlock. The page
+// loads nothing from elsewhere, and a content security policy lets only its own scripts run.
 package console

@@ -18,7 +18,8 @@ const (
 	maxSessions = 1000
 )
 
-// gate keeps the sessions of visitors that have logged in with a token. Who else is let in is package webguard's to say.
+// gate keeps the sessions of visitors that have logged in with a token. Who else is let in is package webguard's to
+// say.
 type gate struct {
 	guard *webguard.Guard
 

@@ -11,8 +11,8 @@ func dress(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
-		// With no-referrer a form of the page would be sent with the origin null, and refused: over HTTP browsers do not
-		// say in another way that it comes from the same site.
+		// With no-referrer a form of the page would be sent with the origin null, and refused: over HTTP browsers do
+		// not say in another way that it comes from the same site.
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		next.ServeHTTP(w, r)

@@ -73,7 +73,9 @@ func TestTransport_OfARequestWithoutHeaders_ShowsTheStamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &Transport{Stamp: func() (Stamp, bool) { return writer(1, "a"), true }, Base: server.Client().Transport}
+	transport := &Transport{
+		Stamp: func() (Stamp, bool) { return writer(1, "a"), true }, Base: server.Client().Transport,
+	}
 	answer, err := transport.RoundTrip((&http.Request{URL: to}).WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)

@@ -93,8 +93,8 @@ func (f *lockFile) borrow(file *os.File) error {
 
 // vacant refuses a borrowed open file that got a lock after it was borrowed. Other processes that have the file may ask
 // too, and to the kernel they are all one. Each would get the lock, and the failure of one would take it from another.
-// The caller has the turnstile until it has taken the flock: it is f's own, so of all that borrow the file one at a time
-// looks and takes.
+// The caller has the turnstile until it has taken the flock: it is f's own, so of all that borrow the file one at a
+// time looks and takes.
 func (f *lockFile) vacant() error {
 	if f.borrows && !f.lent && hasLocks(f.borrowed) {
 		return errHasLocks

@@ -89,7 +89,9 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 func TestAcquireOn_SeveralAtOnceWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 	dir := t.TempDir()
 	processes := []*Driver{open(t, dir), open(t, dir), open(t, dir), open(t, dir)}
-	for kind, r := range map[string]*driver.Request{"mutex": request("", "x"), "write": writer(""), "read": reader("")} {
+	for kind, r := range map[string]*driver.Request{
+		"mutex": request("", "x"), "write": writer(""), "read": reader(""),
+	} {
 		for _, try := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, try %v", kind, try), func(t *testing.T) {
 				for round := range longrun.Of(300, 3000) {

@@ -42,8 +42,8 @@ type member struct {
 }
 
 // New returns a store that lives as long as the test. At the test's end, after its deferred calls and its own clean-up,
-// New reports locks that are still held as errors of the test, with the line that took them, and closes all clients. Before it reports one it waits
-// for up to two seconds, because clients release in the background what they have lost.
+// New reports locks that are still held as errors of the test, with the line that took them, and closes all clients.
+// Before it reports one it waits for up to two seconds, because clients release in the background what they have lost.
 func New(t testing.TB, opts *Options) *Store {
 	s := &Store{t: t, root: memlock.New(nil), places: places{from: make(map[interlock.HoldID]place)}}
 	mayStayHeld := opts != nil && opts.MayStayHeld

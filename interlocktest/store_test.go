@@ -120,7 +120,8 @@ func TestStore_ALockThatIsNotGivenBack_IsReportedWithTheCallThatTookIt(t *testin
 					t.Errorf("%d errors for %d holds", len(r.errors), told)
 				}
 				for _, said := range r.errors {
-					if want := "locked at store_test.go:" + lineOf(t, "// took it: "+name); !strings.Contains(said, want) {
+					want := "locked at store_test.go:" + lineOf(t, "// took it: "+name)
+					if !strings.Contains(said, want) {
 						t.Errorf("got %s, want %s", said, want)
 					}
 				}

@@ -15,7 +15,8 @@ import (
 // Where holds come from: what the report at the test's end says, because the line that the testing package shows is
 // that of its own clean-up.
 
-// places has the call that got each hold which has not ended. Clients of all kinds tell it in the goroutine of the call.
+// places has the call that got each hold which has not ended. Clients of all kinds tell it in the goroutine of the
+// call.
 type places struct {
 	mu   sync.Mutex // guards what follows
 	from map[interlock.HoldID]place

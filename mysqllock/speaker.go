@@ -240,6 +240,9 @@ func (s *speaker) Pin(*sqlsession.Entry) (bool, error) { return false, nil }
 
 // Interrupt ends the statement in which another session waits, by KILL QUERY, which also leaves the queue. Its
 // connection lives on.
+//
+// The session is named by its mark, and the server finds its number as it ends the statement: a number that the client
+// remembers is another program's after a restart of the server, or at another server behind the same address.
 func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	err := s.kill("QUERY", other)
 	if isBroken(err) {

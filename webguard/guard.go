@@ -16,9 +16,9 @@ const Local = "local"
 type Options struct {
 	// Tokens are what a visitor must know; see ReadTokens. With none everybody is let in.
 	Tokens []Token
-	// Hosts are names under which the server is reached, without ports, beside localhost and addresses. "*" is any name,
-	// for a server behind one that checks the Host header. With Tokens and neither Hosts nor Session, every name is
-	// good: a page under a foreign name does not know a token.
+	// Hosts are names under which the server is reached, without ports, beside localhost and addresses. "*" is any
+	// name, for a server behind one that checks the Host header. With Tokens and neither Hosts nor Session, every name
+	// is good: a page under a foreign name does not know a token.
 	Hosts []string
 	// Basic asks for the token as the password of HTTP basic authentication, with its name as the user. Otherwise a
 	// program sends "Authorization: Bearer TOKEN", and authorization of another kind is ignored: a proxy may add it.
@@ -26,8 +26,8 @@ type Options struct {
 
 	// Public reports whether a request needs no token: a page to log in, or a description. nil is none.
 	Public func(*http.Request) bool
-	// Linked reports whether pages of other sites may lead to it, as a link does. It is asked for GET and HEAD only. nil
-	// is none.
+	// Linked reports whether pages of other sites may lead to it, as a link does. It is asked for GET and HEAD only.
+	// nil is none.
 	Linked func(*http.Request) bool
 	// Session names the visitor whose session the request belongs to, or returns "". nil is a handler without sessions.
 	Session func(*http.Request) string

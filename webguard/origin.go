@@ -9,8 +9,8 @@ import (
 )
 
 // knowsHost refuses names that somebody else may have pointed at this machine, so that its page could read answers as
-// if they were its own. An address cannot be pointed anywhere. Where each request needs a token, the page would not know
-// one; a session is in a cookie, which browsers send by themselves.
+// if they were its own. An address cannot be pointed anywhere. Where each request needs a token, the page would not
+// know one; a session is in a cookie, which browsers send by themselves.
 func (g *Guard) knowsHost(hostport string) bool {
 	if len(g.tokens) > 0 && g.o.Session == nil && len(g.o.Hosts) == 0 {
 		return true

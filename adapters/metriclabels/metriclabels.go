@@ -16,8 +16,8 @@ import (
 // MostClasses bounds the classes that are told apart. A program that uses more has used them for names.
 const MostClasses = 1000
 
-// Other is the class of what is beyond the bound, and of locks that have none. It is also the reason of a loss for which
-// package interlock has no word.
+// Other is the class of what is beyond the bound, and of locks that have none. It is also the reason of a loss for
+// which package interlock has no word.
 const Other = "other"
 
 // Classes remembers which classes are told apart: the first [MostClasses] that it has seen. The zero value is empty. It

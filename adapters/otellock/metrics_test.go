@@ -94,7 +94,8 @@ func TestMetrics_HaveABound_AlsoWithAClassForEachLock(t *testing.T) {
 	tell(true)
 	k.want(metriclabels.MostClasses+200, "interlock.held")
 	k.want(200, "interlock.held", classKey.String(metriclabels.Other))
-	if held := k.collect()["interlock.held"].Data.(metricdata.Sum[int64]); len(held.DataPoints) != metriclabels.MostClasses+1 {
+	held := k.collect()["interlock.held"].Data.(metricdata.Sum[int64])
+	if len(held.DataPoints) != metriclabels.MostClasses+1 {
 		t.Errorf("%d series, want %d", len(held.DataPoints), metriclabels.MostClasses+1)
 	}
 	tell(false)

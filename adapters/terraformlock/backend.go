@@ -24,8 +24,9 @@ const (
 
 // Options configures a Backend. nil means all defaults.
 type Options struct {
-	// Tokens are what runs must know: the name as TF_HTTP_USERNAME, the secret as TF_HTTP_PASSWORD. With none everybody is
-	// let in who asks for this machine by an address, as localhost or by one of Hosts, and whom no web page has sent.
+	// Tokens are what runs must know: the name as TF_HTTP_USERNAME, the secret as TF_HTTP_PASSWORD. With none everybody
+	// is let in who asks for this machine by an address, as localhost or by one of Hosts, and whom no web page has
+	// sent.
 	Tokens []webguard.Token
 	// Hosts are names under which runs reach the server; see webguard.Options. "*" is any name, for a server behind one
 	// that knows its clients and checks the Host header.
@@ -56,9 +57,10 @@ var errEnding = errors.New("this server is ending")
 // guarded is embedded under a name that programs do not see.
 type guarded = webguard.Handler
 
-// Backend is an http.Handler for states, behind a guard of package webguard. The path of a request, without slashes around it, is the state's name: words
-// of letters, digits, "-", "_" and ".", with "/" between them. A word before a "/" is refused if it ends as files of
-// states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and safe for concurrent use.
+// Backend is an http.Handler for states, behind a guard of package webguard. The path of a request, without slashes
+// around it, is the state's name: words of letters, digits, "-", "_" and ".", with "/" between them. A word before a
+// "/" is refused if it ends as files of states do: .tfstate, .backup, .fence or .lock. A Backend is made by [New], and
+// safe for concurrent use.
 //
 // A state may come and go as slowly as the line is: 30 s without a byte end its request, and the server's ReadTimeout
 // and WriteTimeout do not count for it.

@@ -258,7 +258,9 @@ func TestBadRequests_SayWhatIsWrong(t *testing.T) {
 // An ID is what the run has sent, and a label of the engine has its limits: 256 bytes of text.
 func TestLock_OfAnyID_Locks(t *testing.T) {
 	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
-	for _, id := range []string{strings.Repeat("1", 300), strings.Repeat("é", 200), strings.Repeat("x", 241) + "é", `a\u0000b`} {
+	for _, id := range []string{
+		strings.Repeat("1", 300), strings.Repeat("é", 200), strings.Repeat("x", 241) + "é", `a\u0000b`,
+	} {
 		body := `{"ID":"` + id + `"}`
 		s.ask(200, MethodLock, "net", body)
 		s.ask(200, MethodUnlock, "net", body)

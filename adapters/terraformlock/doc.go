@@ -41,8 +41,8 @@
 // in, and no page that is open in a browser.
 //
 // "terraform force-unlock ID" frees the lock of a state whatever the ID is: it sends none. Whoever may use the server
-// may free a lock that is in use; the run that had it can write no more. Each such unlock is in the log, with who asked,
-// the state, and ID and age of the lock.
+// may free a lock that is in use; the run that had it can write no more. Each such unlock is in the log, with who
+// asked, the state, and ID and age of the lock.
 //
 // The protocol is that of https://developer.hashicorp.com/terraform/language/backend/http.
 package terraformlock

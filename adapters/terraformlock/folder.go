@@ -33,6 +33,9 @@ func openFolder(files *interlock.Client, dir string) (*folder, error) {
 // newName begins the name of a file that is not whole yet; what it becomes follows. No state begins with a dot.
 const newName = ".new-"
 
+// background is for what New does, which has no caller's context and asks nothing but this machine.
+var background = context.Background() //nolint:forbidigo // New takes no context, and waits for nobody
+
 // sweep removes what servers that were killed had half written: secrets are in it. What another server is writing now
 // stays: it holds the lock of files. A next write of the state would replace it too.
 func (f *folder) sweep() error {
@@ -59,7 +62,7 @@ func (f *folder) removeHalf(path, becomes string) {
 	state = filepath.ToSlash(state)
 	for _, kind := range []string{".tfstate.backup", ".tfstate", ".fence", ".lock"} {
 		if whose, ok := strings.CutSuffix(state, kind); ok {
-			f.whenUnused(context.Background(), whose, func() { _ = os.Remove(path) })
+			f.whenUnused(background, whose, func() { _ = os.Remove(path) })
 			return
 		}
 	}

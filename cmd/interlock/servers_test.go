@@ -20,9 +20,11 @@ import (
 // listeners are the commands that listen, by what else they must be told. A new one has to be added, see
 // TestServers_AreAllGuarded.
 var listeners = map[string]func(t *testing.T) []string{
-	"console":         func(*testing.T) []string { return nil },
-	"serve http":      func(*testing.T) []string { return nil },
-	"serve terraform": func(t *testing.T) []string { return []string{"--dir", t.TempDir()} }, //nolint:thelper // no helper
+	"console":    func(*testing.T) []string { return nil },
+	"serve http": func(*testing.T) []string { return nil },
+	"serve terraform": func(t *testing.T) []string { //nolint:thelper // it is no helper
+		return []string{"--dir", t.TempDir()}
+	},
 }
 
 // listening returns the commands below cmd that have the flag --listen, as they are called.
@@ -82,18 +84,21 @@ func TestServers_AreAllGuarded(t *testing.T) {
 	for called, more := range listeners {
 		t.Run(called, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(called), "--url", "mem://"+url.PathEscape(t.Name()), "--listen", "127.0.0.1:0")
+			engine := "mem://" + url.PathEscape(t.Name())
+			args := append(strings.Fields(called), "--listen", "127.0.0.1:0", "--url", engine)
 			s := serveCommand(t, append(args, more(t)...)...)
 			withHost := serveCommand(t, append(append(args, "--host", "Ops.Example"), more(t)...)...)
 			for _, p := range paths[called] {
-				if got := asked(t.Context(), t, p[0], s.page+p[1]); got == http.StatusForbidden && called != "console" ||
-					got == http.StatusMisdirectedRequest {
+				got := asked(t.Context(), t, p[0], s.page+p[1])
+				if got == http.StatusMisdirectedRequest || got == http.StatusForbidden && called != "console" {
 					t.Errorf("%v of a program: %d", p, got)
 				}
-				if got := asked(t.Context(), t, p[0], s.page+p[1], "Host", "rebound.example"); got != http.StatusMisdirectedRequest {
+				got = asked(t.Context(), t, p[0], s.page+p[1], "Host", "rebound.example")
+				if got != http.StatusMisdirectedRequest {
 					t.Errorf("%v under a foreign name: %d", p, got)
 				}
-				if got := asked(t.Context(), t, p[0], withHost.page+p[1], "Host", "ops.example"); got == http.StatusMisdirectedRequest {
+				got = asked(t.Context(), t, p[0], withHost.page+p[1], "Host", "ops.example")
+				if got == http.StatusMisdirectedRequest {
 					t.Errorf("%v under a name that was given: %d", p, got)
 				}
 				for _, sent := range [][]string{
@@ -130,7 +135,8 @@ func TestServers_WithTokens_LetARightOnePassBesideGuesses(t *testing.T) {
 	for called, more := range listeners {
 		t.Run(called, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(called), "--url", "mem://"+url.PathEscape(t.Name()), "--listen", "127.0.0.1:0", "--token-file", file)
+			engine := "mem://" + url.PathEscape(t.Name())
+			args := append(strings.Fields(called), "--url", engine, "--listen", "127.0.0.1:0", "--token-file", file)
 			s := serveCommand(t, append(args, more(t)...)...)
 			page := s.page + paths[called][0][1]
 			if got := asked(t.Context(), t, http.MethodGet, page); got != http.StatusUnauthorized {
@@ -162,7 +168,9 @@ func TestServers_WithTokens_LetARightOnePassBesideGuesses(t *testing.T) {
 
 // The command serves at one place, which takes handlers behind a guard only: a server of its own would go around it.
 func TestServers_AreServedAtOnePlace(t *testing.T) {
-	served := map[string]bool{"Server": true, "Serve": true, "ServeTLS": true, "ListenAndServe": true, "ListenAndServeTLS": true}
+	served := map[string]bool{
+		"Server": true, "Serve": true, "ServeTLS": true, "ListenAndServe": true, "ListenAndServeTLS": true,
+	}
 	set, found := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

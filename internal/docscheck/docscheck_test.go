@@ -195,10 +195,14 @@ func TestRun_NamesEachFault(t *testing.T) {
 }
 
 func TestCut_ReturnsTheNamedLines(t *testing.T) {
-	files := &tree{texts: map[string]string{"x_test.go": example, "list.txt": "one\ntwo\n"}}
+	files := &tree{texts: map[string]string{
+		"x_test.go": example, "list.txt": "one\ntwo\n",
+		"y_test.go": "package y\n\nfunc Example() { //nolint:y // why\n\ta := 1 //nolint:x // stays\n}\n",
+	}}
 	for source, want := range map[string]string{
 		"x_test.go ExampleOpen": "a := 1\n\nif a == 1 {\n\tprintln(a)\n}\n",
 		"x_test.go #part":       "b := 2\n",
+		"y_test.go Example":     "a := 1 //nolint:x // stays\n", // and not what is for a linter alone
 		"list.txt":              "one\ntwo\n",
 		"list.txt 2-2":          "two\n",
 	} {

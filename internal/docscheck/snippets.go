@@ -110,6 +110,9 @@ func region(text, name string) (string, error) {
 
 var outputComment = regexp.MustCompile(`(?mi)^\s*//\s*(unordered )?output:`)
 
+// linterComment stands after the brace with which a function begins. It is for a linter, not for readers.
+var linterComment = regexp.MustCompile(`^[ \t]*//nolint:[^\n]*\n`)
+
 // body returns the statements of a function.
 func body(name, text, function string) (string, error) {
 	fset := token.NewFileSet()
@@ -123,6 +126,7 @@ func body(name, text, function string) (string, error) {
 			continue
 		}
 		code := text[fset.Position(f.Body.Lbrace).Offset+1 : fset.Position(f.Body.Rbrace).Offset]
+		code = linterComment.ReplaceAllString(code, "")
 		if at := outputComment.FindStringIndex(code); at != nil {
 			code = code[:at[0]]
 		}

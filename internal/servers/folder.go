@@ -8,8 +8,8 @@ import (
 // aliveName is the file in a folder of servers that its process has locked for as long as it lives.
 const aliveName = ".alive"
 
-// newFolder makes a new folder of the system's temporary ones. A process that was killed leaves its folder, with the data
-// of servers in it, so this also removes what such processes have left under the same prefix.
+// newFolder makes a new folder of the system's temporary ones. A process that was killed leaves its folder, with the
+// data of servers in it, so this also removes what such processes have left under the same prefix.
 func newFolder(prefix string) (dir string, remove func() error, err error) {
 	removeLeft(prefix)
 	for {

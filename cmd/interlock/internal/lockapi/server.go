@@ -1,5 +1,5 @@
-// The server: its options, its routes and its end. A request goes from the guard to the mux, to letIn (access.go), and from there to
-// a handler in acquire.go, lease.go, lock.go or events.go.
+// The server: its options, its routes and its end. A request goes from the guard to the mux, to letIn (access.go), and
+// from there to a handler in acquire.go, lease.go, lock.go or events.go.
 
 package lockapi
 
@@ -17,9 +17,9 @@ import (
 
 // Options configures a Server. nil means all defaults.
 type Options struct {
-	// Tokens are the clients that may use the server. Leases belong to the token that took them, whose name operators see
-	// as the label of what it holds. Without any, everybody may who reaches it by an address, as localhost or by one of
-	// Hosts.
+	// Tokens are the clients that may use the server. Leases belong to the token that took them, whose name operators
+	// see as the label of what it holds. Without any, everybody may who reaches it by an address, as localhost or by
+	// one of Hosts.
 	Tokens []webguard.Token
 	Hosts  []string // see webguard.Options
 

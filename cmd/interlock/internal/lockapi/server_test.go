@@ -259,7 +259,9 @@ func TestClose_LeavesLocksHeld_AndEndsWaitsAndStreams(t *testing.T) {
 
 func TestTokens_LetIn_AndKeepLeasesApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &Options{Tokens: []webguard.Token{{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"}}})
+	w := newWorld(t, &Options{Tokens: []webguard.Token{
+		{Name: "shop", Secret: secret}, {Name: "ops", Secret: secret + "2"},
+	}})
 	shop, ops := "Bearer "+secret, "bearer "+secret+"2"
 	const lock = `{"name":"shop/1","id":"0123456789abcdef"}`
 	for _, wrong := range []string{"", secret, "Bearer", "Bearer ", "Bearer " + secret + "1", "Basic " + secret} {
@@ -453,7 +455,8 @@ func TestLabelOf_KeepsToTheLimitOfEveryEngine(t *testing.T) {
 	for _, by := range []string{"ann", long[:128], long, letters} {
 		for _, label := range []string{"", "l", long[:128]} {
 			got := labelOf(by, label)
-			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) || !strings.HasPrefix(got, by[:2]) {
+			if len(got) > 255 || !utf8.ValidString(got) || !strings.HasSuffix(got, label) ||
+				!strings.HasPrefix(got, by[:2]) {
 				t.Errorf("%q, %q: %q", by, label, got)
 			}
 		}
