@@ -5,8 +5,8 @@
 //
 // # URL
 //
-// file:///folder names a folder by its absolute path, with three slashes. There is no host, no user and no query key.
-// Missing folders on the way are created with mode 0700. A lock file takes the folder's own permission bits (without
+// file:///folder names a folder by its absolute path, with three slashes. There is no host and no user.
+// readonly=true is for those who only look ([Options]). Missing folders on the way are created with mode 0700. A lock file takes the folder's own permission bits (without
 // the x). So several users can share locks through a folder that an operator made for them, for instance with mode
 // 2770. Everybody who locks must be able to write.
 //

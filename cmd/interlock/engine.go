@@ -39,6 +39,47 @@ func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error
 	return a.openURL(ctx, raw, opts)
 }
 
+// openToLook is open for commands that take no lock. On files they need the right to read alone, and make nothing.
+//
+// It warns of a folder that the user has named and that is not there: the empty list of a mistyped one would look as if
+// no lock was held. The default folder comes with the first lock.
+func (a *app) openToLook(ctx context.Context) (*engine, error) {
+	raw, err := a.engineURL()
+	if err != nil {
+		return nil, err
+	}
+	u, err := parseEngineURL(raw)
+	if err != nil {
+		return nil, err
+	}
+	if a.isMissing(u, raw) {
+		a.say("warning: there is no folder %s; is the URL right? The first lock makes the folder", u.Path)
+	}
+	e, err := a.openURL(ctx, toLook(u, raw), nil)
+	if err == nil {
+		e.url = u // as the user knows it
+	}
+	return e, err
+}
+
+// isMissing reports whether a URL names a folder that is not there, other than the user's state folder.
+func (a *app) isMissing(u *driver.URL, raw string) bool {
+	if u.Scheme != "file" {
+		return false
+	}
+	_, err := os.Stat(u.Path)
+	own, _ := a.defaultURL() // after an error there is none
+	return errors.Is(err, fs.ErrNotExist) && raw != own
+}
+
+// toLook returns the URL by which an engine only looks.
+func toLook(u *driver.URL, raw string) string {
+	if u.Scheme != "file" || strings.Contains(raw, "?") {
+		return raw
+	}
+	return raw + "?readonly=true"
+}
+
 // openURL opens one engine within --timeout. It returns wrong use for a URL that is none, and an error that matches
 // interlock.ErrUnavailable if the engine is out of reach.
 //

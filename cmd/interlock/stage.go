@@ -47,6 +47,11 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 		s.close()
 		return nil, err
 	}
+	// Each command would have a memory of its own, and the lock would exclude nobody.
+	if s.e.url.Scheme == "mem" {
+		s.close()
+		return nil, usage("mem:// lives inside one process, so a lock in it excludes nobody: name files or a server")
+	}
 	return s, nil
 }
 
