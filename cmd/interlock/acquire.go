@@ -114,7 +114,6 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	signals := catchSignals()
 	defer signals.stop()
-	a.tellsChecks = true
 	e, renewer, err := a.openForHandles(ctx, name)
 	if err != nil {
 		return err

@@ -172,7 +172,7 @@ const maxURLFile = 64 << 10
 //
 // Everybody on the machine can list the arguments of a process, and the same user its environment; a file of systemd's
 // LoadCredential has rights of its own (docs/packaging.md).
-func readURL(path string) (string, error) {
+func readURL(path string, say func(string, ...any)) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", usage("%s: %v", urlFileVariable, err)
@@ -189,6 +189,13 @@ func readURL(path string) (string, error) {
 	case len(content) > maxURLFile, strings.ContainsAny(raw, "\r\n"):
 		return "", usage(
 			"%s: %s has more than one line; it should have one, the URL of an engine", urlFileVariable, path)
+	}
+	// A pipe and a file without a password are nobody's secret.
+	info, err := f.Stat()
+	if u, wrong := driver.ParseURL(raw); err == nil && wrong == nil && u.Password != "" && info.Mode().IsRegular() &&
+		info.Mode().Perm()&0o007 != 0 {
+		say("warning: %s: everybody on this machine may open %s (mode %04o), which has a password: chmod 600 it",
+			urlFileVariable, path, info.Mode().Perm())
 	}
 	return raw, nil
 }

@@ -31,8 +31,8 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 		return nil, err
 	}
 	s := &stage{app: a, path: path, signals: catchSignals()}
-	// What an engine finds wrong with its server matters to a command that takes a lock.
-	a.tellsChecks = true
+	// What an engine finds wrong with its server is the same at each run, and cron would mail it each time.
+	a.tellsChecks = o.verbose
 	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
 		s.close()
 		return nil, err
