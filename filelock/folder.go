@@ -15,8 +15,8 @@ import (
 // locks creates the folder.
 const folderMode = 0o700
 
-// openFolder makes sure that dir is a folder in which this process can lock, unless it only looks. It returns the absolute
-// path, so that a later change of the working directory does not lead elsewhere.
+// openFolder makes sure that dir is a folder in which this process can lock, unless it only looks. It returns the
+// absolute path, so that a later change of the working directory does not lead elsewhere.
 func openFolder(dir string, looks bool) (string, error) {
 	if dir == "" {
 		return "", errors.New("the lock folder's path is empty")

@@ -84,7 +84,8 @@ func (a *app) lockDescriptor(
 		return stopped
 	// Another command may have locked it while this one waited. The engine is well, so it must not look like an outage.
 	case driver.Refusal(err) != nil && hasLock(o.fd):
-		return usage("--fd: descriptor %d has a lock already, which lasts until the shell closes it: exec %[1]d>&-", o.fd)
+		return usage("--fd: descriptor %d has a lock already, which lasts until the shell closes it: exec %[1]d>&-",
+			o.fd)
 	}
 	return o.conflict(err)
 }

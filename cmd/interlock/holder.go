@@ -18,8 +18,8 @@ import (
 // localPid returns the process behind a client name such as host:pid, if that is on this machine. The id stands after
 // the last colon.
 //
-// A container mostly has a host name of its own; processHere tells those apart that share ours. Two machines of one name
-// cannot be told apart.
+// A container mostly has a host name of its own; processHere tells those apart that share ours. Two machines of one
+// name cannot be told apart.
 func localPid(client string) (pid int, ok bool) {
 	colon := strings.LastIndexByte(client, ':')
 	host, err := os.Hostname()
@@ -52,8 +52,8 @@ func (e *engine) adviseKill(h driver.Holder) string {
 	}
 }
 
-// orphaned explains a lock whose holder is not found here. That happens on engines whose holds end with the last process
-// that has inherited them.
+// orphaned explains a lock whose holder is not found here. That happens on engines whose holds end with the last
+// process that has inherited them.
 func (e *engine) orphaned(pid int) string {
 	// The id belongs to another process meanwhile, or to a container whose processes this user may not see.
 	if !hasEnded(pid) {

@@ -41,8 +41,8 @@ func callsItself(status string, pid int) bool {
 	return len(ids) > 1 && ids[len(ids)-1] == strconv.Itoa(pid)
 }
 
-// hasOpen reports whether a process has a file of the folder open, and whether that can be known. Files are compared and
-// not paths: a container may have the folder elsewhere.
+// hasOpen reports whether a process has a file of the folder open, and whether that can be known. Files are compared
+// and not paths: a container may have the folder elsewhere.
 func hasOpen(pid int, folder string) (open, known bool) {
 	files := "/proc/" + strconv.Itoa(pid) + "/fd/"
 	entries, err := os.ReadDir(files)

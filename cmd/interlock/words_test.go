@@ -127,8 +127,8 @@ func TestWarnings_AreOnOneLine(t *testing.T) {
 	client.Error("interlock: lock lost") // whoever holds it says so
 	a.tellsChecks = false
 	engine.Warn("redis: persistence: none", "check", "persistence")
-	want := "interlock: warning: redis: eviction: keys can be evicted (set maxmemory-policy noeviction, check=none in " +
-		"the URL skips this check)\n" +
+	want := "interlock: warning: redis: eviction: keys can be evicted (set maxmemory-policy noeviction, " +
+		"check=none in the URL skips this check)\n" +
 		"interlock: warning: zk: session lost: two; lines (session 7)\n" +
 		"interlock: warning: renewal failed (lock \"a b\")\n"
 	if got := stderr.String(); got != want {
@@ -274,8 +274,10 @@ func TestReadURL_WarnsOfAPasswordThatEverybodyMayRead(t *testing.T) {
 		mode os.FileMode
 		want bool
 	}{
-		{"redis://:sesame@localhost", 0o644, true}, {"redis://:sesame@localhost", 0o640, false},
-		{"redis://:sesame@localhost", 0o600, false}, {"redis://localhost", 0o644, false},
+		{"redis://:sesame@localhost", 0o644, true},
+		{"redis://:sesame@localhost", 0o640, false},
+		{"redis://:sesame@localhost", 0o600, false},
+		{"redis://localhost", 0o644, false},
 	} {
 		path := filepath.Join(t.TempDir(), "url")
 		if err := errors.Join(os.WriteFile(path, []byte(row.url), 0o600), os.Chmod(path, row.mode)); err != nil {
