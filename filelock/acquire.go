@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"syscall"
 	"time"
@@ -179,7 +180,12 @@ func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) 
 	}
 	err = writeRecord(f.fd, 0, rec)
 	if err == nil && f.slot > 0 {
-		err = writeRecord(f.fd, f.slot, rec)
+		// It tells operators who is inside, and nothing else. On a full disk a slot that nobody has had before has no
+		// place for it; the permits are free all the same.
+		if err = writeRecord(f.fd, f.slot, rec); isFull(err) {
+			d.logger.Warn("the disk is full: the holder will be listed without its name", "path", f.path, "err", err)
+			err = nil
+		}
 	}
 	if err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
@@ -190,6 +196,11 @@ func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) 
 	}
 	// No hold re-enters another here, so the ID, which is never reused, is as good a nonce as any.
 	return driver.Grant{Token: first, Tokens: n, Nonce: r.ID}, nil
+}
+
+// isFull reports whether a write failed because the disk has no place for it.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, io.ErrShortWrite)
 }
 
 // lastToken reads the last token from f. A damaged record is no error, because the clock alone gives a larger token; it
@@ -214,6 +225,9 @@ func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key
 // open returns an open file for key that nobody else in this process uses. Two holds on one open file would be one to
 // the kernel.
 func (d *Driver) open(key driver.Key) (*lockFile, error) {
+	if d.looks {
+		return nil, errLooks
+	}
 	d.mu.Lock()
 	f := d.idle.take(key)
 	d.mu.Unlock()

@@ -59,6 +59,9 @@ func (d *Driver) AcquireOn(ctx context.Context, r *driver.Request, file *os.File
 // borrow opens the lock's file for a hold that is to belong to the caller's open file. The place in the line does not
 // belong there: it must end if this process is killed, whoever else has the caller's file.
 func (d *Driver) borrow(key driver.Key, file *os.File) (*lockFile, error) {
+	if d.looks {
+		return nil, errLooks
+	}
 	f, err := openLockFile(d.path(key), d.dir)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,6 +22,12 @@ import (
 // no lock of others and changes nothing.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
+	if _, err := os.Stat(d.dir); d.looks && errors.Is(err, fs.ErrNotExist) {
+		return enginekit.Explained(checksPage, []driver.Finding{{
+			Check: "folder", Level: driver.LevelWarn, Detail: d.dir + " is not there",
+			Advice: "see whether the path is right; the first lock makes the folder",
+		}})
+	}
 	var findings []driver.Finding
 	for _, check := range checks {
 		if ctx.Err() != nil {

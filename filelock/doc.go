@@ -5,10 +5,10 @@
 //
 // # URL
 //
-// file:///folder names a folder by its absolute path, with three slashes. There is no host, no user and no query key.
-// Missing folders on the way are created with mode 0700. A lock file takes the folder's own permission bits (without
-// the x). So several users can share locks through a folder that an operator made for them, for instance with mode
-// 2770. Everybody who locks must be able to write.
+// file:///folder names a folder by its absolute path, with three slashes. There is no host and no user. readonly=true
+// is for those who only look ([Options]). Missing folders on the way are created with mode 0700. A lock file takes the
+// folder's own permission bits (without the x). So several users can share locks through a folder that an operator made
+// for them, for instance with mode 2770. Everybody who locks must be able to write.
 //
 // Each lock is one file: its name percent-encoded (a to z, 0 to 9, dot, dash and underscore stand for themselves) and
 // ".mutex", ".rw", ".sem" or ".election". So flock(1) takes part, in both directions:

@@ -25,6 +25,7 @@ var (
 // exclude each other. It is safe for concurrent use and must not be copied.
 type Driver struct {
 	dir    string // absolute
+	looks  bool   // Options.ReadOnly
 	logger *slog.Logger
 	now    func() time.Time // the wall clock, if tests set it; nil otherwise
 	pid    uint32           // for records: who wrote them
@@ -51,12 +52,14 @@ type Driver struct {
 // says what to do if this process may not create files there. A nil opts means the defaults. It takes no lock, and
 // starts no goroutine.
 func New(dir string, opts *Options) (*Driver, error) {
-	abs, err := openFolder(dir)
+	looks := opts != nil && opts.ReadOnly
+	abs, err := openFolder(dir, looks)
 	if err != nil {
 		return nil, err
 	}
 	return &Driver{
 		dir:         abs,
+		looks:       looks,
 		logger:      opts.logger(),
 		pid:         uint32(os.Getpid()),
 		pace:        usualPace(),

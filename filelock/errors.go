@@ -25,6 +25,9 @@ var (
 	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
 )
 
+// errLooks refuses locks of a driver that only looks.
+var errLooks = fmt.Errorf("file: the driver was opened to look alone (ReadOnly): %w", driver.ErrUnsupported)
+
 // errNoMarks says that there are no open file description locks. A mutex does without them, but for AcquireOn.
 var errNoMarks = errors.New("the file system or a sandbox refuses open file description locks (F_OFD_SETLK)")
 

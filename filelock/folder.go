@@ -15,15 +15,18 @@ import (
 // locks creates the folder.
 const folderMode = 0o700
 
-// openFolder makes sure that dir is a folder in which this process can lock. It returns the absolute path, so that a
-// later change of the working directory does not lead elsewhere.
-func openFolder(dir string) (string, error) {
+// openFolder makes sure that dir is a folder in which this process can lock, unless it only looks. It returns the
+// absolute path, so that a later change of the working directory does not lead elsewhere.
+func openFolder(dir string, looks bool) (string, error) {
 	if dir == "" {
 		return "", errors.New("the lock folder's path is empty")
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", pathError("lock folder", dir, err)
+	}
+	if looks {
+		return abs, nil
 	}
 	if err := makeFolder(abs); err != nil {
 		return "", pathError("lock folder", abs, err)

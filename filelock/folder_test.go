@@ -32,7 +32,7 @@ func TestOpen_OfAURL(t *testing.T) {
 		{"file://", []string{"names no folder", "file:///"}},
 		{"file:///", []string{"names no folder"}},
 		{"file://user:geheim@/x", []string{"user"}},
-		{"file://" + dir + "?mode=0700", []string{"mode", "none"}},
+		{"file://" + dir + "?mode=0700", []string{"mode", "readonly"}},
 		{"file://" + file, []string{file, "a part of the path is a file"}},
 		{"file://" + file + "/below", []string{file, "a part of the path is a file"}},
 		{"file:///proc/nowhere", []string{"/proc/nowhere"}},
@@ -190,4 +190,41 @@ func TestNew_OfAFolderThatOthersOwn_SaysWhatToDo(t *testing.T) {
 			wantError(t, err, syscall.EACCES, path, "write access")
 		}
 	})
+}
+
+// A driver that only looks serves a user without the right to write, and makes nothing.
+func TestReadOnly_ListsAndDiagnoses_AndChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	defer d.Close()
+	mustTry(t, d, newID(), "x")
+	looks, err := driver.DefaultMux.Open(t.Context(), "file://"+filepath.ToSlash(dir)+"?readonly=true", driver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looks.Close()
+	if !tellsHolders {
+		t.Skip("holders are not told here")
+	}
+	if got := list(t, looks.(*Driver), ""); len(got) != 1 || got[0].Name != "x" {
+		t.Errorf("lists %+v", got)
+	}
+	if _, err := looks.Acquire(t.Context(), request(newID(), "y")); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
+	missing := filepath.Join(dir, "not", "there")
+	none, err := New(missing, &Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	if got := list(t, none, ""); len(got) != 0 {
+		t.Errorf("lists %+v", got)
+	}
+	if got := none.Diagnose(t.Context()); len(got) != 1 || got[0].Level != driver.LevelWarn {
+		t.Errorf("diagnoses %+v", got)
+	}
+	if _, err := os.Stat(filepath.Dir(missing)); !os.IsNotExist(err) {
+		t.Errorf("a folder was made: %v", err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"strings"
@@ -33,7 +34,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 			return
 		}
 		d.stopLingering() // what this driver has released must not be listed
-		l := lister{dir: d.dir, prefix: prefix}
+		l := lister{dir: d.dir, prefix: prefix, looks: d.looks}
 		if err := l.each(ctx, yield); err != nil {
 			yield(driver.LockInfo{}, err)
 		}
@@ -43,12 +44,16 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 // lister is one walk through the folder.
 type lister struct {
 	dir, prefix string
+	looks       bool      // a missing folder is no error
 	foreign     *flockers // read once, when the first file without a mark is met
 }
 
 // each yields what it finds and returns what ended the walk, or nil if the caller's loop did.
 func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bool) error {
 	folder, err := os.Open(l.dir)
+	if l.looks && errors.Is(err, fs.ErrNotExist) {
+		return nil // no folder, no locks
+	}
 	if err != nil {
 		return pathError("lock folder", l.dir, reason(err))
 	}

@@ -92,6 +92,32 @@ func TestAcquire_OnAFullDisk_SaysSoAndHoldsNothing(t *testing.T) {
 	})
 }
 
+// The record of a slot that nobody has had before has no place, and only operators read it.
+func TestAcquire_OfFreePermitsOnAFullDisk_IsGranted(t *testing.T) {
+	onTmpfs(t, "size=64k", func(t *testing.T, dir string) {
+		d := open(t, dir)
+		defer d.Close()
+		permit := func() error {
+			r := inside(newID(), driver.Shared, 40, 1, "x")
+			r.Try = true
+			_, err := d.Acquire(context.Background(), r)
+			return err
+		}
+		if err := permit(); err != nil { // the lock's own record has its place now
+			t.Fatal(err)
+		}
+		fill(t, dir+"/filler")
+		for range 39 {
+			if err := permit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := permit(); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("beyond the limit: %v", err)
+		}
+	})
+}
+
 func TestAcquire_WithoutInodes_SaysSoAndHoldsNothing(t *testing.T) {
 	onTmpfs(t, "nr_inodes=2", func(t *testing.T, dir string) {
 		d := open(t, dir)
@@ -116,6 +142,14 @@ func TestReadOnlyFileSystem_IsTold(t *testing.T) {
 		refused(t, d, "known", syscall.EROFS, "writable")
 		if got := d.Diagnose(t.Context())[0]; got.Check != "folder" || got.Level != driver.LevelFail {
 			t.Errorf("diagnosed first: %+v", got)
+		}
+		looks, err := New(dir, &Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer looks.Close()
+		if got := list(t, looks, ""); len(got) != 0 {
+			t.Errorf("held: %+v", got)
 		}
 		for _, path := range []string{dir, dir + "/new"} {
 			if _, err := New(path, nil); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), path) {

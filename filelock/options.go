@@ -28,7 +28,11 @@ type Options struct {
 	// Logger is told when a lock file's record is damaged or foreign, so that the next token rests on the clock alone.
 	// The default discards.
 	Logger *slog.Logger
-	_      struct{}
+	// ReadOnly is for programs that only look: the driver lists and diagnoses, needs the right to read alone, and
+	// neither creates the folder nor changes anything in it. Acquire is refused. A folder that is not there has no
+	// locks. In a URL it is readonly=true. The default is false.
+	ReadOnly bool
+	_        struct{}
 }
 
 // logger returns the Logger, or one that discards.

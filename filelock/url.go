@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// file:// URLs: a folder by its absolute path, and nothing else.
+// file:// URLs: a folder by its absolute path, and readonly=true for those who only look.
 
 func init() {
 	driver.DefaultMux.Register("file", openURL)
@@ -21,11 +21,13 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	folder, err := folderOf(u)
+	params := u.Params()
+	readOnly := params.Bool("readonly", false)
+	folder, err := folderOf(u, params)
 	if err != nil {
 		return nil, err
 	}
-	d, err := New(folder, &Options{Logger: c.Logger})
+	d, err := New(folder, &Options{Logger: c.Logger, ReadOnly: readOnly})
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +35,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 }
 
 // folderOf returns the folder that u names, or says how to write the URL.
-func folderOf(u *driver.URL) (string, error) {
+func folderOf(u *driver.URL, params *driver.Params) (string, error) {
 	if u.User != "" || u.Password != "" {
 		return "", errors.New("file: the URL has a user, which a folder does not take; write file:///folder")
 	}
@@ -43,7 +45,7 @@ func folderOf(u *driver.URL) (string, error) {
 		return "", fmt.Errorf("file: the URL names the host %q; write three slashes and an absolute path, as in "+
 			"file:///var/lib/app/locks", u.Hosts[0])
 	}
-	if err := u.Params().Err(); err != nil {
+	if err := params.Err(); err != nil {
 		return "", err
 	}
 	if u.Path == "" || u.Path == "/" {

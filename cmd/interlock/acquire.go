@@ -114,7 +114,6 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	signals := catchSignals()
 	defer signals.stop()
-	a.tellsChecks = true
 	e, renewer, err := a.openForHandles(ctx, name)
 	if err != nil {
 		return err
@@ -259,15 +258,16 @@ func (a *app) printGrant(h *handle, export bool) error {
 	return err
 }
 
-// unsetLine is what a shell evaluates after a failure with --export. Nothing at all would leave it with status 0, or with
-// the handle of an earlier lock, which it would then renew and release in place of this one. The shell's own exit would
-// end a script that wants to go on after a failure; its status is the code of acquire, for "|| exit" and "set -e".
+// unsetLine is what a shell evaluates after a failure with --export. Nothing at all would leave it with status 0, or
+// with the handle of an earlier lock, which it would then renew and release in place of this one. The shell's own exit
+// would end a script that wants to go on after a failure; its status is the code of acquire, for "|| exit" and "set
+// -e".
 func unsetLine(code int) string {
 	return fmt.Sprintf("unset INTERLOCK_HANDLE INTERLOCK_NAME INTERLOCK_TOKEN INTERLOCK_OWNER; (exit %d)\n", code)
 }
 
-// evaluates reports whether a shell evaluates what cmd prints. The arguments are searched, because a flag behind a wrong
-// one is not parsed any more.
+// evaluates reports whether a shell evaluates what cmd prints. The arguments are searched, because a flag behind a
+// wrong one is not parsed any more.
 func evaluates(cmd *cobra.Command, args []string) bool {
 	return cmd != nil && cmd.Name() == "acquire" && slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "--export" || arg == "--export=true"

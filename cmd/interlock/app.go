@@ -30,11 +30,12 @@ type app struct {
 	output  format        // of --output
 	timeout time.Duration // of --timeout, for each exchange with the engine
 
-	// tellsChecks says that the findings of engines at their start are worth a warning. It is set in commands that take
-	// locks; in others the findings would be noise, and doctor prints them anyway.
+	// tellsChecks says that the findings of engines at their start are worth a warning. It is set by --verbose of
+	// commands that take locks; elsewhere the findings would be noise, and doctor prints them anyway.
 	tellsChecks bool
 
-	// process says that this app is the whole process, and not one of several in a test: all its children are the job's.
+	// process says that this app is the whole process, and not one of several in a test: all its children are the
+	// job's.
 	process bool
 
 	saying sync.Mutex // held for each line on stderr, because engines warn in goroutines of their own; guards stderr
@@ -58,7 +59,7 @@ func run(
 // newApp returns an invocation that has not begun.
 func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, output: text}
-	a.urlOfFile = sync.OnceValues(func() (string, error) { return readURL(getenv(urlFileVariable)) })
+	a.urlOfFile = sync.OnceValues(func() (string, error) { return readURL(getenv(urlFileVariable), a.say) })
 	return a
 }
 

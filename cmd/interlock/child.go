@@ -66,7 +66,10 @@ func startChild(s *launch) (*child, error) {
 		defer unix.Close(fd) // the command has its own by then, and a copy here would keep the lock after it
 	}
 	adoptOrphans()
-	c := &child{orphans: s.orphans, changes: make(chan syscall.WaitStatus), gone: make(chan struct{}), done: make(chan struct{})}
+	c := &child{
+		orphans: s.orphans,
+		changes: make(chan syscall.WaitStatus), gone: make(chan struct{}), done: make(chan struct{}),
+	}
 	started := make(chan error)
 	c.settled.Add(1)
 	// This goroutine ends when the group is gone or stop was called.

@@ -40,7 +40,7 @@ func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string
 // lockNames returns the names that it can get; errors have no place on a command line that is being typed. Locks of
 // several kinds with one name follow each other, so comparing neighbours is enough.
 func (a *app) lockNames(ctx context.Context, prefix string) []string {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return nil
 	}

@@ -187,6 +187,15 @@ func (a *app) examineInTime(
 func (a *app) examine(
 	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
 ) error {
+	u, err := parseEngineURL(raw)
+	if err != nil {
+		return err
+	}
+	if a.isMissing(u, raw) { // a lock for trial would make it
+		x.own(enginekit.Warn("reach", "see whether the path is right; the first lock makes the folder",
+			"there is no folder %s", u.Path))
+		return nil
+	}
 	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
 	if err != nil {
 		// A URL that makes no sense is wrong use and no finding about a server.

@@ -197,7 +197,7 @@ type leaderObject struct {
 //
 // It prints the present leader first, so that a reader that starts late knows as much as one that was there.
 func (a *app) observeElection(ctx context.Context, name string) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,47 @@ func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error
 	return a.openURL(ctx, raw, opts)
 }
 
+// openToLook is open for commands that take no lock. On files they need the right to read alone, and make nothing.
+//
+// It warns of a folder that the user has named and that is not there: the empty list of a mistyped one would look as if
+// no lock was held. The default folder comes with the first lock.
+func (a *app) openToLook(ctx context.Context) (*engine, error) {
+	raw, err := a.engineURL()
+	if err != nil {
+		return nil, err
+	}
+	u, err := parseEngineURL(raw)
+	if err != nil {
+		return nil, err
+	}
+	if a.isMissing(u, raw) {
+		a.say("warning: there is no folder %s; is the URL right? The first lock makes the folder", u.Path)
+	}
+	e, err := a.openURL(ctx, toLook(u, raw), nil)
+	if err == nil {
+		e.url = u // as the user knows it
+	}
+	return e, err
+}
+
+// isMissing reports whether a URL names a folder that is not there, other than the user's state folder.
+func (a *app) isMissing(u *driver.URL, raw string) bool {
+	if u.Scheme != "file" {
+		return false
+	}
+	_, err := os.Stat(u.Path)
+	own, _ := a.defaultURL() // after an error there is none
+	return errors.Is(err, fs.ErrNotExist) && raw != own
+}
+
+// toLook returns the URL by which an engine only looks.
+func toLook(u *driver.URL, raw string) string {
+	if u.Scheme != "file" || strings.Contains(raw, "?") {
+		return raw
+	}
+	return raw + "?readonly=true"
+}
+
 // openURL opens one engine within --timeout. It returns wrong use for a URL that is none, and an error that matches
 // interlock.ErrUnavailable if the engine is out of reach.
 //
@@ -131,7 +172,7 @@ const maxURLFile = 64 << 10
 //
 // Everybody on the machine can list the arguments of a process, and the same user its environment; a file of systemd's
 // LoadCredential has rights of its own (docs/packaging.md).
-func readURL(path string) (string, error) {
+func readURL(path string, say func(string, ...any)) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", usage("%s: %v", urlFileVariable, err)
@@ -148,6 +189,13 @@ func readURL(path string) (string, error) {
 	case len(content) > maxURLFile, strings.ContainsAny(raw, "\r\n"):
 		return "", usage(
 			"%s: %s has more than one line; it should have one, the URL of an engine", urlFileVariable, path)
+	}
+	// A pipe and a file without a password are nobody's secret.
+	info, err := f.Stat()
+	if u, wrong := driver.ParseURL(raw); err == nil && wrong == nil && u.Password != "" && info.Mode().IsRegular() &&
+		info.Mode().Perm()&0o007 != 0 {
+		say("warning: %s: everybody on this machine may open %s (mode %04o), which has a password: chmod 600 it",
+			urlFileVariable, path, info.Mode().Perm())
 	}
 	return raw, nil
 }

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,10 @@ func (a *app) lockDescriptor(
 		a.say("got %q on descriptor %d after %s, token %d", name, o.fd, short(time.Since(began)), grant.Token)
 	case err != nil && errors.As(context.Cause(ctx), &stopped):
 		return stopped
+	// Another command may have locked it while this one waited. The engine is well, so it must not look like an outage.
+	case driver.Refusal(err) != nil && hasLock(o.fd):
+		return usage("--fd: descriptor %d has a lock already, which lasts until the shell closes it: exec %[1]d>&-",
+			o.fd)
 	}
 	return o.conflict(err)
 }
@@ -125,6 +130,12 @@ func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 		return nil, usage("--fd: descriptor %d %s; the shell opens it first: exec %[1]d<>%[3]s", fd, why, quote(path))
 	}
 	return &onDescriptor{e.driver, locker, os.NewFile(uintptr(fd), path)}, nil
+}
+
+// hasLock reports whether an open file has a lock. Only Linux tells, and only there such a file is refused.
+func hasLock(fd int) bool {
+	info, _ := os.ReadFile("/proc/self/fdinfo/" + itoa(fd))
+	return bytes.Contains(info, []byte("\nlock:"))
 }
 
 // unfit says why a lock at path cannot be taken on that descriptor, or nothing. Device and inode are compared and not

@@ -40,7 +40,7 @@ The exit code is 0 if the lock is held or waited for, and 1 if it is free.`,
 //
 // A script that must tell a free lock from an engine out of reach compares with 1, since the latter is 69.
 func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (a *app) graphCommand() *cobra.Command {
 // An engine that does not tell who waits is refused and not shown as one where nobody waits: that would look like good
 // news.
 func (a *app) graph(ctx context.Context, prefix string) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

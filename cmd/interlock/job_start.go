@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start starts the command, and before it the keeper, so that there is no moment without one. beforeJob comes before the start and jobStarted after it, because the command inherits
-// which signals are ignored. The terminal is given to the command as part of the start, so that it never runs in the
-// background for a moment.
+// start starts the command, and before it the keeper, so that there is no moment without one. beforeJob comes before
+// the start and jobStarted after it, because the command inherits which signals are ignored. The terminal is given to
+// the command as part of the start, so that it never runs in the background for a moment.
 func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 	streams, err := filesOf(stdin, stdout, stderr)
 	if err != nil {
@@ -28,13 +28,13 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
 		}
 		defer s.lent.Close() // a copy here would keep the lock after the command
-	} else if err = j.keep(streams[2].Fd()); err != nil {
+	} else if err := j.keep(streams[2].Fd()); err != nil {
 		return err
 	}
 	s.keeper = j.keeper
 	if !j.hold.Deadline().IsZero() && !j.ignoreLoss && changesUser(j.path) {
-		j.say("warning: %s changes its user, so interlock may not be allowed to end it if the lock is lost; better run "+
-			"interlock as that user", j.path)
+		j.say("warning: %s changes its user, so interlock may not be allowed to end it if the lock is lost; better "+
+			"run interlock as that user", j.path)
 	}
 	j.tty = openTerminal()
 	if j.tty.interactive(stdin, stdout) {

@@ -38,7 +38,7 @@ func (a *app) lsCommand() *cobra.Command {
 //
 // --older-than is applied here and not by the engine, whose list knows a prefix and nothing else.
 func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func newRestricted(t *testing.T) *restricted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	r := &restricted{t: t, dir: dir, root: filepath.Join(dir, otherUser), url: "redis://" + servers.Redis(t) + "?check=none"}
+	url := "redis://" + servers.Redis(t) + "?check=none"
+	r := &restricted{t: t, dir: dir, root: filepath.Join(dir, otherUser), url: url}
 	self, err := os.ReadFile("/proc/self/exe")
 	for name, mode := range map[string]os.FileMode{"interlock": 0o755, otherUser: 0o755 | os.ModeSetuid} {
 		if err == nil {
@@ -129,7 +130,9 @@ func TestRun_LostLockOfACommandThatMayNotBeSignalled_IsTold(t *testing.T) {
 	r := newRestricted(t)
 	cmd := r.start(r.root)
 	command(t, nil, "break", "nightly", "--yes", "--url", r.url).want(t, exitOK, "", "")
-	r.await("the refused signal", func() bool { return strings.Contains(r.said(), "SIGKILL does not reach the command") })
+	r.await("the refused signal", func() bool {
+		return strings.Contains(r.said(), "SIGKILL does not reach the command")
+	})
 	if err := os.WriteFile(filepath.Join(r.dir, "stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

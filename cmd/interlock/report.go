@@ -4,10 +4,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -83,8 +86,8 @@ func (a *app) tellError(err error) {
 	}
 	o := judge(err)
 	// Strings and a bool: encoding cannot fail.
-	line, _ := json.Marshal(errorObject{schemaVersion, o.word, message(err), o.retryable})
-	fmt.Fprintf(a.stderr, "%s\n", line)
+	line, _ := jsonLine(errorObject{schemaVersion, o.word, message(err), o.retryable})
+	_, _ = a.stderr.Write(line) // there is nobody else to tell
 }
 
 // message is err's text on one line, without the library's own prefix, which the command adds anyway, and with times as
@@ -96,7 +99,30 @@ func message(err error) string {
 // printJSON writes v as one line on stdout. It returns the error of the write: a full disk or a closed pipe must not
 // look like success. HTML escapes are off: "<" in a label is "<" for jq too.
 func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
+	line, err := jsonLine(v)
+	if err == nil {
+		_, err = a.stdout.Write(line)
+	}
+	return err
+}
+
+// jsonLine encodes v as one line. What a terminal obeys or what turns the order of a text is escaped: names and labels
+// are anybody's, and a terminal shows what jq and cat print.
+func jsonLine(v any) ([]byte, error) {
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	var line []byte
+	for _, r := range plain.String() { // the encoder writes valid UTF-8
+		// These are in strings alone, and the encoder has escaped what is below a space.
+		if r >= 0x7f && r <= 0xffff && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			line = fmt.Appendf(line, "\\u%04x", r)
+			continue
+		}
+		line = utf8.AppendRune(line, r)
+	}
+	return line, nil
 }

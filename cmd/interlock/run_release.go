@@ -101,8 +101,8 @@ func (a *app) giveBack(
 	return silently(code)
 }
 
-// unkilledError says who works on, and whether the lock is gone meanwhile. It matches no loss: what a program does after
-// one, it should not do beside them.
+// unkilledError says who works on, and whether the lock is gone meanwhile. It matches no loss: what a program does
+// after one, it should not do beside them.
 func unkilledError(end jobEnd, lost error) error {
 	switch {
 	case lost != nil:

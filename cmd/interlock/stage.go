@@ -31,8 +31,8 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 		return nil, err
 	}
 	s := &stage{app: a, path: path, signals: catchSignals()}
-	// What an engine finds wrong with its server matters to a command that takes a lock.
-	a.tellsChecks = true
+	// What an engine finds wrong with its server is the same at each run, and cron would mail it each time.
+	a.tellsChecks = o.verbose
 	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
 		s.close()
 		return nil, err
@@ -46,6 +46,11 @@ func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) 
 	if s.budget, err = s.e.budget(o); err != nil {
 		s.close()
 		return nil, err
+	}
+	// Each command would have a memory of its own, and the lock would exclude nobody.
+	if s.e.url.Scheme == "mem" {
+		s.close()
+		return nil, usage("mem:// lives inside one process, so a lock in it excludes nobody: name files or a server")
 	}
 	return s, nil
 }

@@ -75,7 +75,7 @@ func (a *app) topCommand() *cobra.Command {
 //
 // The screen is taken last. Every error before it is printed on the terminal as it was.
 func (a *app) top(ctx context.Context, o *topOptions, prefix string) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

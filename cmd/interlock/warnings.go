@@ -60,13 +60,16 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		add(attr)
 	}
 	r.Attrs(add)
-	// Start-up checks are told only by commands that take locks; see app.tellsChecks.
-	if check != "" && !w.app.tellsChecks {
+	// A finding that would refuse the engine is told always: the lock may exclude nobody.
+	if check != "" && !w.app.tellsChecks && r.Level < slog.LevelError {
 		return nil
 	}
 	text := strings.TrimPrefix(r.Message, "interlock: ") + why
 	if advice != "" {
 		rest = append(rest, advice)
+	}
+	if check != "" {
+		rest = append(rest, "check=none in the URL skips this check")
 	}
 	if len(rest) > 0 {
 		text += " (" + strings.Join(rest, ", ") + ")"

@@ -71,7 +71,7 @@ type change struct {
 //
 // It has no poller, as top has: there is one reader, and no screen that must answer meanwhile.
 func (a *app) watch(ctx context.Context, prefix string, interval time.Duration) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,7 +127,8 @@ func TestWarnings_AreOnOneLine(t *testing.T) {
 	client.Error("interlock: lock lost") // whoever holds it says so
 	a.tellsChecks = false
 	engine.Warn("redis: persistence: none", "check", "persistence")
-	want := "interlock: warning: redis: eviction: keys can be evicted (set maxmemory-policy noeviction)\n" +
+	want := "interlock: warning: redis: eviction: keys can be evicted (set maxmemory-policy noeviction, " +
+		"check=none in the URL skips this check)\n" +
 		"interlock: warning: zk: session lost: two; lines (session 7)\n" +
 		"interlock: warning: renewal failed (lock \"a b\")\n"
 	if got := stderr.String(); got != want {
@@ -247,6 +251,42 @@ func TestHolder_SaysIfNobodyHoldsTheLock(t *testing.T) {
 	} {
 		if shown, state := holder(c.h), stateMark(c.h.Retained, c.h.Cooldown); shown != c.shown || state != c.state {
 			t.Errorf("%+v: %q, %q", c.h, shown, state)
+		}
+	}
+}
+
+// A name is anybody's, and a terminal obeys what it is shown.
+func TestJSON_HasNoCharacterThatATerminalObeys(t *testing.T) {
+	const name = "a\u009b2J\u202eb\u2066c\u007f<&é"
+	line, err := jsonLine(map[string]string{"name": name})
+	if err != nil || string(line) != `{"name":"a\u009b2J\u202eb\u2066c\u007f<&é"}`+"\n" {
+		t.Errorf("got %q, %v", line, err)
+	}
+	var back map[string]string
+	if err := json.Unmarshal(line, &back); err != nil || back["name"] != name {
+		t.Errorf("read back as %q, %v", back, err)
+	}
+}
+
+func TestReadURL_WarnsOfAPasswordThatEverybodyMayRead(t *testing.T) {
+	for _, row := range []struct {
+		url  string
+		mode os.FileMode
+		want bool
+	}{
+		{"redis://:sesame@localhost", 0o644, true},
+		{"redis://:sesame@localhost", 0o640, false},
+		{"redis://:sesame@localhost", 0o600, false},
+		{"redis://localhost", 0o644, false},
+	} {
+		path := filepath.Join(t.TempDir(), "url")
+		if err := errors.Join(os.WriteFile(path, []byte(row.url), 0o600), os.Chmod(path, row.mode)); err != nil {
+			t.Fatal(err)
+		}
+		var said string
+		_, err := readURL(path, func(form string, args ...any) { said += fmt.Sprintf(form, args...) })
+		if err != nil || (said != "") != row.want || strings.Contains(said, "sesame") {
+			t.Errorf("%+v: said %q, %v", row, said, err)
 		}
 	}
 }
