@@ -63,7 +63,7 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 func (a *attempt) askTwice(ctx context.Context, give *driver.Release) error {
 	err := a.ask(ctx, give)
 	if a.d.mayRepeat(ctx, err) && !a.d.wasWithdrawn(a.r.ID, a.e) {
-		return a.ask(ctx, give)
+		return ofBoth(err, a.ask(ctx, give))
 	}
 	return err
 }

@@ -180,6 +180,15 @@ func TestAcquire_WhoseConnectionBroke_IsAskedOnceMore(t *testing.T) {
 	}
 }
 
+// That the copy was not sent says nothing of the request itself: who looks for that must not find it.
+func TestAcquire_WhoseCopyIsNotSent_HasAnUnknownOutcome(t *testing.T) {
+	unsent := func(*Driver) Reply { return Reply{Err: &RefusedError{Err: errors.New("connection refused")}} }
+	n, err := askedThrough(t.Context(), t, puppetRequest(), func(*Driver) Reply { return broke() }, unsent)
+	if n != 2 || isRefusal(err) || driver.IsNotSent(err) || driver.IsDefinite(err) {
+		t.Errorf("asked %d times: %v", n, err)
+	}
+}
+
 // A refusal of the copy is definite only if the server has confirmed that the first one can take nothing any more.
 func TestAcquire_WhoseCopyIsRefused_IsUndoneBeforeTheRefusalIsDefinite(t *testing.T) {
 	for name, confirms := range map[string]bool{"confirmed": true, "unconfirmed": false} {

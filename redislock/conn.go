@@ -59,8 +59,18 @@ func (d *Driver) mayRepeat(ctx context.Context, err error) bool {
 // callTwice is Conn.Call for such a call; it repeats it once.
 func (d *Driver) callTwice(ctx context.Context, c *Call) Reply {
 	answer := d.conn.Call(ctx, c)
-	if d.mayRepeat(ctx, answer.Err) {
+	if first := answer.Err; d.mayRepeat(ctx, first) {
 		answer = d.conn.Call(ctx, c)
+		answer.Err = ofBoth(first, answer.Err)
 	}
 	return answer
+}
+
+// ofBoth is the error of a call that was made twice. That the second one has not run says nothing of the first: whoever
+// looks for a RefusedError must not find one.
+func ofBoth(first, second error) error {
+	if isRefusal(second) {
+		return first
+	}
+	return second
 }

@@ -141,7 +141,9 @@ func (t *multiAttempt) ask(ctx context.Context) ([]driver.Grant, error) {
 	}
 	sent, answer := t.send(ctx, &call)
 	if d.mayRepeat(ctx, answer.Err) && !t.wasWithdrawn() { // once, as attempt.askTwice does
+		first := answer.Err
 		sent, answer = t.send(ctx, &call)
+		answer.Err = ofBoth(first, answer.Err)
 	}
 	if answer.Err != nil {
 		if ctx.Err() != nil && !t.d.isClosed() && !isRefusal(answer.Err) {
