@@ -35,7 +35,11 @@ var direction = []struct {
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"webguard", nil, "it decides who may reach a handler, whatever the handler does"},
 	{"console", []string{".", "driver", "fence", "webguard"}, "it works on every engine"},
-	{"adapters", []string{".", "webguard"}, "they work on every engine; what needs a dependency is a module of its own"},
+	{
+		"adapters",
+		[]string{".", "webguard"},
+		"they work on every engine; what needs a dependency is a module of its own",
+	},
 	{
 		".",
 		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants"},

@@ -12,9 +12,9 @@ import (
 // [Election.Leader]. If leaders follow each other faster than the loop takes them, some may be left out, but never the
 // last. What was yielded last is true, or the next is on its way.
 //
-// No leader is yielded after one with a larger token. Where a failover of the engine has forgotten the latest leader, it
-// may show an earlier one again; nobody leads then, as far as Observe tells, until a token is larger. So begin to observe
-// anew after a restore that lets tokens fall.
+// No leader is yielded after one with a larger token. Where a failover of the engine has forgotten the latest leader,
+// it may show an earlier one again; nobody leads then, as far as Observe tells, until a token is larger. So begin to
+// observe anew after a restore that lets tokens fall.
 //
 // Engines that tell of changes (memory, Redis) are watched. They cannot tell that a leader has died while nobody else
 // campaigns. So Observe also looks when the leader's lease should be over by the engine's clock, and once a minute in

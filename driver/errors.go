@@ -37,7 +37,8 @@ type HeldError struct {
 	Until  time.Time // end of the lease as the engine sees it; zero if unknown
 	Cause  error     // the context's error, or nil
 
-	// Waited is how long a wait lasted that the lock's own bound ended (LockOptions.Wait), and no context. Else it is 0.
+	// Waited is how long a wait lasted that the lock's own bound ended (LockOptions.Wait), and no context. Else it is
+	// 0.
 	Waited time.Duration
 
 	// Retains says that the holder's client keeps the lock for a while after its owners have ended their holds; see

@@ -20,7 +20,8 @@ func delaying() []behaviour {
 		delayed("after a wait a hold has the delay too", delayAfterAWait),
 		delayed("after a release there is no delay", releaseDoesNotDelay),
 		delayed("a break delays, and a second one ends the delay", breakDelays, driver.Breaking),
-		delayed("within the delay a lost hold is listed as in its cooldown", delayedHoldIsListedInCooldown, driver.Holders),
+		delayed("within the delay a lost hold is listed as in its cooldown",
+			delayedHoldIsListedInCooldown, driver.Holders),
 		delayed("within the delay a named owner does not re-enter", delayedOwnerDoesNotReenter, driver.NamedOwners),
 	}
 }

@@ -88,8 +88,8 @@ func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
 	return set
 }
 
-// countDown takes one from the count, once for each ID as long as a copy of the call may be under way. Not for longer: a
-// latch that counts hundreds of thousands would keep as many IDs.
+// countDown takes one from the count, once for each ID as long as a copy of the call may be under way. Not for longer:
+// a latch that counts hundreds of thousands would keep as many IDs.
 func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
 	a := s.latches.told(now, c)
 	if a != nil {

@@ -18,8 +18,8 @@ import (
 //
 // It takes over InitAddress, Sentinel, user, password and AuthCredentialsFn, SelectDB, ClientName, TLSConfig, the
 // dialers, ClientSetInfo, ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options
-// about caches, replicas, pools and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor a
-// *net.UnixConn makes the driver as slow as New, and so does AlwaysRESP2. Broken connections are made anew;
+// about caches, replicas, pools and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor
+// a *net.UnixConn makes the driver as slow as New, and so does AlwaysRESP2. Broken connections are made anew;
 // RefreshAfter of credentials has no effect.
 //
 // Connect blocks until the server has answered and the start-up check is done, or until ctx ends: an error that matches

@@ -43,8 +43,8 @@
 //     signal, a change of a latch or of a limit, the zero of a latch, who leads an election. A plain release does not
 //     wait: its client releases again when the connection breaks. The price: while a replica is missing, none of these
 //     succeeds; with too few acknowledgements the error matches driver.ErrUnavailable. The server's setting
-//     min-replicas-to-write is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
-//     shortens the time in which grants are lost.
+//     min-replicas-to-write is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag,
+//     so it shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
 //     power forgets up to two seconds. If the primary is back before it is missed, its replicas copy the loss, so
 //     Options.Replicas does not help. Clients renew all that they hold when they are connected again, so holders are
