@@ -87,7 +87,7 @@ lab: #~ run every experiment of the lab and write lab.html
 	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
 
 .PHONY: faults
-faults: #~ put every engine under faults and judge what happened (three minutes); SEED= repeats a run's shape
+faults: #~ put every engine under faults and judge what happened (three to four minutes); SEED= repeats a run's shape
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
 
 .PHONY: torture

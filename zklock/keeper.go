@@ -10,6 +10,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -172,8 +173,17 @@ func (s *session) makeReady() (ready bool, err error) {
 	}
 	s.d.failure = nil
 	s.d.changed()
-	s.d.opts.Logger.Info("zk: connected", "session", s.name(), "timeout", s.timeout, "again", again)
+	s.tellConnected(again)
 	return true, nil
+}
+
+// tellConnected logs a connection, which is news for people only after the loss of the one before.
+func (s *session) tellConnected(again bool) {
+	level := slog.LevelDebug
+	if again {
+		level = slog.LevelInfo
+	}
+	s.d.opts.Logger.Log(s.d.life, level, "zk: connected", "session", s.name(), "timeout", s.timeout, "again", again)
 }
 
 // meet has the other servers of the list checked. A session with strangers is not used, and leaves no node behind.
