@@ -23,8 +23,8 @@ func cores() []Mutant {
 			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
 			Edits: []Edit{
 				{
-					File: "acquire_fetch.go", Old: "\tdefer f.cancel()\n\trefused :=",
-					New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
+					File: "acquire_fetch.go", Old: "\tdefer f.tellOver()\n\trefused :=",
+					New: "\tdefer f.tellOver()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
 				},
 				{
 					File: "core_renew.go", Old: "\t\tg.Confirm(b.sent,",
@@ -75,8 +75,8 @@ func remains() []Mutant {
 			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted",
 			Known: "Redisson #4706",
 			Edits: []Edit{{
-				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.g.settle",
-				New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
+				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.settle",
+				New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.settle",
 			}},
 			Checks: []Check{simulated("residue", lossy)},
 		},

@@ -22,8 +22,8 @@ func ofWorkloads() []Mutant {
 		{
 			ID: "M21", Bug: "a signal for one wakes nobody",
 			Edits: []Edit{{
-				File: "redislock/scripts/cond_signal.lua", Old: "\twhile wake() and ARGV[2] == '1' do\n",
-				New: "\twhile ARGV[2] == '1' and wake() do\n",
+				File: "redislock/scripts/cond_signal.lua", Old: "\twhile wake(before) do\n",
+				New: "\twhile all and wake(before) do\n",
 			}},
 			Checks: []Check{
 				{
