@@ -151,6 +151,23 @@ func (c *client) end(key driver.Key, id string) error {
 	return c.d.Release(ctx, &driver.Release{Key: key, ID: id})
 }
 
+// endUntilKnown is end as the portable layer does it. An engine may be too busy to answer; while the outcome is unknown
+// it asks again. A hold that a repetition finds over was ended by an earlier copy.
+func (c *client) endUntilKnown(key driver.Key, id string) error {
+	unknown := false
+	for end := time.Now().Add(c.tr.h.Patience); ; c.tr.pass(settle) {
+		err := c.end(key, id)
+		switch {
+		case err == nil, unknown && errors.Is(err, driver.ErrLost):
+			return nil
+		case !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrLost), time.Now().After(end):
+			return err
+		}
+		c.tr.Logf("asked again after: %v", err)
+		unknown = true
+	}
+}
+
 // undo takes back a request whose outcome is unknown, as the portable layer does.
 func (c *client) undo(r *driver.Request) {
 	c.tr.Helper()
@@ -192,19 +209,10 @@ func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) err
 	return answer
 }
 
-// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer. Then the
-// outcome is unknown and the release is asked again, as the portable layer does. It may find that the first one has
-// ended the hold.
+// release ends the hold and fails if that is not confirmed.
 func (h *hold) release() {
 	h.c.tr.Helper()
-	err := h.c.end(h.r.Key, h.r.ID)
-	if errors.Is(err, driver.ErrUnavailable) {
-		h.c.tr.Logf("asked again after: %v", err)
-		if err = h.c.end(h.r.Key, h.r.ID); errors.Is(err, driver.ErrLost) {
-			err = nil
-		}
-	}
-	h.c.tr.must(err, h.c.name+": release of a living hold")
+	h.c.tr.must(h.c.endUntilKnown(h.r.Key, h.r.ID), h.c.name+": release of a living hold")
 }
 
 // abandon releases what should not have been granted, so that one fault is not reported as many.
@@ -218,6 +226,9 @@ func (h *hold) isGone(when string) {
 	}
 	h.c.tr.mustMatch(h.c.end(h.r.Key, h.r.ID), driver.ErrLost, when+": release of the ended hold")
 }
+
+// over returns the instant at which the lease has ended for the engine too, however late the request arrived there.
+func (h *hold) over() time.Time { return h.back.Add(h.g.Lease) }
 
 // trustedUntil returns the instant before which nobody else may get in.
 func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }

@@ -40,7 +40,7 @@ func (h *hold) reopens() time.Time { return h.trustedUntil().Add(h.r.LockDelay) 
 func expiryDelays(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.delayed(tr.mutex()))
-	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	tr.pass(time.Until(h.over()) + 2*settle)
 	h.isGone("within the delay")
 	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the delay")
 	next.notBefore(h.reopens(), "the successor")
@@ -101,7 +101,7 @@ func delayedOwnerDoesNotReenter(tr *trial) {
 	r := a.asOwner("order-7", tr.mutex())
 	r.Lease, r.LockDelay = tr.h.Lease, longLease
 	h := a.take(r)
-	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	tr.pass(time.Until(h.over()) + 2*settle)
 	b.isRefused(b.asOwner("order-7", tr.mutex()), "within the delay, to the owner who lost it")
 	a.undo(h.r)
 	b.findsFree(tr.mutex(), "after the hold was undone")
@@ -113,7 +113,7 @@ func delayedHoldIsListedInCooldown(tr *trial) {
 	r := a.briefly(tr.mutex())
 	r.LockDelay = longLease
 	h := a.take(r)
-	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	tr.pass(time.Until(h.over()) + 2*settle)
 	b.rests(true, "after its lease has ended")
 	a.undo(h.r)
 	b.findsFree(tr.mutex(), "after the hold was undone")

@@ -90,7 +90,7 @@ func tokensGrowInACrowd(tr *trial) {
 				mu.Lock()
 				grants = append(grants, h)
 				mu.Unlock()
-				if err := c.end(tr.mutex(), h.r.ID); err != nil {
+				if err := c.endUntilKnown(tr.mutex(), h.r.ID); err != nil {
 					tr.Errorf("%s: release: %v", c.name, err)
 				}
 			}

@@ -67,7 +67,7 @@ func everyWaiterIsServed(tr *trial) {
 				tr.Errorf("a waiter was not served: %s", text(w.err))
 				return
 			}
-			if err := w.c.end(tr.mutex(), w.r.ID); err != nil {
+			if err := w.c.endUntilKnown(tr.mutex(), w.r.ID); err != nil {
 				tr.Errorf("release: %v", err)
 			}
 		})

@@ -16,7 +16,8 @@
 // # Tokens
 //
 // A right token always passes, whatever others have guessed from the same address: a proxy, or a network behind NAT,
-// gives all its visitors one address. The answer to a wrong token waits: an address gets one such answer a second.
+// gives all its visitors one address. The answer to a wrong token waits: an address gets one such answer a
+// second, the first ten wait for their turn, and what comes beside them is refused at once (429).
 // This slows honest mistakes and one patient guesser. It cannot slow guesses that are sent all at once, so the length
 // of a token is what protects it: 16 random bytes cannot be guessed, a word of 16 letters can.
 //

@@ -39,9 +39,13 @@ var background = context.Background() //nolint:forbidigo // New takes no context
 // sweep removes what servers that were killed had half written: secrets are in it. What another server is writing now
 // stays: it holds the lock of files. A next write of the state would replace it too.
 func (f *folder) sweep() error {
-	return filepath.WalkDir(f.dir, func(path string, _ fs.DirEntry, err error) error {
+	root := f.dir + string(filepath.Separator) // followed if it is a link
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // another server has just made it whole
 			return nil
+		}
+		if err != nil && entry != nil && entry.IsDir() && path != root {
+			return fs.SkipDir // not ours, as lost+found
 		}
 		if err != nil {
 			return fmt.Errorf("terraformlock: %w", err)

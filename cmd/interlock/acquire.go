@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -270,7 +271,9 @@ func unsetLine(code int) string {
 // wrong one is not parsed any more.
 func evaluates(cmd *cobra.Command, args []string) bool {
 	return cmd != nil && cmd.Name() == "acquire" && slices.ContainsFunc(args, func(arg string) bool {
-		return arg == "--export" || arg == "--export=true"
+		value, given := strings.CutPrefix(arg, "--export=")
+		on, _ := strconv.ParseBool(value)
+		return arg == "--export" || given && on
 	})
 }
 

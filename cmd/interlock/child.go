@@ -182,7 +182,7 @@ func (c *child) signal(sig syscall.Signal) error {
 
 // stop ends watching, and waits until watch has returned. The command, if it still runs, is left alone.
 //
-// On Linux it is killed when this process ends; see childAttributes.
+// On Linux it is killed when this process ends, unless it has the lock's file; see childAttributes.
 func (c *child) stop() {
 	close(c.done)
 	c.settled.Wait()

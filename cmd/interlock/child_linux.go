@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,7 +46,16 @@ func membersOf(group int) (living []int) {
 			living = append(living, pid)
 		}
 	}
+	if len(living) == 0 && hidesOthers() && errors.Is(syscall.Kill(-group, 0), syscall.EPERM) {
+		return []int{group} // somebody is there, of another user
+	}
 	return living
+}
+
+// hidesOthers reports whether /proc shows this user its own processes alone (hidepid, ProtectProc).
+func hidesOthers() bool {
+	_, err := os.Stat("/proc/1")
+	return err != nil
 }
 
 // adoptOrphans makes this process the parent of processes that the command leaves behind. The first process of a

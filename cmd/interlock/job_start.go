@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,12 +53,18 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 
 // keep starts a keeper, which knows of no group yet.
 func (j *job) keep(stderr uintptr) (err error) {
-	var keeps []int
-	if j.connected {
-		keeps = sockets()
-	}
 	j.stderr = stderr
-	if j.keeper, err = startKeeper(j.name, keeps, stderr); err != nil {
+	// A client may close a socket between the list and the start, which then fails.
+	for range 5 {
+		var keeps []int
+		if j.connected {
+			keeps = sockets()
+		}
+		if j.keeper, err = startKeeper(j.name, keeps, stderr); !errors.Is(err, syscall.EBADF) {
+			break
+		}
+	}
+	if err != nil {
 		return exitWith(exitFailed, fmt.Errorf("the process that would end the command if interlock was killed cannot "+
 			"be started: %w", err))
 	}

@@ -79,7 +79,7 @@ func startKeeper(name string, keeps []int, stderr uintptr) (*keeper, error) {
 	}
 	// This goroutine ends with the keeper, which stop kills.
 	go func() {
-		_, _ = k.process.Wait() // the error says that reapOrphans was faster
+		_, _ = k.process.Wait() // the error says that child.watch was faster
 		close(k.gone)
 	}()
 	return k, nil
@@ -106,7 +106,11 @@ func (k *keeper) stop() {
 	if k == nil {
 		return
 	}
-	_ = k.process.Kill() // an error says that it has ended
+	select {
+	case <-k.gone: // its number may be another process's by now
+	default:
+		_ = k.process.Kill() // an error says that it has ended
+	}
 	<-k.gone
 	_ = k.pipe.Close()
 }
@@ -137,11 +141,16 @@ func keep(pipe io.Reader, stderr io.Writer) {
 	}
 	fmt.Fprintln(stderr, "interlock: interlock was killed, so its command is killed too")
 	// Again and again, because a process that we may not signal may have started one that we may.
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+	for pause := time.Millisecond; ; {
 		err := syscall.Kill(-group, syscall.SIGKILL)
 		if errors.Is(err, syscall.ESRCH) || len(membersOf(group)) == 0 {
 			return
 		}
 		<-time.After(pause)
+		most := 20 * time.Millisecond
+		if errors.Is(err, syscall.EPERM) { // it may live for hours, and each look reads all processes
+			most = time.Second
+		}
+		pause = min(2*pause, most)
 	}
 }
