@@ -67,7 +67,7 @@ func (s *stage) signalAll(id, more string) string {
 }
 
 func checkSignalInParts(s *stage) {
-	const crowd = 450
+	const crowd = 220 // all must have been heard of within two seconds, also beside load
 	for i := range crowd {
 		s.parks(ask{id: strconv.Itoa(i)})
 	}
@@ -81,10 +81,9 @@ func checkSignalInParts(s *stage) {
 	s.want("undone", s.undo("0"), "ok")
 	late := s.waits("1", ask{id: "late"}, false)
 	s.want("one who comes later waits", late, "C")
-	s.want("the second part", s.signalAll("s/1", more), more)
-	s.want("the last part", s.signalAll("s/2", more), "ok")
+	s.want("the last part", s.signalAll("s/1", more), "ok")
 	s.want("who waits after all", parked(), int64(1))
-	s.want("the last part, repeated", s.signalAll("s/2", more), "ok")
+	s.want("the last part, repeated", s.signalAll("s/1", more), "ok")
 	s.want("who waits after that", parked(), int64(1))
 	s.want("another signal", s.signal("t"), "ok")
 	s.want("the condition", s.text("TYPE", s.condition()), "none")

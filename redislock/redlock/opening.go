@@ -18,16 +18,16 @@ func (d *Driver) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()
 	for {
-		silent, old, err := d.silent()
+		_, silent, old, err := d.votes()
 		if err != nil || silent == 0 || old > 0 { // beside an old mark the others are not new, but have lost theirs
 			return err
 		}
 		if err := d.lookAt(ctx); err != nil {
 			return err
 		}
-		silent, _, err = d.silent()
-		// What is not connected does not count as silent: it has not voted before either.
-		if err != nil || len(d.nodes)-silent >= d.quorum {
+		// New nodes vote when all have answered, so those that are not connected yet are waited for too.
+		voting, _, _, err := d.votes()
+		if err != nil || voting >= d.quorum {
 			return err
 		}
 		if !enginekit.Pause(ctx, askAgain/20) { // the nodes say themselves why they do not vote
@@ -36,9 +36,9 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 }
 
-// silent counts the nodes that do not vote, and how many of these have the mark of an earlier run. It returns an error
-// if a node is of another set: to go on without it would hide that programs do not exclude each other.
-func (d *Driver) silent() (all, old int, err error) {
+// votes counts the connected nodes that vote and those that do not, and how many have the mark of an earlier run. It
+// returns an error if a node is of another set: to go on without it would hide that programs do not exclude each other.
+func (d *Driver) votes() (voting, silent, old int, err error) {
 	for _, n := range d.nodes {
 		if n.driver() == nil {
 			continue
@@ -46,16 +46,18 @@ func (d *Driver) silent() (all, old int, err error) {
 		marked, why := n.guard.standing()
 		var other *setError
 		if errors.As(why, &other) && other.conflict {
-			return 0, 0, fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrConflict, why)
+			return 0, 0, 0, fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrConflict, why)
 		}
 		if why != nil {
-			all++
+			silent++
+		} else {
+			voting++
 		}
 		if marked {
 			old++
 		}
 	}
-	return all, old, nil
+	return voting, silent, old, nil
 }
 
 // lookAt asks once more the nodes that do not vote. That one still does not is no error.
