@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
@@ -152,6 +153,14 @@ func TestBorrow_UnlockLeavesTheGate(t *testing.T) {
 	f.unlock()
 	f.dispose()
 	if err := tryInside(t, d, reader("2")); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Without /proc, or with too many open files, nobody knows whether the open file has a lock. That must let nobody in.
+func TestVacant_WhereNobodyKnows_Refuses(t *testing.T) {
+	f := &lockFile{borrows: true, borrowed: -1} // of which /proc has nothing either
+	if err := f.vacant(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -195,8 +195,8 @@ func TestAcquireOn_AWaitThatIsOver_LeavesNothing(t *testing.T) {
 			}
 			release(t, others, "1", "x")
 			mustTry(t, others, "3", "x")
-			if hasLocks(int(shell.Fd())) {
-				t.Error("the open file has a lock or a mark")
+			if err := unlocked(int(shell.Fd())); err != nil {
+				t.Errorf("the open file has a lock or a mark: %v", err)
 			}
 		})
 	}
@@ -223,8 +223,8 @@ func TestAcquireOn_AFileThatIsReplacedMeanwhile_IsNoLock(t *testing.T) {
 	if err := <-got; !errors.Is(err, errNotTheFile) {
 		t.Errorf("got %v", err)
 	}
-	if hasLocks(int(shell.Fd())) {
-		t.Error("the old file has a lock")
+	if err := unlocked(int(shell.Fd())); err != nil {
+		t.Errorf("the old file has a lock: %v", err)
 	}
 	mustTry(t, d, "3", "x")
 }
