@@ -75,7 +75,7 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			first, second := <-got, <-got
-			if first != nil && second != nil || !errors.Is(errors.Join(first, second), errHasLocks) {
+			if first != nil && second != nil || !errors.Is(errors.Join(first, second), ErrHasLocks) {
 				t.Errorf("want one that has the lock and one that is refused, got %v and %v", first, second)
 			}
 			if err := tryInside(t, d, row.after); !errors.Is(err, driver.ErrHeld) {
@@ -120,7 +120,7 @@ func TestAcquireOn_SeveralAtOnceWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 						t.Fatalf("round %d: %d got it; the others: %v", round, granted, refused)
 					}
 					for _, err := range refused {
-						if !errors.Is(err, errHasLocks) && !(try && errors.Is(err, driver.ErrHeld)) {
+						if !errors.Is(err, ErrHasLocks) && !(try && errors.Is(err, driver.ErrHeld)) {
 							t.Errorf("round %d: refused with %v", round, err)
 						}
 					}

@@ -108,10 +108,10 @@ func TestAcquireOn_WhatCannotBe(t *testing.T) {
 		"open for reading":   {opened("x", os.O_RDONLY), errNotBothWays},
 		"no file":            {func(*testing.T, *Driver) *os.File { return os.Stderr }, nil},
 		"the file was moved": {moved, errNotTheFile},
-		"it is locked":       {locked, errHasLocks},
+		"it is locked":       {locked, ErrHasLocks},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errors.Is(row.want, errHasLocks) && !tellsHolders {
+			if errors.Is(row.want, ErrHasLocks) && !tellsHolders {
 				t.Skip("it is not known here")
 			}
 			d := open(t, t.TempDir())
@@ -122,7 +122,7 @@ func TestAcquireOn_WhatCannotBe(t *testing.T) {
 			if row.want != nil && driver.Refusal(err) == nil {
 				t.Errorf("it does not say what to do: %v", err)
 			}
-			if !errors.Is(row.want, errHasLocks) {
+			if !errors.Is(row.want, ErrHasLocks) {
 				mustTry(t, d, "2", "x")
 			}
 		})
