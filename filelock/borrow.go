@@ -16,11 +16,11 @@ import (
 // place in the line stays with a file of this process.
 
 // AcquireOn is Acquire on an open file of the caller's, which must be open for reading and writing at [Driver.Path] of
-// the lock, and have no lock yet. The hold belongs to that open file: it ends when the last process that has the file
+// the lock, and have no lock yet ([ErrHasLocks]). The hold belongs to that open file: it ends when the last process that has the file
 // open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
 //
 // If several ask at once with the same open file, one gets the lock and the others are refused. For this Linux needs a
-// file system with open file description locks, and a request is refused where there are none. Other systems cannot
+// file system with open file description locks, and /proc; without them a request is refused. Other systems cannot
 // tell: there each of them may get the lock, so let only one ask.
 //
 // The driver does not know the hold: Release does not find it, and Close leaves it alone. After an error nothing is
@@ -99,10 +99,19 @@ func (f *lockFile) borrow(file *os.File) error {
 // The caller has the turnstile until it has taken the flock: it is f's own, so of all that borrow the file one at a
 // time looks and takes.
 func (f *lockFile) vacant() error {
-	if f.borrows && !f.lent && hasLocks(f.borrowed) {
-		return errHasLocks
+	if !f.borrows || f.lent {
+		return nil
 	}
-	return nil
+	return unlocked(f.borrowed)
+}
+
+// unlocked refuses an open file that has a lock, or of which that is not known: an error must let nobody in.
+func unlocked(fd int) error {
+	has, err := hasLocks(fd)
+	if has {
+		return ErrHasLocks
+	}
+	return err
 }
 
 // got notes whether the borrowed open file has its lock by f.
@@ -128,10 +137,8 @@ func fit(fd int, id fileID) error {
 		return errNotTheFile
 	case !opensBothWays(fd):
 		return errNotBothWays
-	case hasLocks(fd):
-		return errHasLocks
 	}
-	return nil
+	return unlocked(fd)
 }
 
 // opensBothWays reports whether fd is open for reading and writing, as marks need it. It asks for nothing to be read,

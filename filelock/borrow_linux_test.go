@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
@@ -74,7 +75,7 @@ func TestAcquireOn_TwoWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			first, second := <-got, <-got
-			if first != nil && second != nil || !errors.Is(errors.Join(first, second), errHasLocks) {
+			if first != nil && second != nil || !errors.Is(errors.Join(first, second), ErrHasLocks) {
 				t.Errorf("want one that has the lock and one that is refused, got %v and %v", first, second)
 			}
 			if err := tryInside(t, d, row.after); !errors.Is(err, driver.ErrHeld) {
@@ -119,7 +120,7 @@ func TestAcquireOn_SeveralAtOnceWithTheSameOpenFile_OneGetsIt(t *testing.T) {
 						t.Fatalf("round %d: %d got it; the others: %v", round, granted, refused)
 					}
 					for _, err := range refused {
-						if !errors.Is(err, errHasLocks) && !(try && errors.Is(err, driver.ErrHeld)) {
+						if !errors.Is(err, ErrHasLocks) && !(try && errors.Is(err, driver.ErrHeld)) {
 							t.Errorf("round %d: refused with %v", round, err)
 						}
 					}
@@ -152,6 +153,14 @@ func TestBorrow_UnlockLeavesTheGate(t *testing.T) {
 	f.unlock()
 	f.dispose()
 	if err := tryInside(t, d, reader("2")); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Without /proc, or with too many open files, nobody knows whether the open file has a lock. That must let nobody in.
+func TestVacant_WhereNobodyKnows_Refuses(t *testing.T) {
+	f := &lockFile{borrows: true, borrowed: -1} // of which /proc has nothing either
+	if err := f.vacant(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -108,10 +108,10 @@ func TestAcquireOn_WhatCannotBe(t *testing.T) {
 		"open for reading":   {opened("x", os.O_RDONLY), errNotBothWays},
 		"no file":            {func(*testing.T, *Driver) *os.File { return os.Stderr }, nil},
 		"the file was moved": {moved, errNotTheFile},
-		"it is locked":       {locked, errHasLocks},
+		"it is locked":       {locked, ErrHasLocks},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errors.Is(row.want, errHasLocks) && !tellsHolders {
+			if errors.Is(row.want, ErrHasLocks) && !tellsHolders {
 				t.Skip("it is not known here")
 			}
 			d := open(t, t.TempDir())
@@ -122,7 +122,7 @@ func TestAcquireOn_WhatCannotBe(t *testing.T) {
 			if row.want != nil && driver.Refusal(err) == nil {
 				t.Errorf("it does not say what to do: %v", err)
 			}
-			if !errors.Is(row.want, errHasLocks) {
+			if !errors.Is(row.want, ErrHasLocks) {
 				mustTry(t, d, "2", "x")
 			}
 		})
@@ -195,8 +195,8 @@ func TestAcquireOn_AWaitThatIsOver_LeavesNothing(t *testing.T) {
 			}
 			release(t, others, "1", "x")
 			mustTry(t, others, "3", "x")
-			if hasLocks(int(shell.Fd())) {
-				t.Error("the open file has a lock or a mark")
+			if err := unlocked(int(shell.Fd())); err != nil {
+				t.Errorf("the open file has a lock or a mark: %v", err)
 			}
 		})
 	}
@@ -223,8 +223,8 @@ func TestAcquireOn_AFileThatIsReplacedMeanwhile_IsNoLock(t *testing.T) {
 	if err := <-got; !errors.Is(err, errNotTheFile) {
 		t.Errorf("got %v", err)
 	}
-	if hasLocks(int(shell.Fd())) {
-		t.Error("the old file has a lock")
+	if err := unlocked(int(shell.Fd())); err != nil {
+		t.Errorf("the old file has a lock: %v", err)
 	}
 	mustTry(t, d, "3", "x")
 }

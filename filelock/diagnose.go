@@ -19,9 +19,13 @@ import (
 
 // Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
 // whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes. It takes
-// no lock of others and changes nothing.
+// no lock of others and changes nothing. With Options.ReadOnly it makes no file: it judges whether this process can read
+// the folder, and does not try flock.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
+	if d.looks {
+		checks = []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace}
+	}
 	if _, err := os.Stat(d.dir); d.looks && errors.Is(err, fs.ErrNotExist) {
 		return enginekit.Explained(checksPage, []driver.Finding{{
 			Check: "folder", Level: driver.LevelWarn, Detail: d.dir + " is not there",
@@ -38,10 +42,15 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, findings)
 }
 
-// checkFolder judges whether this process can make and remove files in the folder, and then who else can.
+// checkFolder judges whether this process can make and remove files in the folder, or read it if it only looks, and then
+// who else can.
 func (d *Driver) checkFolder() driver.Finding {
 	f := driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
-	if err := writable(d.dir); err != nil {
+	fits := writable
+	if d.looks {
+		f.Detail, fits = d.dir+" can be read", readable
+	}
+	if err := fits(d.dir); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, fmt.Sprintf("%s: %v", d.dir, err), adviceFor(err)
 		return f
 	}
@@ -51,6 +60,15 @@ func (d *Driver) checkFolder() driver.Finding {
 		return f
 	}
 	return judgeMode(f, info)
+}
+
+// readable returns why this process cannot list the folder, or nil.
+func readable(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return reason(err)
+	}
+	return reason(f.Close())
 }
 
 // judgeMode looks at who else may do what in the folder. On Linux a new file has the group of its process, unless the

@@ -20,8 +20,10 @@ var errRestless = errors.New("it is another file each time it is looked at")
 
 // What is wrong with an open file of the caller's; see Driver.AcquireOn.
 var (
+	// ErrHasLocks is what an error of [Driver.AcquireOn] matches if the open file has a lock.
+	ErrHasLocks = errors.New("the descriptor has a lock already")
+
 	errNotTheFile  = errors.New("the descriptor is not open on the lock's file, or that was replaced meanwhile")
-	errHasLocks    = errors.New("the descriptor has a lock already")
 	errNotBothWays = errors.New("the descriptor is not open for reading and writing")
 )
 
@@ -52,7 +54,7 @@ func adviceFor(err error) string {
 		return "remove the file under its lock"
 	case errors.Is(err, errNotTheFile), errors.Is(err, errNotBothWays):
 		return "open the lock's file for reading and writing, as exec 9<>FILE does in a shell"
-	case errors.Is(err, errHasLocks):
+	case errors.Is(err, ErrHasLocks):
 		return "close it first"
 	}
 	var errno syscall.Errno

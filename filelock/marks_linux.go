@@ -107,10 +107,11 @@ func (f *lockFile) dropMarks() { _ = setMark(f.holding(), syscall.F_UNLCK, first
 // isHeld reports whether another open file than fd has the lock with a record of ours.
 func isHeld(fd int) bool { return marked(fd, held, 1) }
 
-// hasLocks reports whether the open file of fd has a flock or a mark. Without /proc that is not known.
-func hasLocks(fd int) bool {
-	info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-	return bytes.Contains(info, []byte("\nlock:"))
+// hasLocks reports whether the open file of fd has a flock or a mark. An error, as without /proc or with too many open
+// files, says that this is not known.
+func hasLocks(fd int) (bool, error) {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	return bytes.Contains(info, []byte("\nlock:")), err
 }
 
 // giveWay lets a waiter run that was woken but is not running yet. It is called before queueing behind others. With all

@@ -151,6 +151,11 @@ func TestReadOnlyFileSystem_IsTold(t *testing.T) {
 		if got := list(t, looks, ""); len(got) != 0 {
 			t.Errorf("held: %+v", got)
 		}
+		for _, f := range looks.Diagnose(t.Context()) {
+			if f.Level == driver.LevelFail || f.Check == "exclusion" {
+				t.Errorf("diagnosed to look: %+v", f)
+			}
+		}
 		for _, path := range []string{dir, dir + "/new"} {
 			if _, err := New(path, nil); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v", err)

@@ -76,7 +76,7 @@ func (poller) stop() {}
 // waitError explains what ended a wait for f, if it was neither the lock nor the context.
 func (d *Driver) waitError(f *lockFile, err error) error {
 	var errno syscall.Errno
-	if errors.As(err, &errno) || errors.Is(err, errHasLocks) {
+	if errors.As(err, &errno) || errors.Is(err, ErrHasLocks) {
 		return pathError("lock file", f.path, err)
 	}
 	return err

@@ -85,11 +85,12 @@ func isBroken(err error) bool {
 	return err != nil && (numberOf(err) == 0 || isGoodbye(err) || isOfAProxy(err))
 }
 
-// isOfAProxy reports whether err has a number of client libraries, which no server sends. A proxy does, when its own
-// connection to the server has broken: the session is gone, and whatever comes next goes to another one.
+// isOfAProxy reports whether err has a number that no server sends: one of client libraries, or of ProxySQL's own. A
+// proxy does, when its own connection to the server has broken: the session is gone, and whatever comes next goes to
+// another one.
 func isOfAProxy(err error) bool {
-	const first, last = 2000, 2999
-	return numberOf(err) >= first && numberOf(err) <= last
+	n := numberOf(err)
+	return n >= 2000 && n <= 2999 || n >= 9000 && n <= 9999
 }
 
 // isFull reports whether the server has no room for another connection at the moment.

@@ -114,6 +114,8 @@ func TestErrors_AreSorted(t *testing.T) {
 		{err: said(errShutdown), broken: true},
 		{err: said(errKilled), broken: true},
 		{err: said(errIdleMySQL), broken: true},
+		{err: said(2013), broken: true},
+		{err: said(9001), broken: true},
 		{err: said(errTooManyConnections), full: true, advice: true},
 		{err: said(errTooManyOfUser), full: true, advice: true},
 		{err: said(errDeadlock), passing: true},

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,7 +83,7 @@ func (a *app) lockDescriptor(
 	case err != nil && errors.As(context.Cause(ctx), &stopped):
 		return stopped
 	// Another command may have locked it while this one waited. The engine is well, so it must not look like an outage.
-	case driver.Refusal(err) != nil && hasLock(o.fd):
+	case errors.Is(err, filelock.ErrHasLocks):
 		return usage("--fd: descriptor %d has a lock already, which lasts until the shell closes it: exec %[1]d>&-",
 			o.fd)
 	}
@@ -130,12 +130,6 @@ func (e *engine) onDescriptor(fd int, key driver.Key) (*onDescriptor, error) {
 		return nil, usage("--fd: descriptor %d %s; the shell opens it first: exec %[1]d<>%[3]s", fd, why, quote(path))
 	}
 	return &onDescriptor{e.driver, locker, os.NewFile(uintptr(fd), path)}, nil
-}
-
-// hasLock reports whether an open file has a lock. Only Linux tells, and only there such a file is refused.
-func hasLock(fd int) bool {
-	info, _ := os.ReadFile("/proc/self/fdinfo/" + itoa(fd))
-	return bytes.Contains(info, []byte("\nlock:"))
 }
 
 // unfit says why a lock at path cannot be taken on that descriptor, or nothing. Device and inode are compared and not

@@ -163,10 +163,14 @@ func (e *Entry) slice(c *Conn) verdict {
 const freshness = 4
 
 // win records that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to
-// a client that stood still, and the server may have ended the session since. A sign of life finds out.
+// a client that stood still, and the server may have ended the session since. A sign of life finds out. A ping that is
+// refused is none: a proxy answers so by itself when the session behind it is gone.
 func (e *Entry) win(c *Conn, a Answer) verdict {
-	if e.d.Clock()-c.sent > e.d.config.Timeout/freshness {
+	if asked := e.d.Clock(); asked-c.sent > e.d.config.Timeout/freshness {
 		c.session.Ping()
+		if time.Duration(c.pinged.Load()) < asked {
+			c.Fail(ErrLost) // keeps the reason of a ping that has ended the connection
+		}
 	}
 	if c.broken == nil {
 		e.accept(c, a)
