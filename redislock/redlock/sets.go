@@ -276,10 +276,12 @@ func (s *sets) fits(l *set, nodes []int) bool {
 	})
 }
 
-// named reports whether a set has the names of those nodes that have not answered.
+// named reports whether a set has the names of those nodes of which no mark says where they belong: they have not
+// answered, or have come back empty.
 func (s *sets) named(l *set, nodes []int) bool {
 	return !slices.ContainsFunc(nodes, func(i int) bool {
-		return s.marks[i] == nil && !slices.Contains(l.names(), s.names[i])
+		m := s.marks[i]
+		return (m == nil || len(m.sets()) == 0) && !slices.Contains(l.names(), s.names[i])
 	})
 }
 

@@ -279,6 +279,37 @@ func TestSets_AreChangedByClientsThatNameBoth(t *testing.T) {
 	}
 }
 
+// While a server is replaced, the marks of the others name two sets of one size, and both would do for an empty server.
+func TestSets_AServerThatComesBackEmptyDuringItsReplacement_StopsNoVotes(t *testing.T) {
+	former, current := []string{"a", "b", "c"}, []string{"a", "b", "d"}
+	for _, test := range []struct {
+		empty string
+		lists []string // which the clients name alone
+	}{{"c", former}, {"d", current}} {
+		t.Run(test.empty, func(t *testing.T) {
+			p := newPool("a", "b", "c", "d")
+			both := p.joins(current, former)
+			if err := errors.Join(p.lookAll(p.joins(former, nil)), p.lookAll(both)); err != nil {
+				t.Fatal(err)
+			}
+			p[test.empty].restart(test.empty)
+			alone, late := p.joins(test.lists, nil), p.joins(current, former)
+			for _, c := range []*member{both, late, alone} {
+				if err := p.lookAll(c); !errors.Is(err, errRests) || errors.Is(err, errIncomplete) {
+					t.Errorf("%v: %v", c.sets.names, err)
+				}
+				if len(c.fit) != len(c.sets.names)-1 || c.fit[test.empty] {
+					t.Errorf("of %v it counts %v", c.sets.names, c.fit)
+				}
+			}
+			p[test.empty].mark.state = stateRested
+			if err := p.lookAll(alone); err != nil || !alone.fit[test.empty] {
+				t.Errorf("when it has rested: %v", err)
+			}
+		})
+	}
+}
+
 // A change that was given up leaves its set in the marks. The next one replaces it.
 func TestSets_AChangeThatIsGivenUp_IsInNobodysWay(t *testing.T) {
 	p := newPool("a", "b", "c", "d", "e", "f")
