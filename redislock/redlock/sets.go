@@ -161,6 +161,9 @@ func (s *sets) judgeBoth(i int) (*writing, error) {
 	case m.in(current):
 		return nil, nil //nolint:nilnil // its votes count
 	case former == nil && !stays: // the change is over, and the node votes besides
+		if m.resting() { // a client of before the change may have a hold that the node has forgotten
+			return nil, errRests
+		}
 		return nil, nil //nolint:nilnil // likewise
 	case former == nil:
 		id, err := s.placeOf(i, current, s.current)

@@ -310,6 +310,24 @@ func TestSets_AServerThatComesBackEmptyDuringItsReplacement_StopsNoVotes(t *test
 	}
 }
 
+// The new servers may be a set before the change begins, and a client of the former list may still have a hold.
+func TestSets_AFormerServerThatComesBackEmpty_RestsAlsoWhenTheChangeIsOver(t *testing.T) {
+	former, current := []string{"a", "b", "c"}, []string{"d", "e", "f"}
+	p := newPool("a", "b", "c", "d", "e", "f")
+	if err := errors.Join(p.lookAll(p.joins(former, nil)), p.lookAll(p.joins(current, nil))); err != nil {
+		t.Fatal(err)
+	}
+	p["a"].restart("a")
+	both := p.joins(current, former)
+	if err := p.lookAll(both); !errors.Is(err, errRests) || len(both.fit) != 5 || both.fit["a"] {
+		t.Errorf("%v before it has rested; it counts %v", err, both.fit)
+	}
+	p["a"].mark.state = stateRested
+	if err := p.lookAll(both); err != nil || !both.fit["a"] {
+		t.Errorf("%v when it has rested", err)
+	}
+}
+
 // A change that was given up leaves its set in the marks. The next one replaces it.
 func TestSets_AChangeThatIsGivenUp_IsInNobodysWay(t *testing.T) {
 	p := newPool("a", "b", "c", "d", "e", "f")
