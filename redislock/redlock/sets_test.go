@@ -136,6 +136,35 @@ func TestSets_OfWhichOneNodeIsOfAnother_KeepTheMajority(t *testing.T) {
 	}
 }
 
+// At the first start a server is restarted, and two clients make sets of which one has its ID of before.
+func TestSets_OfWhichOneNodeHasAStrayMark_KeepTheMajority(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	p := newPool(names...)
+	one, two := p.joins(names, nil), p.joins(names, nil)
+	for i, name := range names { // one has read all, and written none
+		m := p[name].mark
+		_, _ = one.sets.judge(i, &m)
+	}
+	p["e"].restart("e")
+	for i, name := range names {
+		m := p[name].mark
+		_, _ = two.sets.judge(i, &m)
+	}
+	for i := range 4 {
+		if err := p.look(one, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.look(two, 4); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*member{one, two, p.joins(names, nil), p.joins([]string{"e", "d", "c", "b", "a"}, nil)} {
+		if err := p.lookAll(c); !isOther(err) || len(c.fit) != 4 || c.fit["e"] {
+			t.Errorf("%v; it counts %v", err, c.fit)
+		}
+	}
+}
+
 // A server that is put into the place of another looks like one that has come back empty, but for its name.
 func TestSets_AnEmptyServerOfAnotherName_HasNoVote(t *testing.T) {
 	p := newPool("a", "b", "c", "d")
