@@ -106,10 +106,11 @@
 //	redlock://h1,h2,h3,h4,h5?former=h1,h2,h3    1. restart one program after the other with both lists
 //	redlock://h1,h2,h3,h4,h5                    2. when none runs with the former list alone, restart them with this
 //
-// All servers of both lists must be up when the first program of step 1 starts. After the first program of step 2,
-// programs with the former list are refused when they connect. One that still runs with its connections of before is
-// not told: a program of step 2 and one of before step 1 do not exclude each other. With [New] the former clients are
-// [Options.Former].
+// All servers of both lists must be up when the first program of step 1 starts. No program, nor interlock doctor, may
+// name new servers alone before that: if no server is on both lists, the change counts as over then. After the first
+// program of step 2, programs with the former list are refused when they connect. One that still runs with its
+// connections of before is not told: a program of step 2 and one of before step 1 do not exclude each other. With [New]
+// the former clients are [Options.Former].
 //
 // Meanwhile more votes are needed than otherwise (of the five above, four), waits ask again and again, and what holds
 // with the votes of one list alone is shown as waiting. Tokens go on growing if the servers' clocks differ by less than

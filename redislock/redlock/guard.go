@@ -54,13 +54,14 @@ type guard struct {
 	sets *sets
 	node int // its index
 
-	mu      sync.Mutex              // guards what follows
-	fit     map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
-	changed bool                    // a connection has broken since the last look, so the node may be another
-	why     error                   // why the node does not vote; nil if it does
-	again   time.Time               // it is not asked before for why it does not
-	old     bool                    // it rests with the mark of an earlier run
-	heard   time.Time               // when the node answered last
+	mu    sync.Mutex              // guards what follows
+	fit   map[redislock.Link]bool // connections to a node that may vote; those that are not in it are not known
+	drops int                     // how many connections have broken; after each the node may be another
+	asked int                     // of them, those that had when the last answer was asked for
+	why   error                   // why the node does not vote; nil if it does
+	again time.Time               // it is not asked before for why it does not
+	old   bool                    // it rests with the mark of an earlier run
+	heard time.Time               // when the node answered last
 }
 
 var _ redislock.Conn = (*guard)(nil)
@@ -120,6 +121,9 @@ func grants(text string) bool { return strings.HasPrefix(text, "G ") }
 // trip, and two more if it writes. It returns an error that abstains recognizes if the node does not vote.
 func (g *guard) look(ctx context.Context) error {
 	for writes := 0; ; writes++ {
+		g.mu.Lock()
+		drops := g.drops
+		g.mu.Unlock()
 		m, link, err := g.read(ctx)
 		if err != nil {
 			return err
@@ -129,7 +133,7 @@ func (g *guard) look(ctx context.Context) error {
 			if err == nil && w != nil {
 				err = errIncomplete // others change it all the time
 			}
-			return g.judged(ctx, m, link, err)
+			return g.judged(ctx, m, link, drops, err)
 		}
 		if err := g.write(ctx, m, w); err != nil {
 			return err
@@ -137,11 +141,12 @@ func (g *guard) look(ctx context.Context) error {
 	}
 }
 
-// judged records what a look has found.
-func (g *guard) judged(ctx context.Context, m *mark, link redislock.Link, err error) error {
+// judged records what a look has found. drops is what it was before the question: a connection that broke since then
+// may have led to another run of the server.
+func (g *guard) judged(ctx context.Context, m *mark, link redislock.Link, drops int, err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.changed = false
+	g.asked = max(g.asked, drops)
 	if err == nil {
 		g.fit[link] = true
 		g.why, g.old = nil, false
@@ -178,7 +183,7 @@ func (g *guard) mayVote(ctx context.Context) error {
 // current one. Whether it has the hold it says itself, so it may rest.
 func (g *guard) mayRenew(ctx context.Context) error {
 	g.mu.Lock()
-	why, changed := g.why, g.changed
+	why, changed := g.why, g.drops != g.asked
 	g.mu.Unlock()
 	if changed {
 		why = g.look(ctx)
@@ -236,7 +241,7 @@ func (e *guardedListener) Pushed(l redislock.Link, channel, message string) {
 func (e *guardedListener) Dropped(l redislock.Link) {
 	e.g.mu.Lock()
 	delete(e.g.fit, l)
-	e.g.changed = true
+	e.g.drops++
 	e.g.mu.Unlock()
 	e.Handler.Dropped(l)
 }

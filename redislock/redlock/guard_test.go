@@ -110,3 +110,37 @@ func TestGuard_NodesThatCameBackEmpty_AreNotNew_BesideOneWithASnapshot(t *testin
 		t.Errorf("a try, when two nodes are empty and one has the mark of before: %v", err)
 	}
 }
+
+// droppingConn answers the question about the mark, and tells of a broken connection before the answer is judged.
+type droppingConn struct {
+	redislock.Conn
+	asked int
+	then  func()
+}
+
+func (c *droppingConn) Call(context.Context, *redislock.Call) redislock.Reply {
+	c.asked++
+	c.then()
+	return redislock.Reply{Text: "blank 5 0123456789abcdef0123 - - -", Link: 1}
+}
+
+type ignoringHandler struct{ redislock.Handler }
+
+func (ignoringHandler) Dropped(redislock.Link) {}
+
+// The answer is of before the connection broke, so the next renewal asks again.
+func TestGuard_AConnectionThatBreaksDuringALook_IsAskedAboutAgain(t *testing.T) {
+	conn := &droppingConn{}
+	c := newPool("a", "b", "c").joins([]string{"a", "b", "c"}, nil)
+	g := newGuard(conn, &Options{}, c.sets, 0)
+	conn.then = func() { (&guardedListener{g, ignoringHandler{}}).Dropped(1) }
+	if err := g.look(t.Context()); !errors.Is(err, errIncomplete) {
+		t.Fatal(err)
+	}
+	conn.then = func() {}
+	for range 2 { // once is enough
+		if err := g.mayRenew(t.Context()); err != nil || conn.asked != 2 {
+			t.Errorf("%v; it was asked %d times", err, conn.asked)
+		}
+	}
+}

@@ -161,6 +161,9 @@ func (s *sets) judgeBoth(i int) (*writing, error) {
 	case m.in(current):
 		return nil, nil //nolint:nilnil // its votes count
 	case former == nil && !stays: // the change is over, and the node votes besides
+		if m.resting() { // a client of before the change may have a hold that the node has forgotten
+			return nil, errRests
+		}
 		return nil, nil //nolint:nilnil // likewise
 	case former == nil:
 		id, err := s.placeOf(i, current, s.current)
@@ -242,20 +245,30 @@ func (s *sets) setOf(nodes []int, not *set) (*set, error) {
 			return nil, errIncomplete // until the others have answered
 		}
 	}
+	// One node of another set takes no vote from a majority that agrees, even if its set would do for these nodes and
+	// that of the majority does not. A set of another turn is no such stray, but what the majority's is changed to.
+	agreed := s.agreed(nodes)
 	switch {
-	case len(fit) == 1:
+	case len(fit) == 1 && (agreed == nil || agreed.same(not) || agreed.turn != fit[0].turn):
 		return fit[0], nil
-	case other == nil:
+	case len(fit) == 0 && other == nil:
 		return nil, nil //nolint:nilnil // none, as the comment says
+	case agreed != nil:
+		return agreed, nil
+	default:
+		return nil, s.mismatch(at, other)
 	}
-	// One node of another set takes no vote from a majority that agrees.
+}
+
+// agreed returns the set of which a majority of these nodes is; nil if there is none.
+func (s *sets) agreed(nodes []int) *set {
 	for _, i := range nodes {
 		if m := s.marks[i]; m != nil && m.set != nil && len(m.set.seats) == len(nodes) &&
 			s.members(m.set, nodes) > len(nodes)/2 {
-			return m.set, nil
+			return m.set
 		}
 	}
-	return nil, s.mismatch(at, other)
+	return nil
 }
 
 // members counts the nodes that say that they are of a set.
@@ -276,10 +289,12 @@ func (s *sets) fits(l *set, nodes []int) bool {
 	})
 }
 
-// named reports whether a set has the names of those nodes that have not answered.
+// named reports whether a set has the names of those nodes of which no mark says where they belong: they have not
+// answered, or have come back empty.
 func (s *sets) named(l *set, nodes []int) bool {
 	return !slices.ContainsFunc(nodes, func(i int) bool {
-		return s.marks[i] == nil && !slices.Contains(l.names(), s.names[i])
+		m := s.marks[i]
+		return (m == nil || len(m.sets()) == 0) && !slices.Contains(l.names(), s.names[i])
 	})
 }
 

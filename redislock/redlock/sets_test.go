@@ -136,6 +136,35 @@ func TestSets_OfWhichOneNodeIsOfAnother_KeepTheMajority(t *testing.T) {
 	}
 }
 
+// At the first start a server is restarted, and two clients make sets of which one has its ID of before.
+func TestSets_OfWhichOneNodeHasAStrayMark_KeepTheMajority(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	p := newPool(names...)
+	one, two := p.joins(names, nil), p.joins(names, nil)
+	for i, name := range names { // one has read all, and written none
+		m := p[name].mark
+		_, _ = one.sets.judge(i, &m)
+	}
+	p["e"].restart("e")
+	for i, name := range names {
+		m := p[name].mark
+		_, _ = two.sets.judge(i, &m)
+	}
+	for i := range 4 {
+		if err := p.look(one, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.look(two, 4); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*member{one, two, p.joins(names, nil), p.joins([]string{"e", "d", "c", "b", "a"}, nil)} {
+		if err := p.lookAll(c); !isOther(err) || len(c.fit) != 4 || c.fit["e"] {
+			t.Errorf("%v; it counts %v", err, c.fit)
+		}
+	}
+}
+
 // A server that is put into the place of another looks like one that has come back empty, but for its name.
 func TestSets_AnEmptyServerOfAnotherName_HasNoVote(t *testing.T) {
 	p := newPool("a", "b", "c", "d")
@@ -276,6 +305,55 @@ func TestSets_AreChangedByClientsThatNameBoth(t *testing.T) {
 				t.Errorf("a client of the former set counts %v", old.fit)
 			}
 		})
+	}
+}
+
+// While a server is replaced, the marks of the others name two sets of one size, and both would do for an empty server.
+func TestSets_AServerThatComesBackEmptyDuringItsReplacement_StopsNoVotes(t *testing.T) {
+	former, current := []string{"a", "b", "c"}, []string{"a", "b", "d"}
+	for _, test := range []struct {
+		empty string
+		lists []string // which the clients name alone
+	}{{"c", former}, {"d", current}} {
+		t.Run(test.empty, func(t *testing.T) {
+			p := newPool("a", "b", "c", "d")
+			both := p.joins(current, former)
+			if err := errors.Join(p.lookAll(p.joins(former, nil)), p.lookAll(both)); err != nil {
+				t.Fatal(err)
+			}
+			p[test.empty].restart(test.empty)
+			alone, late := p.joins(test.lists, nil), p.joins(current, former)
+			for _, c := range []*member{both, late, alone} {
+				if err := p.lookAll(c); !errors.Is(err, errRests) || errors.Is(err, errIncomplete) {
+					t.Errorf("%v: %v", c.sets.names, err)
+				}
+				if len(c.fit) != len(c.sets.names)-1 || c.fit[test.empty] {
+					t.Errorf("of %v it counts %v", c.sets.names, c.fit)
+				}
+			}
+			p[test.empty].mark.state = stateRested
+			if err := p.lookAll(alone); err != nil || !alone.fit[test.empty] {
+				t.Errorf("when it has rested: %v", err)
+			}
+		})
+	}
+}
+
+// The new servers may be a set before the change begins, and a client of the former list may still have a hold.
+func TestSets_AFormerServerThatComesBackEmpty_RestsAlsoWhenTheChangeIsOver(t *testing.T) {
+	former, current := []string{"a", "b", "c"}, []string{"d", "e", "f"}
+	p := newPool("a", "b", "c", "d", "e", "f")
+	if err := errors.Join(p.lookAll(p.joins(former, nil)), p.lookAll(p.joins(current, nil))); err != nil {
+		t.Fatal(err)
+	}
+	p["a"].restart("a")
+	both := p.joins(current, former)
+	if err := p.lookAll(both); !errors.Is(err, errRests) || len(both.fit) != 5 || both.fit["a"] {
+		t.Errorf("%v before it has rested; it counts %v", err, both.fit)
+	}
+	p["a"].mark.state = stateRested
+	if err := p.lookAll(both); err != nil || !both.fit["a"] {
+		t.Errorf("%v when it has rested", err)
 	}
 }
 
