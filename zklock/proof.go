@@ -43,10 +43,19 @@ func (s *session) Confirmed() time.Time {
 // doubt records that a connection is about to be asked for. Each server bounds a session's timeout anew when the
 // session comes to it, and the answer that tells so may be lost. So from now on the session may be shorter than is
 // known, until a connection is ready: the leader has then been told the timeout anew. The line calls it.
+//
+// The end of a doubt that lasts is told by a timer of its own. The keeper may be waiting for an answer of the very
+// server that makes the doubt last, one that has greeted from memory.
 func (s *session) doubt() {
-	if s.doubted.CompareAndSwap(0, int64(time.Since(s.d.born))) { // the first attempt counts
-		s.wakeKeeper()
+	if !s.doubted.CompareAndSwap(0, int64(time.Since(s.d.born))) { // the first attempt counts
+		return
 	}
+	left, _ := s.doubtLeft()
+	time.AfterFunc(left, func() { // it may find no doubt any more, or a later one, which has a timer too
+		if left, doubted := s.doubtLeft(); doubted && left <= 0 {
+			s.end(errUnclear)
+		}
+	})
 }
 
 // doubtLeft returns how long a doubt about the timeout may still last before the holds of the session must be told that
