@@ -32,8 +32,10 @@ func (d *Driver) answered(e *entry, undo bool, err error) error {
 	switch {
 	case s == nil:
 		return err
-	case !isRefusal(err):
+	case err == nil, errors.Is(err, driver.ErrLost), errors.Is(err, errUnsure): // nothing is left
 		s.hearOut(id)
+		return err
+	case !isRefusal(err): // no answer says nothing about what was refused before
 		return err
 	case s.lost == nil:
 		s.retire(id)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -182,7 +183,11 @@ func (s *session) lose(cause error) {
 	}
 	d.spawn(s.revoke)
 	d.mu.Unlock()
-	d.opts.Logger.Warn("etcd: the session is lost", "session", s.String(), "err", cause, "holds", len(tell))
+	level := slog.LevelWarn
+	if errors.Is(cause, errReplaced) { // nobody has lost anything
+		level = slog.LevelDebug
+	}
+	d.opts.Logger.Log(d.life, level, "etcd: the session is lost", "session", s.String(), "err", cause, "holds", len(tell))
 	for _, f := range tell { // outside of the mutex: it is the users' code
 		f(driver.LostSession, cause)
 	}

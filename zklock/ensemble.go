@@ -87,7 +87,7 @@ func (l *link) isStrange(ctx context.Context, host string, mine *zk.Stat) (stran
 			known <- there && stat.Czxid == mine.Czxid && stat.EphemeralOwner == mine.EphemeralOwner
 		}
 	})
-	defer l.s.d.spawn(v.leave)
+	defer l.s.d.bid(v)
 	select {
 	case is := <-known:
 		return !is
@@ -127,13 +127,21 @@ func (d *Driver) visit(ctx context.Context, host string) (visitor, error) {
 	case <-greeted:
 		return v, nil
 	case <-ctx.Done():
-		d.spawn(v.leave)
+		d.bid(v)
 		return v, ctx.Err()
 	}
 }
 
 // visitBuffer has room for requests that name one path.
 const visitBuffer = 16 << 10
+
+// bid has the visitor leave in the background, or at once if the driver is closed: no goroutine begins then, and the
+// library's session would stay.
+func (d *Driver) bid(v visitor) {
+	if !d.spawn(v.leave) {
+		v.leave()
+	}
+}
 
 // leave ends the session. It blocks for a second at most, if the server is silent by now.
 func (v visitor) leave() {

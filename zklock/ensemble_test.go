@@ -1,10 +1,12 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/servers"
 )
@@ -72,4 +74,25 @@ func TestSession_WithAServerThatWasAway_IsRefusedIfItIsAStranger(t *testing.T) {
 		_, err := d.Acquire(bounded(t), again)
 		return err == nil && d.Release(bounded(t), release(again)) == nil
 	})
+}
+
+// A check that Close interrupts leaves no session of the library behind.
+func TestVisit_OfADriverThatIsClosed_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	n := sharedServer(t)
+	d := open(t, []string{n.Addr()}, &Options{Root: freshRoot()})
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v, err := d.visit(ctx, n.Addr())
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("the visit says %v", err)
+	}
+	// The library closes the conn for good, and refuses what is asked for at once.
+	if _, _, err := v.conn.Exists("/"); !errors.Is(err, zk.ErrConnectionClosed) {
+		t.Errorf("the visitor's session says %v", err)
+	}
+	v.leave() // for a test that fails
 }

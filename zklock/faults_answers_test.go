@@ -33,6 +33,7 @@ type moody struct {
 	second func() // called for the second of them
 	conns  []net.Conn
 	mute   bool // nothing of the server's packets reaches the client
+	greets bool // but for the greetings
 
 	listener net.Listener
 }
@@ -85,13 +86,13 @@ func (m *moody) serve(client, upstream net.Conn) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() { m.pass(first, client, upstream, &writing) })
-	for {
+	for greeting := true; ; greeting = false {
 		packet, err := readPacket(upstream)
 		if err != nil {
 			_ = client.Close()
 			return
 		}
-		if m.isMute() {
+		if m.isMute(greeting) {
 			continue
 		}
 		if writePacket(client, packet, &writing) != nil {
@@ -107,10 +108,18 @@ func (m *moody) silence(mute bool) {
 	m.mute = mute
 }
 
-func (m *moody) isMute() bool {
+// onlyGreets has new connections greeted, and nothing else that the server says reaches the client any more. A leader
+// that was cut off is such a server.
+func (m *moody) onlyGreets() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mute
+	m.mute, m.greets = true, true
+}
+
+func (m *moody) isMute(greeting bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mute && !(greeting && m.greets)
 }
 
 // cut ends all connections, and has no new ones, as a network that is gone.

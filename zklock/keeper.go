@@ -43,8 +43,7 @@ func (d *Driver) keep() {
 func (s *session) keep() {
 	// An hour stands for never: each timer is set when there is something for it.
 	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	doubt := time.NewTimer(time.Hour)
-	for _, timer := range []*time.Timer{heartbeat, guard, again, doubt} {
+	for _, timer := range []*time.Timer{heartbeat, guard, again} {
 		defer timer.Stop()
 	}
 	guards, ticks := false, 0
@@ -65,15 +64,8 @@ func (s *session) keep() {
 			s.guard()
 		case <-again.C:
 			s.wakeKeeper()
-		case <-doubt.C:
-			if left, doubted := s.doubtLeft(); doubted && left <= 0 {
-				s.end(errUnclear)
-			}
-		// A new connection, a stale link, a young hold, or a doubt.
+		// A new connection, a stale link, or a young hold.
 		case <-s.news:
-			if left, doubted := s.doubtLeft(); doubted {
-				doubt.Reset(left)
-			}
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				// A connection that has closed says nothing to callers, and the next one wakes the keeper.

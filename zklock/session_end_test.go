@@ -191,3 +191,29 @@ func TestReconnection_ThatIsAnswered_LeavesNoDoubt(t *testing.T) {
 	soon(t, "the session to be confirmed", func() bool { return g.Session.Confirmed().After(before) })
 	give(t, d, r)
 }
+
+// A leader that was cut off greets from memory and answers nothing else. The holder is told when the doubt has lasted,
+// and not when the library gives that connection up: it does so after two thirds of the timeout.
+func TestReconnection_ThatIsGreetedAndNotAnswered_IsToldWhenTheDoubtHasLasted(t *testing.T) {
+	t.Parallel()
+	m := newMoody(t, sharedServer(t).Addr())
+	d := open(t, []string{m.addr}, &Options{Root: freshRoot(), Timeout: 30 * time.Second})
+	r, lost := request("lock"), make(chan error, 1)
+	r.Lost = func(_ driver.LostReason, cause error) { lost <- cause }
+	take(t, d, r)
+	s := sessionOf(d)
+	m.onlyGreets()
+	began := time.Now()
+	s.line.cut()
+	soon(t, "the session to be greeted again", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return s.turn > 1
+	})
+	if cause := receive(t, "the loss to be told", lost); !errors.Is(cause, errUnclear) {
+		t.Errorf("the cause of the loss is %v", cause)
+	}
+	if took := time.Since(began); took > 12*time.Second {
+		t.Errorf("it was told after %v", took)
+	}
+}
