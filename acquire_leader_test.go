@@ -111,6 +111,9 @@ func TestLock_WhoseTimeEndsWhileItIsTurnedAway_SaysWhyAndThatNothingWasDone(t *t
 				defer cancel()
 				_, err := lock(c, ctx)
 				bounded := name == "Wait"
+				if strings.Count(err.Error(), "deadline exceeded") > 1 || strings.Count(err.Error(), "is over") > 1 {
+					t.Errorf("says something twice: %v", err)
+				}
 				if !driver.IsNotSent(err) || !errors.Is(err, busy) || !strings.Contains(err.Error(), busy.Error()) ||
 					!strings.Contains(err.Error(), "nothing was done") ||
 					strings.Contains(err.Error(), "LockOptions.Wait") != bounded ||
@@ -121,4 +124,23 @@ func TestLock_WhoseTimeEndsWhileItIsTurnedAway_SaysWhyAndThatNothingWasDone(t *t
 			})
 		})
 	}
+}
+
+// The driver's error is often the end of the caller's context, which the error says once.
+func TestLock_WhoseContextEndsBeforeAnythingIsSent_SaysSoOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, leading{h}, nil)
+		defer c.Close()
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			<-ctx.Done()
+			return driver.Grant{}, &UnavailableError{Op: "acquire", Name: r.Name, Err: ctx.Err(), NotSent: true}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		_, err := c.Lock(ctx, "a")
+		if n := strings.Count(err.Error(), context.DeadlineExceeded.Error()); n != 1 {
+			t.Errorf("says it %d times: %v", n, err)
+		}
+		on(h, &h.acquire, h.Driver.Acquire)
+	})
 }
