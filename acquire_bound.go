@@ -74,8 +74,26 @@ func (b *waitBound) instead(err error) error {
 		}
 		return parts
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case err.Error() == context.DeadlineExceeded.Error(): // it says nothing else
 		return b.over
 	}
-	return err
+	return several{&boundedError{err}, b.over}
 }
+
+// boundedError is an error that says more than that a context has ended, such as what a server has answered last. It
+// matches all that err does except for the errors of contexts.
+type boundedError struct{ err error }
+
+// Error gives what err does.
+func (e *boundedError) Error() string { return e.err.Error() }
+
+// Is matches what err matches, except for the errors of contexts.
+func (e *boundedError) Is(t error) bool {
+	return t != context.DeadlineExceeded && t != context.Canceled && errors.Is(e.err, t)
+}
+
+// As is the same for errors of types.
+func (e *boundedError) As(t any) bool { return errors.As(e.err, t) }

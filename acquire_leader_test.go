@@ -80,13 +80,22 @@ func TestUnlock_OfADriverThatLooksOnlyAtErr_TriesAgainInTime(t *testing.T) {
 	})
 }
 
+// answerError is the end of a context, told by what the engine had answered before: as package conn of redislock does.
+type answerError struct{ end, answer error }
+
+func (e *answerError) Error() string   { return e.answer.Error() }
+func (e *answerError) Unwrap() []error { return []error{e.end, e.answer} }
+
 // An engine that turned a request away until its caller had no time left says why, and that nothing was sent: the end
-// of the time hides neither.
+// of the time hides neither, be it of the caller's context or of LockOptions.Wait.
 func TestLock_WhoseTimeEndsWhileItIsTurnedAway_SaysWhyAndThatNothingWasDone(t *testing.T) {
 	busy := errors.New("last answer: BUSY")
 	for name, lock := range map[string]func(*Client, context.Context) (*Lease, error){
 		"Lock":    func(c *Client, ctx context.Context) (*Lease, error) { return c.Lock(ctx, "a") },
 		"TryLock": func(c *Client, ctx context.Context) (*Lease, error) { return c.TryLock(ctx, "a") },
+		"Wait": func(c *Client, ctx context.Context) (*Lease, error) {
+			return c.Mutex("a", &LockOptions{Wait: second / 2}).Lock(ctx)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
@@ -95,18 +104,43 @@ func TestLock_WhoseTimeEndsWhileItIsTurnedAway_SaysWhyAndThatNothingWasDone(t *t
 				on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 					<-ctx.Done()
 					return driver.Grant{}, &UnavailableError{
-						Op: "acquire", Name: r.Name, Err: errors.Join(busy, ctx.Err()), NotSent: true,
+						Op: "acquire", Name: r.Name, Err: &answerError{ctx.Err(), busy}, NotSent: true,
 					}
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), second)
 				defer cancel()
 				_, err := lock(c, ctx)
-				if !driver.IsNotSent(err) || !errors.Is(err, busy) || !errors.Is(err, context.DeadlineExceeded) ||
-					!strings.Contains(err.Error(), "nothing was done") {
+				bounded := name == "Wait"
+				if strings.Count(err.Error(), "deadline exceeded") > 1 || strings.Count(err.Error(), "is over") > 1 {
+					t.Errorf("says something twice: %v", err)
+				}
+				if !driver.IsNotSent(err) || !errors.Is(err, busy) || !strings.Contains(err.Error(), busy.Error()) ||
+					!strings.Contains(err.Error(), "nothing was done") ||
+					strings.Contains(err.Error(), "LockOptions.Wait") != bounded ||
+					errors.Is(err, context.DeadlineExceeded) == bounded {
 					t.Errorf("got %v", err)
 				}
 				on(h, &h.acquire, h.Driver.Acquire)
 			})
 		})
 	}
+}
+
+// The driver's error is often the end of the caller's context, which the error says once.
+func TestLock_WhoseContextEndsBeforeAnythingIsSent_SaysSoOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, leading{h}, nil)
+		defer c.Close()
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			<-ctx.Done()
+			return driver.Grant{}, &UnavailableError{Op: "acquire", Name: r.Name, Err: ctx.Err(), NotSent: true}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		_, err := c.Lock(ctx, "a")
+		if n := strings.Count(err.Error(), context.DeadlineExceeded.Error()); n != 1 {
+			t.Errorf("says it %d times: %v", n, err)
+		}
+		on(h, &h.acquire, h.Driver.Acquire)
+	})
 }

@@ -105,8 +105,13 @@ func (f *fetch) askAgain(after time.Duration) {
 		return
 	}
 	f.c.client().lock()
-	next.idle = false
+	withdrawn := next.withdrawn
+	next.idle = withdrawn
 	f.c.client().unlock()
+	if withdrawn { // it counts on nothing being sent
+		next.cancel()
+		return
+	}
 	next.run()
 }
 
@@ -115,11 +120,15 @@ func (f *fetch) askAgain(after time.Duration) {
 func (f *fetch) again() *fetch {
 	f.c.client().lock()
 	defer f.c.client().unlock()
-	if !f.detach() {
+	// A candidate that withdraws waits for f.over: another request, of which it does not know, might name it as the leader.
+	if f.withdrawn || !f.detach() {
 		return nil
 	}
 	next := f.c.client().newFetch(f.only, f.r.Try)
 	next.only, next.idle, f.only.own = f.only, true, next
+	if f.settling {
+		next.undone = f.over
+	}
 	return next
 }
 

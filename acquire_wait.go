@@ -69,18 +69,15 @@ func (w *waiter) withdraw(cause error) (*Lease, error) {
 		return w.result()
 	}
 	err := w.timeout(cause) // made first: see wait
-	if !f.idle {
-		f.withdrawn = true
-		f.cancel()
-		c.unlock()
-		timer := time.NewTimer(withdrawGrace)
-		select {
-		case <-f.over:
-		case <-timer.C: // the engine is silent: the rest goes on in the background
-		}
-		timer.Stop()
-		c.lock()
+	left := []chan struct{}{f.undone}
+	if !f.idle || f.settling { // else nothing of f was sent, or is left
+		left = append(left, f.over)
 	}
+	f.withdrawn = true
+	f.cancel()
+	c.unlock()
+	awaitAll(left, withdrawGrace)
+	c.lock()
 	defer c.unlock()
 	switch {
 	case !w.answered:
@@ -89,6 +86,23 @@ func (w *waiter) withdraw(cause error) (*Lease, error) {
 		return w.lease, nil
 	}
 	return nil, err
+}
+
+// awaitAll blocks until all are closed, or for most: the engine is silent then, and the rest goes on in the background.
+// A nil one counts as closed.
+func awaitAll(all []chan struct{}, most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for _, one := range all {
+		if one == nil {
+			continue
+		}
+		select {
+		case <-one:
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // timeout returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in

@@ -356,6 +356,8 @@ type fetch struct {
 
 	// of a candidate: closed once nothing of the request is left that could be granted; nil of all others
 	over chan struct{}
+	// of a candidate: over of the request before it, which may still be undone; nil if there is none
+	undone chan struct{}
 
 	// Guarded by Client.mu.
 	held      *HeldError // who holds the lock, once the engine has said so

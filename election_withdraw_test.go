@@ -82,3 +82,27 @@ func TestCampaign_ThatGivesUpWhileTheEngineIsSilent_WaitsNoLongerThanUnlock(t *t
 		mustUnlock(t, s.first)
 	})
 }
+
+// A request that has failed may have been granted. A candidate that gives up before the next one waits for its undo.
+func TestCampaign_ThatGivesUpBetweenTwoRequests_WaitsForTheUndoOfTheFirst(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.acquire, func(_ context.Context, r *driver.Request) (driver.Grant, error) {
+			r.Waiting(&HeldError{Kind: r.Kind, Name: r.Name})
+			return driver.Grant{}, errors.New("connection lost")
+		})
+		undo := make(chan struct{})
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error { <-undo; return h.Driver.Release(ctx, r) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		wait := candidate(ctx, c, "candidate")
+		synctest.Wait()
+		cancel()
+		stillWaits(t, wait, "before the undo")
+		close(undo)
+		if o := <-wait; !errors.Is(o.err, context.Canceled) {
+			t.Errorf("Campaign: %v", o.err)
+		}
+		on(h, &h.acquire, h.Driver.Acquire)
+		on(h, &h.release, h.Driver.Release)
+	})
+}

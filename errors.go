@@ -246,13 +246,28 @@ func reasons(err error) error {
 // several are the reasons of one error, in one line. errors.Is finds each.
 type several []error
 
-// Error joins them.
+// Error joins them. A text that has been said is not said again: the end of the caller's context is often in the
+// engine's error too.
 func (s several) Error() string {
-	texts := make([]string, len(s))
-	for i, err := range s {
-		texts[i] = err.Error()
+	texts := make([]string, 0, len(s))
+	for _, text := range s.texts() {
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
 	return strings.Join(texts, "; ")
+}
+
+// texts returns what each says, also those that are several themselves.
+func (s several) texts() (all []string) {
+	for _, err := range s {
+		if inner, is := err.(several); is { //nolint:errorlint // as reasons makes it
+			all = append(all, inner.texts()...)
+			continue
+		}
+		all = append(all, err.Error())
+	}
+	return all
 }
 
 // Unwrap returns them.

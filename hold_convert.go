@@ -138,8 +138,10 @@ func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	c := l.m.client()
 	c.lock()
 	defer c.unlock()
-	if lost.Reason == driver.LostExpired && c.now() >= left.until {
-		return nil // it has run out meanwhile, because it was renewed no more
+	// It has run out meanwhile, because it was renewed no more. An engine that finds no such hold may call it taken,
+	// because of the read beside it.
+	if !isRemembered(lost) && c.now() >= left.until {
+		return nil
 	}
 	if l.check(c.now()); l.ended() == nil {
 		c.loseAndRelease(l.g, lost.Reason)

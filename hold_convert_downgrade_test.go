@@ -107,3 +107,25 @@ func TestUpgradeAndDowngrade_OfOtherLocks_AreUnsupported(t *testing.T) {
 		}
 	})
 }
+
+// The write may run out before its release is answered, because it is renewed no more. The engine finds no such hold
+// then, and an engine that guesses calls it taken: the read of this very hold is inside.
+func TestDowngrade_WhoseReleaseIsAnsweredLate_KeepsTheRead(t *testing.T) {
+	for _, reason := range []LostReason{LostExpired, LostTaken} {
+		t.Run(string(reason), func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				l := must(t)(c.RWMutex("x", nil).Lock(t.Context()))
+				on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+					on(h, &h.release, h.Driver.Release)
+					time.Sleep(2 * defaultLease) // virtual
+					_ = h.Driver.Release(ctx, r)
+					return &LostError{Kind: r.Kind, Name: r.Name, Reason: reason}
+				})
+				if err := l.Downgrade(t.Context()); err != nil || l.Err() != nil || !isShared(t, l) {
+					t.Errorf("Downgrade: %v; the hold: %v", err, l.Err())
+				}
+				mustUnlock(t, l)
+			})
+		})
+	}
+}

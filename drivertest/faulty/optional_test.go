@@ -54,3 +54,29 @@ func TestWrap_SaysUnsupportedForWhatTheInnerDriverDoesNotHave(t *testing.T) {
 		t.Errorf("break says %v, want ErrUnsupported", err)
 	}
 }
+
+// heeding is a driver that tells of reconnections.
+type heeding struct {
+	driver.Driver
+	heeds []func()
+}
+
+func (h *heeding) OnReconnect(f func()) (stop func()) {
+	h.heeds = append(h.heeds, f)
+	return func() { h.heeds = nil }
+}
+
+func TestWrap_PassesReconnectionsOn(t *testing.T) {
+	inner := &heeding{Driver: bare{}}
+	d, _ := faulty.Wrap(inner, 1)
+	told := false
+	stop := d.(driver.Reconnector).OnReconnect(func() { told = true })
+	for _, f := range inner.heeds {
+		f()
+	}
+	if stop(); !told || len(inner.heeds) > 0 {
+		t.Errorf("told: %v; heeds after stop: %d", told, len(inner.heeds))
+	}
+	without, _ := faulty.Wrap(bare{}, 1)
+	without.(driver.Reconnector).OnReconnect(func() { t.Error("told of nothing") })()
+}

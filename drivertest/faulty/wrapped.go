@@ -248,6 +248,9 @@ func (w *wrapped) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Loc
 	}
 }
 
+// OnReconnect is not disturbed: it is the inner driver's own word on its connections.
+func (w *wrapped) OnReconnect(f func()) (stop func()) { return w.d.OnReconnect(f) }
+
 func (w *wrapped) Diagnose(ctx context.Context) []driver.Finding {
 	return w.d.Diagnose(ctx)
 }

@@ -156,3 +156,7 @@ func (c *client) Diagnose(ctx context.Context) []driver.Finding {
 	}
 	return answer.Findings
 }
+
+// OnReconnect tells of nothing: the other process says only what it is asked. Holders learn by their next renewals what
+// a server has forgotten.
+func (c *client) OnReconnect(func()) (stop func()) { return func() {} }

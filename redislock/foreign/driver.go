@@ -25,6 +25,8 @@ var (
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
+
+	_ driver.Reconnector = (*Driver)(nil)
 )
 
 // The pause between two looks at the other library's key while it is held: random, from half of a value that grows from
@@ -302,6 +304,9 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 	return broken
 }
+
+// OnReconnect tells of the connections of the driver below: the server may have forgotten either lock.
+func (d *Driver) OnReconnect(f func()) (stop func()) { return d.ours.OnReconnect(f) }
 
 // Diagnose judges the server.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding { return d.ours.Diagnose(ctx) }

@@ -374,6 +374,32 @@ func TestRelease_SeveralAtOnce_OneEndsTheHold(t *testing.T) {
 	}
 }
 
+// A server that was restarted without its memory has forgotten both locks. The holder hears of it when the client is
+// connected again, and not when the lease is to be renewed.
+func TestRestart_ThatForgets_IsToldWithTheReconnection(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	engine := over(t, s.Addr(), foreign.Redsync())
+	t.Cleanup(func() { _ = engine.Close() })
+	locks, err := interlock.New(engine, &interlock.Options{Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	l, err := locks.Lock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	s.Restart()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	select {
+	case <-l.Lost():
+	case <-ctx.Done():
+		t.Fatal("the holder was not told")
+	}
+}
+
 func client(t *testing.T, addr string, f foreign.Format) *interlock.Client {
 	t.Helper()
 	return clientOf(t, over(t, addr, f))

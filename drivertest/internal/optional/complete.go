@@ -76,3 +76,10 @@ func (c complete) CondSignal(ctx context.Context, s *driver.Signal) error {
 	}
 	return driver.ErrUnsupported
 }
+
+func (c complete) OnReconnect(f func()) (stop func()) {
+	if inner, has := c.Driver.(driver.Reconnector); has {
+		return inner.OnReconnect(f)
+	}
+	return func() {}
+}

@@ -2,7 +2,7 @@
 //
 // There are two sorts of optional interfaces. A caller that finds no Renewer, Inspector, Breaker, Diagnoser and so on
 // says driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more. So a wrapper may always have
-// these and say so itself, see [Complete]. But a Requeuer or Watcher is asked in place of something else as soon as it
+// these and say so itself, see [Complete]. A Reconnector may also tell of nothing. But a Requeuer or Watcher is asked in place of something else as soon as it
 // is there. With a Converter more is offered to users. So a wrapper must not be one of these in vain, see [Show].
 package optional
 
@@ -38,6 +38,7 @@ type All interface {
 	driver.Latcher
 	driver.Conder
 	driver.Diagnoser
+	driver.Reconnector
 }
 
 // Of returns the set of d.
@@ -62,7 +63,7 @@ func Show(w All, set Set) driver.Driver {
 		x = driver.Converter
 		o = driver.Watcher
 	)
-	always := common{w, w, w, w, w, w, w, w, w, w, w}
+	always := common{w, w, w, w, w, w, w, w, w, w, w, w}
 	switch set {
 	case requeue:
 		return struct {
@@ -116,6 +117,7 @@ type common struct {
 	driver.Latcher
 	driver.Conder
 	driver.Diagnoser
+	driver.Reconnector
 }
 
 // Complete returns d with every optional interface. Those that d does not have answer driver.ErrUnsupported, and find
