@@ -31,7 +31,7 @@ func (m *lock) attemptDirect(ctx context.Context, o *owner, try bool, at call) (
 			since = r.seen()
 		}
 		lease, err = m.takeDirect(ctx, o, beside, try, at)
-		if next := m.resized(ctx, since, err); next != nil {
+		if next := m.resized(ctx, since, try, err); next != nil {
 			m = next
 			continue
 		}

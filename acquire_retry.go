@@ -120,7 +120,8 @@ func (f *fetch) askAgain(after time.Duration) {
 func (f *fetch) again() *fetch {
 	f.c.client().lock()
 	defer f.c.client().unlock()
-	// A candidate that withdraws waits for f.over: another request, of which it does not know, might name it as the leader.
+	// A candidate that withdraws waits for f.over: another request, of which it does not know, might name it as the
+	// leader.
 	if f.withdrawn || !f.detach() {
 		return nil
 	}

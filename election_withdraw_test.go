@@ -91,7 +91,10 @@ func TestCampaign_ThatGivesUpBetweenTwoRequests_WaitsForTheUndoOfTheFirst(t *tes
 			return driver.Grant{}, errors.New("connection lost")
 		})
 		undo := make(chan struct{})
-		on(h, &h.release, func(ctx context.Context, r *driver.Release) error { <-undo; return h.Driver.Release(ctx, r) })
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+			<-undo
+			return h.Driver.Release(ctx, r)
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		wait := candidate(ctx, c, "candidate")

@@ -91,10 +91,6 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	return b.granted(answers)
 }
 
-// atOnce is how many locks of a Multi are processed before other calls of the client get Client.mu: about a tenth of a
-// millisecond's work.
-const atOnce = 64
-
 // yieldMutex gives Client.mu to others after each atOnce locks. What was seen before may have changed after it. The
 // caller holds Client.mu.
 func (b *bundle) yieldMutex(looked int) {

@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -52,63 +51,19 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	return nil
 }
 
-// resizes says which requests of a Semaphore may have crossed one of its own changes of the limit: the engine has the
-// new one before or after s asks with it, and refuses what comes in between as a conflict.
-type resizes struct {
-	limit func() int // with which the semaphore asks now
-
-	mu       sync.Mutex    // guards what follows; nothing is waited for under it
-	underWay int           // how many calls of Resize are
-	turns    int           // how many have begun or ended
-	idle     chan struct{} // closed when none is under way; nil before the first
-}
-
-func (r *resizes) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.turns++
-	if r.underWay++; r.underWay == 1 {
-		r.idle = make(chan struct{})
-	}
-}
-
-func (r *resizes) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.turns++
-	if r.underWay--; r.underWay == 0 {
-		close(r.idle)
-	}
-}
-
-// seen is what crossed compares with, before a request is sent.
-func (r *resizes) seen() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.turns
-}
-
-// crossed reports whether a Resize was under way since then. It waits for those that are still, or for ctx.
-func (r *resizes) crossed(ctx context.Context, since int) bool {
-	r.mu.Lock()
-	idle, underWay := r.idle, r.underWay > 0
-	r.mu.Unlock()
-	if underWay {
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return r.seen() != since || underWay
-}
-
 // resized returns m with the limit that its semaphore has now, if err is a conflict that one of its own changes may
 // have made; else nil. Programs that ask with a limit of their own are told of the conflict.
-func (m *lock) resized(ctx context.Context, since int, err error) *lock {
+//
+// A try waits no longer for a Resize under way than for a recall: the engine may not answer that for long.
+func (m *lock) resized(ctx context.Context, since int, try bool, err error) *lock {
 	r := m.p.share.resizes
 	if r == nil || !errors.Is(err, ErrConflict) || !driver.IsDefinite(err) {
 		return nil
+	}
+	if try {
+		bounded, stop := context.WithTimeout(ctx, recallWait)
+		defer stop()
+		ctx = bounded
 	}
 	// The limit may also have changed after m was made and before the request was.
 	if crossed := r.crossed(ctx, since); ctx.Err() != nil || !crossed && r.limit() == m.p.share.limit {
