@@ -34,9 +34,8 @@
 //   - The servers forget nothing. A copy of old data breaks the promise: a server that is set back to a backup, or a
 //     majority that has lost its disks.
 //   - The clocks of the client and of the leader run at rates that differ by less than one per cent.
-//   - The leader asks each follower at least every 1.5 s, and each quarter of a session's timeout, which clients it has
-//     heard of. ZooKeeper asks each half tick, and a tick is 2 s unless tickTime says otherwise; do not set it above 3
-//     s, nor minSessionTimeout below two ticks.
+//   - The leader asks each follower at least every 1.5 s which clients it has heard of. ZooKeeper asks each half tick,
+//     and a tick is 2 s unless tickTime says otherwise; do not set it above 3 s.
 //
 // Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line,
 // however many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about
@@ -53,9 +52,9 @@
 //     the last sign of life of which it is proved that the leader of a majority knows. Then it counts as lost
 //     (LostUnconfirmed), before the servers can end it. Each third of the timeout the client gives a sign of life, and
 //     each ninth while one is not answered. The proof is a transaction that changes nothing, a quarter of the timeout
-//     (and a little, at most 1.5 s) after the answer to the sign of life: a follower tells the leader only now and then
-//     which of its clients live. Nothing that one server says by itself confirms a session: a leader that has been cut
-//     off, and a follower that has lost its leader, confirm nothing.
+//     later (at most 1.5 s): a follower tells the leader only now and then which of its clients live. Nothing that one
+//     server says by itself confirms a session: a leader that has been cut off, and a follower that has lost its
+//     leader, confirm nothing.
 //   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue. A
 //     session is ended in the same way when a server makes its timeout shorter at a reconnection. If a server that
@@ -104,11 +103,10 @@
 //   - A new session, if there are several servers in the list: one round trip more.
 //   - After a reconnection: one round trip, then two for each wait, and one or two for each hold. Before it the server
 //     is asked over a connection of its own whether it serves (srvr).
-//   - A session: one transaction and one read, one after the other, each third of the timeout, however many locks it
-//     holds. A round trip that takes more than a sixth of the timeout leaves no time for that. 1,000 clients with a
-//     timeout of 30 s make 100 transactions a second. That took 14 % of one processor for three servers together, which
-//     waited for their disks, on a busy machine that carried out 4,000 a second. Alone, such a transaction took 1.6 ms
-//     there, and a sync, which proves nothing, 0.3 ms.
+//   - A session: one transaction and one read each third of the timeout, however many locks it holds. 1,000 clients
+//     with a timeout of 30 s make 100 transactions a second. That took 14 % of one processor for three servers
+//     together, which waited for their disks, on a busy machine that carried out 4,000 a second. Alone, such a
+//     transaction took 1.6 ms there, and a sync, which proves nothing, 0.3 ms.
 //   - Look, Locks and Break: one transaction more, so that none of them shows what a cut-off server remembers.
 //   - Connections: one. Requests of all locks go over it together.
 //   - The client library takes some 2 MB of memory for its buffers, and one ping each third of the timeout beside ours.

@@ -76,24 +76,23 @@ func surely(timeout time.Duration) time.Duration { return min(timeout, 4*time.Se
 
 // reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
 // report it when the leader asks, each half tick. Sessions last two ticks at least, so that is at most a quarter of the
-// timeout, and a little is added for a leader that is late; the longest tick in use is 3 s. The report and the
-// transactions of a follower's clients go to the leader one after the other. So a transaction that was sent so much
-// later than the ANSWER to another request proves that the leader knows of that one. Its sending is not enough: over a
-// connection that stood still both requests reach the follower together.
+// timeout; the longest tick in use is 3 s. The report and the transactions of a follower's clients go to the leader one
+// after the other. So a transaction that was sent so much later than another request proves that the leader knows of
+// that one.
 func reportLag(timeout time.Duration) time.Duration {
-	return min(timeout/4+timeout/50, 1500*time.Millisecond)
+	return min(timeout/4, 1500*time.Millisecond)
 }
 
-// heard records when a request over l was sent and answered, and whether a majority has agreed to it. known is an
-// earlier request of which the server of the connection has heard, but perhaps not the leader. So busy clients have
-// proofs without asking for them.
-func (l *link) heard(sent, answered time.Time, agreed bool) {
+// heard records that a request over l that was sent at that instant has been answered, and whether a majority has
+// agreed to it. known is an earlier request of which the server of the connection has heard, but perhaps not the
+// leader. So busy clients have proofs without asking for them.
+func (l *link) heard(sent time.Time, agreed bool) {
 	s := l.s
 	s.d.mu.Lock()
 	known := l.known
-	proved := agreed && !known.IsZero() && sent.Sub(l.knownAnswered) >= reportLag(s.timeout)
+	proved := agreed && !known.IsZero() && sent.Sub(known) >= reportLag(s.timeout)
 	if known.IsZero() || proved {
-		l.known, l.knownAnswered = sent, answered
+		l.known = sent
 	}
 	s.d.mu.Unlock()
 	if proved {
@@ -113,8 +112,8 @@ func (l *link) agree(ctx context.Context) error {
 }
 
 // prove confirms the session, from about now. It sends a request that the server of the connection answers by itself,
-// lets pass what the leader may need to hear of that, and has a majority agree. The pause begins with the answer, see
-// reportLag, so a proof takes two round trips beside it.
+// lets pass what the leader may need to hear of that, and has a majority agree. The second request does not wait for
+// the answer to the first: with a far server that would take most of the timeout.
 func (l *link) prove(ctx context.Context) error {
 	s := l.s
 	began, known := make(chan time.Time, 1), make(chan error, 1) // buffered, so that the goroutine ends in any case
@@ -132,16 +131,6 @@ func (l *link) prove(ctx context.Context) error {
 		return errOver
 	}
 	at := <-began
-	select {
-	case err := <-known:
-		if err != nil {
-			return err
-		}
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.over:
-		return errOver
-	}
 	timer := time.NewTimer(reportLag(s.timeout))
 	defer timer.Stop()
 	select {
@@ -155,6 +144,10 @@ func (l *link) prove(ctx context.Context) error {
 	err := l.agree(ctx)
 	s.unanswered.Add(-1)
 	if err != nil {
+		return err
+	}
+	// It is answered already, or the connection has broken since.
+	if err := <-known; err != nil {
 		return err
 	}
 	s.confirm(at)

@@ -64,7 +64,7 @@ type session struct {
 // have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
 // transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
 // either been carried out or never will be, and one look at the queue tells which. It is not changed once it is a
-// session's link, but for its last fields. A connection that needs another version gets another link.
+// session's link, but for its last two fields. A connection that needs another version gets another link.
 type link struct {
 	s     *session
 	turn  int    // the number of the connection
@@ -72,9 +72,8 @@ type link struct {
 	epoch int32
 
 	// Driver.mu guards these.
-	viewings      map[string]*viewing // by the path of the lock's node
-	known         time.Time           // see heard; when it was sent
-	knownAnswered time.Time
+	viewings map[string]*viewing // by the path of the lock's node
+	known    time.Time           // see heard
 }
 
 // start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
