@@ -98,17 +98,14 @@ func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 	return readRecord(rows[0]), nil
 }
 
-// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement over a shared
-// connection, which costs one round trip. It does not wait for it. holding is never empty.
-func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
+// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement, which costs one
+// round trip.
+func (x dialect) ReadBreaks(c *sqlsession.Conn, holding []*sqlsession.Conn) {
 	sessions := ""
-	for _, c := range holding {
-		sessions += "," + uintText(session(c).id)
+	for _, holder := range holding {
+		sessions += "," + uintText(session(holder).id)
 	}
-	x.d.core.OnShared(sqlsession.Job{
-		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(sessions[1:]) },
-		Dead: func(error) {}, // the next look reads them
-	})
+	session(c).readBreaks(sessions[1:])
 }
 
 // readBreaks ends the holds that were asked for. sessions is a list of numbers with commas between. The hold is told

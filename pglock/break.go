@@ -117,17 +117,14 @@ func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) erro
 	return d.core.Unavailable("break", key.Name, err)
 }
 
-// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement over a shared
-// connection, which costs one round trip. It does not wait for it.
-func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
+// ReadBreaks reads the wishes for all sessions of this driver that hold something, in one statement, which costs one
+// round trip.
+func (x dialect) ReadBreaks(c *sqlsession.Conn, holding []*sqlsession.Conn) {
 	var pids []int32
-	for _, c := range holding {
-		pids = append(pids, session(c).pid)
+	for _, holder := range holding {
+		pids = append(pids, session(holder).pid)
 	}
-	x.d.core.OnShared(sqlsession.Job{
-		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(pids) },
-		Dead: func(error) {}, // the next look reads them
-	})
+	session(c).readBreaks(pids)
 }
 
 // readBreaks ends the holds that were asked for. The hold is told before the row is removed: in the other order a

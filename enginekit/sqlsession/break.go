@@ -14,8 +14,12 @@ func (d *Core) CheckBreaks() {
 	}
 }
 
-// readBreaks asks what operators want, unless this core holds nothing that they could break.
+// readBreaks asks what operators want, unless this core holds nothing that they could break. It asks once at a time: far
+// from the server the questions would stand in line, and signs of life behind them.
 func (d *Core) readBreaks() {
+	if !d.reading.CompareAndSwap(false, true) {
+		return
+	}
 	var holding []*Conn
 	d.mu.Lock()
 	for c := range d.all {
@@ -24,9 +28,17 @@ func (d *Core) readBreaks() {
 		}
 	}
 	d.mu.Unlock()
-	if len(holding) > 0 {
-		d.dialect.ReadBreaks(holding)
+	if len(holding) == 0 {
+		d.reading.Store(false)
+		return
 	}
+	d.OnShared(Job{
+		Run: func(c *Conn) {
+			defer d.reading.Store(false)
+			d.dialect.ReadBreaks(c, holding)
+		},
+		Dead: func(error) { d.reading.Store(false) }, // the next look asks
+	})
 }
 
 // holdsAny reports whether a lock is held on c. The caller holds Core.mu.

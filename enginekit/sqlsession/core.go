@@ -7,6 +7,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -24,6 +25,8 @@ type Core struct {
 	stop  context.CancelFunc
 	work  sync.WaitGroup // every goroutine of the driver
 	knock chan struct{}  // buffer of one: somebody wants breaks to be read
+
+	reading atomic.Bool // breaks are being read
 
 	mu         sync.Mutex        // guards what follows; nothing blocks under it
 	closed     bool              // no request is accepted any more

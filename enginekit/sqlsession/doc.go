@@ -92,9 +92,9 @@ type Dialect interface {
 	// Judge returns what an error means to the caller, and for one that is Refused what to do about it, or "".
 	Judge(err error) (Meaning, string)
 
-	// ReadBreaks asks over a shared connection which holds of these sessions operators want broken, and calls
-	// Core.Break for each. It does not block: it submits a [Job].
-	ReadBreaks(holding []*Conn)
+	// ReadBreaks asks over the shared connection c, in its goroutine, which holds of these sessions operators want
+	// broken, and calls Core.Break for each. holding is never empty.
+	ReadBreaks(c *Conn, holding []*Conn)
 }
 
 // Session is what is said to one session of the server. All methods are called in the goroutine of its connection,
