@@ -187,7 +187,8 @@ func (s *session) lose(cause error) {
 	if errors.Is(cause, errReplaced) { // nobody has lost anything
 		level = slog.LevelDebug
 	}
-	d.opts.Logger.Log(d.life, level, "etcd: the session is lost", "session", s.String(), "err", cause, "holds", len(tell))
+	d.opts.Logger.Log(d.life, level, "etcd: the session is lost",
+		"session", s.String(), "err", cause, "holds", len(tell))
 	for _, f := range tell { // outside of the mutex: it is the users' code
 		f(driver.LostSession, cause)
 	}

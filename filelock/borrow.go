@@ -16,8 +16,9 @@ import (
 // place in the line stays with a file of this process.
 
 // AcquireOn is Acquire on an open file of the caller's, which must be open for reading and writing at [Driver.Path] of
-// the lock, and have no lock yet ([ErrHasLocks]). The hold belongs to that open file: it ends when the last process that has the file
-// open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor, as by "flock 9".
+// the lock, and have no lock yet ([ErrHasLocks]). The hold belongs to that open file: it ends when the last process
+// that has the file open has closed it or ended. So a shell keeps a lock that a command took on the shell's descriptor,
+// as by "flock 9".
 //
 // If several ask at once with the same open file, one gets the lock and the others are refused. For this Linux needs a
 // file system with open file description locks, and /proc; without them a request is refused. Other systems cannot

@@ -19,8 +19,8 @@ import (
 
 // Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
 // whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes. It takes
-// no lock of others and changes nothing. With Options.ReadOnly it makes no file: it judges whether this process can read
-// the folder, and does not try flock.
+// no lock of others and changes nothing. With Options.ReadOnly it makes no file: it judges whether this process can
+// read the folder, and does not try flock.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
 	if d.looks {
@@ -42,8 +42,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return enginekit.Explained(checksPage, findings)
 }
 
-// checkFolder judges whether this process can make and remove files in the folder, or read it if it only looks, and then
-// who else can.
+// checkFolder judges whether this process can make and remove files in the folder, or read it if it only looks, and
+// then who else can.
 func (d *Driver) checkFolder() driver.Finding {
 	f := driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
 	fits := writable

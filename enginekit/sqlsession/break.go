@@ -14,8 +14,8 @@ func (d *Core) CheckBreaks() {
 	}
 }
 
-// readBreaks asks what operators want, unless this core holds nothing that they could break. It asks once at a time: far
-// from the server the questions would stand in line, and signs of life behind them.
+// readBreaks asks what operators want, unless this core holds nothing that they could break. It asks once at a time:
+// far from the server the questions would stand in line, and signs of life behind them.
 func (d *Core) readBreaks() {
 	if !d.reading.CompareAndSwap(false, true) {
 		return

@@ -2,8 +2,9 @@
 //
 // There are two sorts of optional interfaces. A caller that finds no Renewer, Inspector, Breaker, Diagnoser and so on
 // says driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more. So a wrapper may always have
-// these and say so itself, see [Complete]. A Reconnector may also tell of nothing. But a Requeuer or Watcher is asked in place of something else as soon as it
-// is there. With a Converter more is offered to users. So a wrapper must not be one of these in vain, see [Show].
+// these and say so itself, see [Complete]. A Reconnector may also tell of nothing. But a Requeuer or Watcher is asked
+// in place of something else as soon as it is there. With a Converter more is offered to users. So a wrapper must not
+// be one of these in vain, see [Show].
 package optional
 
 import (
