@@ -92,7 +92,7 @@ func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error
 	l.owner.waits.Add(1)
 	// The engine may refuse with ErrNested. Until it has answered, l is only marked: see condWait.overtaken.
 	if l.owner.named {
-		l.endListeners().condWait = w
+		l.listening().condWait = w
 	} else {
 		w.giveUp(now)
 	}

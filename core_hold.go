@@ -55,6 +55,14 @@ type endListeners struct {
 	condWait   givenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
 }
 
+// listening returns the listeners, and makes them on first use. The caller holds Client.mu.
+func (l *Lease) listening() *endListeners {
+	if l.listeners == nil {
+		l.listeners = &endListeners{}
+	}
+	return l.listeners
+}
+
 // newLease returns a lease of m for o, which is no hold yet. Without an owner it makes one, in the same allocation: an
 // anonymous owner lives about as long as its first hold.
 func (m *lock) newLease(o *owner) *Lease {
@@ -79,7 +87,7 @@ func (l *Lease) token() uint64 { return l.g.Token + uint64(l.pass) }
 func (l *Lease) ended() error {
 	switch {
 	case l.isAdopted():
-		return ErrAdopted
+		return errAdopted
 	case l.loss != nil:
 		return l.loss
 	case l.released:

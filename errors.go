@@ -154,15 +154,7 @@ var (
 
 // ErrAdopted says that this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
 // ErrReleased too: nothing was lost, and there is nothing to give back.
-var ErrAdopted error = adoptedError{}
-
-type adoptedError struct{}
-
-// Error says what has happened.
-func (adoptedError) Error() string { return "another client has adopted it" }
-
-// Is matches ErrReleased.
-func (adoptedError) Is(t error) bool { return t == ErrReleased }
+var ErrAdopted error = errAdopted
 
 // errNoFunction is what Do and similar calls return before they take anything.
 var errNoFunction = errors.New("the function is nil")
@@ -272,21 +264,6 @@ func (s several) texts() (all []string) {
 
 // Unwrap returns them.
 func (s several) Unwrap() []error { return s }
-
-// unsupported returns the error for what the engine lacks, with its reason.
-func unsupported(t driver.Traits, reason string) error {
-	return &unsupportedError{engine: t.Engine, reason: reason}
-}
-
-type unsupportedError struct{ engine, reason string }
-
-// Error gives the engine and its reason.
-func (e *unsupportedError) Error() string {
-	return ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
-}
-
-// Is matches ErrUnsupported.
-func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
 
 // final reports whether asking again would bring the same answer.
 func final(err error) bool { return isPermanent(err) || driver.Refusal(err) != nil }

@@ -115,7 +115,7 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w
 		m = m.withLabel(l.m.p.label)
 	}
 	w = &waiter{lease: &Lease{m: m, owner: l.owner}, call: at, beside: l.g, converts: l}
-	listeners := l.endListeners()
+	listeners := l.listening()
 	listeners.conversion = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
 	c.lock()

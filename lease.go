@@ -92,14 +92,6 @@ func (l *Lease) Deadline() time.Time {
 	return c.time(min(l.end, l.trusted()))
 }
 
-// endListeners returns the listeners, and makes them on first use. The caller holds Client.mu.
-func (l *Lease) endListeners() *endListeners {
-	if l.listeners == nil {
-		l.listeners = &endListeners{}
-	}
-	return l.listeners
-}
-
 // Lost returns a channel that is closed when the hold is lost, or when another client has adopted it ([Lease.Handle]).
 // A release does not close it. All calls return the same channel. It costs no goroutine.
 func (l *Lease) Lost() <-chan struct{} {
@@ -108,7 +100,7 @@ func (l *Lease) Lost() <-chan struct{} {
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
-	listeners := l.endListeners()
+	listeners := l.listening()
 	if listeners.lost == nil {
 		listeners.lost = make(chan struct{})
 		if l.loss != nil {
@@ -133,7 +125,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	c.lock()
 	l.check(c.now())
 	ended := l.ended()
-	listeners := l.endListeners()
+	listeners := l.listening()
 	c.unlock()
 	if ended != nil {
 		w.cancel(ended)

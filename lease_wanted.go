@@ -16,7 +16,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 	c := l.m.client()
 	c.lock()
 	defer c.unlock()
-	listeners := l.endListeners()
+	listeners := l.listening()
 	if listeners.wanted == nil {
 		listeners.wanted = make(chan struct{})
 		if l.g.Wanted {

@@ -52,7 +52,7 @@ func (l *Lease) watch(w *leaseContext) error {
 	if err := l.ended(); err != nil {
 		return err
 	}
-	l.endListeners().contexts.add(&w.ending)
+	l.listening().contexts.add(&w.ending)
 	return nil
 }
 
