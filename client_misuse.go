@@ -11,12 +11,6 @@ import (
 // What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
 // error say so; the others panic with the same words. Every exported method begins with one of these checks.
 
-// Lock is what go vet looks for.
-func (*noCopy) Lock() {}
-
-// Unlock is what go vet looks for.
-func (*noCopy) Unlock() {}
-
 var (
 	errNilContext   = errors.New("interlock: nil Context")
 	errNoClient     = errors.New("interlock: Client was not made by Open or New")
