@@ -19,17 +19,17 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
 		// Another goroutine of the owner had looked before l was granted, and found nothing.
-		w := c.Mutex("a", nil).newWaiter(l.owner, c.newCall())
+		w := newWaiter(&c.Mutex("a", nil).lock, l.hold().Owner, c.newCall())
 		c.lock()
 		beside, err := c.join(t.Context(), w)
 		if err != nil || beside.Token() != l.Token() {
 			t.Fatalf("join: %v, %v", beside, err)
 		}
-		tried, err := c.Mutex("a", nil).tryBeside(l.owner, c.newCall(), ErrHeld)
+		tried, err := tryAlongside(&c.Mutex("a", nil).lock, l.hold().Owner, c.newCall(), ErrHeld)
 		if err != nil {
 			t.Fatalf("try: %v", err)
 		}
-		for _, l := range []*Lease{tried, beside, l} {
+		for _, l := range []*Lease{leaseOf(tried), leaseOf(beside), l} {
 			mustUnlock(t, l)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
@@ -16,42 +17,42 @@ import (
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.
-func (m *lock) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
-	c := m.client()
-	if c.closed {
+func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at core.Call) (*core.Hold, error) {
+	c := clientOfLock(m)
+	if c.core.Closed {
 		c.unlock()
-		return nil, wrap("lock", m.key(), ErrClosed)
+		return nil, wrap("lock", m.Key(), ErrClosed)
 	}
-	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
-	defer c.background.Done()
+	c.core.Background.Add(1) // under Client.mu, so that Close waits for what is under way
+	defer c.core.Background.Done()
 	c.unlock()
-	g, l := m.newHold(o)
+	g, l := newLocalHold(m, o)
 	// The driver is called without Client.mu, as everywhere: files have to be read.
-	answer, err := g.ask(l.owner, waits)
+	answer, err := askLocally(g, l.Owner, waits)
 	c.lock()
-	now := c.now()
+	now := c.core.Now()
 	switch gone := errors.Is(err, ErrLost); {
-	case gone || err == nil && (g.Phase == grants.Revoked || c.tooLate(answer, now)):
-		return m.tryAgain(ctx, l, g, gone, at)
+	case gone || err == nil && (g.Phase == grants.Revoked || c.core.ExpiredOnArrival(answer, now)):
+		return tryAgain(ctx, m, l, g, gone, at)
 	case err != nil:
 		// The lock may have been taken although the engine reported an error.
 		if !driver.IsDefinite(err) {
-			g.settle(true)
+			g.ReleaseInBackground(true)
 		}
 		c.unlock()
-		return nil, explain(m.key(), err)
+		return nil, explain(m.Key(), err)
 	// Close has ended everything that it found, and this hold came after that.
-	case c.closed:
-		g.settle(false)
+	case c.core.Closed:
+		g.ReleaseInBackground(false)
 		c.unlock()
-		return nil, wrap("lock", m.key(), ErrClosed)
+		return nil, wrap("lock", m.Key(), ErrClosed)
 	}
-	old := c.passing(m)
-	g.taken(answer, now)
+	old := c.core.Passing(m)
+	g.Accept(answer, now)
 	// With an older grant of this lock in the process only one of the two may serve the line.
-	g.Alone = l.owner.named || old != nil
-	g.admit(l, at.start, now, false)
-	g.admitOthers()
+	g.Alone = l.Owner.Named || old != nil
+	g.AddHold(l, at.Start, now, false)
+	g.AddSameOwner()
 	c.unlock()
 	return l, nil
 }
@@ -59,29 +60,27 @@ func (m *lock) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Le
 // tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
 // stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Client.mu,
 // which tryAgain gives up.
-func (m *lock) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {
-	g.settle(gone)
-	m.client().unlock()
-	return m.client().askAlone(ctx, &waiter{lease: l, call: at}, true)
+func tryAgain(ctx context.Context, m *core.Lock, l *core.Hold, g *core.EngineHold, gone bool, at core.Call) (*core.Hold, error) {
+	g.ReleaseInBackground(gone)
+	clientOfLock(m).unlock()
+	return clientOfLock(m).askAlone(ctx, &core.Waiter{Hold: l, Call: at}, true)
 }
 
-// newHold returns a grant that must be asked for and its first hold, for o or for a new owner. All three are one
+// newLocalHold returns a grant that must be asked for and its first hold, for o or for a new owner. All three are one
 // allocation: most grants see no other hold, so they live equally long.
-func (m *lock) newHold(o *owner) (*grant, *Lease) {
+func newLocalHold(m *core.Lock, o *core.Owner) (*core.EngineHold, *core.Hold) {
 	first := &struct {
-		grant grant
-		lease Lease
-		owner owner
+		engine core.EngineHold
+		lease  core.Lease
+		owner  core.Owner
 	}{}
-	g, l := &first.grant, &first.lease
-	l.self = l
-	*g = grant{Grant: grants.Grant{ID: m.client().newID(), Asked: m.p.Lease}, m: m, index: -1}
-	l.m, l.owner = m, o
+	g := &first.engine
+	*g = *m.NewEngineHold(clientOfLock(m).newID())
 	if o == nil {
-		first.owner.id = g.ID // one string for both
-		l.owner = &first.owner
+		first.owner.ID = g.ID // one string for both
+		o = &first.owner
 	}
-	return g, l
+	return g, first.lease.Begin(m, o)
 }
 
 var (
@@ -91,25 +90,25 @@ var (
 	releases = sync.Pool{New: func() any { return new(driver.Release) }}
 )
 
-// ask tries to get g for o; waits is as in tryLocal. Only the client's own end cancels it: a local engine answers at
+// askLocally tries to get g for o; waits is as in tryLocal. Only the client's own end cancels it: a local engine answers at
 // once.
-func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
+func askLocally(g *core.EngineHold, o *core.Owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
-	*r = g.m.request(g.ID, o)
-	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
-	g.askForRecalls(r)
-	answer, err := g.m.client().d.Acquire(g.m.client().base, r)
+	*r = driverRequest(g.Lock, g.ID, o)
+	r.Try, r.SkipHolder, r.Lost = true, waits, lossOf(g)
+	askForRecalls(g, r)
+	answer, err := clientOfLock(g.Lock).d.Acquire(clientOfLock(g.Lock).base, r)
 	*r = driver.Request{}
 	requests.Put(r)
 	return answer, err
 }
 
-// releaseLocal gives g back to a local engine, which keeps the lock closed for keep.
-func (g *grant) releaseLocal(keep time.Duration) error {
+// releaseLocally gives g back to a local engine, which keeps the lock closed for keep.
+func releaseLocally(g *core.EngineHold, keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
-	*r = *g.releaseRequest()
+	*r = *g.ReleaseRequest()
 	r.Keep = keep
-	err := g.m.client().d.Release(g.m.client().hard, r)
+	err := clientOfLock(g.Lock).d.Release(clientOfLock(g.Lock).hard, r)
 	*r = driver.Release{}
 	releases.Put(r)
 	return err

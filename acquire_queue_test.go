@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 func TestLocalHandoffs_CostNoMessageAndGrowTheToken(t *testing.T) {
@@ -284,7 +285,7 @@ func TestAGrantShorterThanAsked_IsRenewedSoon(t *testing.T) {
 			return g, err
 		})
 		l := mustLock(t, t.Context(), c, "a")
-		time.Sleep(claimDelay)
+		time.Sleep(core.ClaimDelay)
 		synctest.Wait()
 		if left := time.Until(l.Deadline()); left < 29*second {
 			t.Errorf("%v of trust, want the full lease", left)
@@ -302,9 +303,9 @@ func TestNothingStays_InAnIdleClient(t *testing.T) {
 		}
 		c.lock()
 		defer c.unlock()
-		if len(c.queues) > 0 || len(c.grants) > 0 || len(c.alone) > 0 || len(c.sched.grants) > 0 {
+		if len(c.core.Lines) > 0 || len(c.core.EngineHolds) > 0 || len(c.core.LinesOfOne) > 0 || len(c.core.Scheduler.Due) > 0 {
 			t.Errorf("left: %d queues, %d grants, %d waits, %d scheduled",
-				len(c.queues), len(c.grants), len(c.alone), len(c.sched.grants))
+				len(c.core.Lines), len(c.core.EngineHolds), len(c.core.LinesOfOne), len(c.core.Scheduler.Due))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // A try that another client's retention refuses waits for a moment instead: the engine has asked that client to give
@@ -21,18 +22,18 @@ func wouldRecall(err error) bool {
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recall continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four round
+// recallLock continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four round
 // trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try of a
 // lock that such a client really holds takes that long.
-func (m *lock) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
-	c := m.client()
-	most := max(recallWait, 4*c.reading().Since(at.start)) // four round trips: the try was one
+func recallLock(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call, refused error) (*core.Hold, error) {
+	c := clientOfLock(m)
+	most := max(recallWait, 4*c.reading().Since(at.Start)) // four round trips: the try was one
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	w := m.newWaiter(o, at)
+	w := newWaiter(m, o, at)
 	c.lock()
 	join := c.join
-	if o != nil && o.named || m.p.single {
+	if o != nil && o.Named || m.Terms.Single {
 		join = c.waitAlone
 	}
 	lease, err := join(bounded, w)

@@ -4,28 +4,29 @@ import (
 	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
 // hold until it is released (core_grant.go).
 
-// request describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
+// driverRequest describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
 // engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
-func (m *lock) request(id string, o *owner) driver.Request {
-	c := m.client()
+func driverRequest(m *core.Lock, id string, o *core.Owner) driver.Request {
+	c := clientOfLock(m)
 	r := driver.Request{
-		Key: m.key(), ID: id, Owner: o.id, Named: o.named,
-		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.Lease, LockDelay: m.p.LockDelay, Tokens: 1,
+		Key: m.Key(), ID: id, Owner: o.ID, Named: o.Named,
+		Client: c.opts.ClientName, Label: m.Terms.Label,
+		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.Terms.Lease, LockDelay: m.Terms.LockDelay, Tokens: 1,
 	}
-	if m.p.share.direct {
-		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
+	if m.Terms.Share.Direct {
+		r.Mode, r.Limit, r.Weight = m.Terms.Share.Mode, m.Terms.Share.Limit, m.Terms.Share.Weight
 		return r
 	}
-	if !o.named && !m.p.NoRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
+	if !o.Named && !m.Terms.NoRenew && !m.Terms.Single && c.opts.LocalHandoffs > 0 {
 		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
-		if m.p.Retain > 0 {
-			r.Tokens = retainTokens
+		if m.Terms.Retain > 0 {
+			r.Tokens = core.RetainTokens
 		}
 	}
 	return r
@@ -34,10 +35,10 @@ func (m *lock) request(id string, o *owner) driver.Request {
 // askForRecalls asks the engine to report when another client wants g, if the engine can. It does so for every
 // exclusive hold of an anonymous owner, because Lease.Wanted shows it. Retains marks those that the client may keep
 // after their Unlock.
-func (g *grant) askForRecalls(r *driver.Request) {
-	c := g.m.c
-	if c.recalls && r.Mode == driver.Exclusive && !r.Named {
-		r.Wanted, r.Retains = g.wantedByOther, g.m.p.Retain > 0
+func askForRecalls(g *core.EngineHold, r *driver.Request) {
+	c := g.Lock.Core
+	if c.Recalls && r.Mode == driver.Exclusive && !r.Named {
+		r.Wanted, r.Retains = func() { wantedByOther(g) }, g.Lock.Terms.Retain > 0
 		g.Recallable = r.Retains
 	}
 }
@@ -51,10 +52,10 @@ func (c *Client) newID() string {
 
 // requestID returns the id for a request that w makes. The first request of an anonymous owner uses the owner's own id,
 // so that a hold keeps one string for both. Repetitions need a new one. The caller holds Client.mu.
-func (w *waiter) requestID() string {
-	if !w.fresh {
-		return w.lease.m.client().newID()
+func requestID(w *core.Waiter) string {
+	if !w.Fresh {
+		return clientOfLock(w.Hold.Lock).newID()
 	}
-	w.fresh = false
-	return w.lease.owner.id
+	w.Fresh = false
+	return w.Hold.Owner.ID
 }

@@ -6,49 +6,50 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // What becomes of a fetch (acquire_fetch.go) whose answer nobody can use. It is undone if its outcome is unknown, and
 // asked again for those who still wait. release_settle.go does the undoing.
 
-// returned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still
+// requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still
 // wait. refused says that the engine itself reported the hold gone. The caller holds Client.mu, which returned gives
 // up. It does not block.
-func (f *fetch) returned(refused, wanted bool) {
-	f.settle(refused)
-	wanted = wanted && !f.withdrawn
+func requestReturned(f *core.Request, refused, wanted bool) {
+	undoRequest(f, refused)
+	wanted = wanted && !f.Withdrawn
 	// Without a refusal the line asks at once; after one it asks after a pause, below.
-	if f.only == nil && !refused {
-		f.q.startFetch(nil)
+	if f.Waiter == nil && !refused {
+		f.Line.StartRequest(nil)
 	}
-	f.c.client().unlock()
+	clientOf(f.Core).unlock()
 	wait := time.Duration(0)
 	if refused {
 		wait = retryPause // an engine that always refuses must not be asked without a pause
 	}
 	switch {
 	case !wanted:
-	case f.only != nil:
-		f.c.client().spawn(func() { f.askAgain(wait) })
+	case f.Waiter != nil:
+		clientOf(f.Core).spawn(func() { askAgainAfter(f, wait) })
 	case refused:
-		f.c.client().spawn(f.q.fetchAgain)
+		clientOf(f.Core).spawn(func() { requestAgain(f.Line) })
 	}
 }
 
-// settle is grant.settle for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
+// undoRequest is grant.settle for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
 // Client.mu.
-func (f *fetch) settle(undo bool) {
-	give := f.g.releaseRequest()
+func undoRequest(f *core.Request, undo bool) {
+	give := f.Engine.ReleaseRequest()
 	give.Undo = undo
-	f.settling = true
-	f.c.emit(effect{verb: sendRelease, m: f.g.m, give: give, done: f.over})
+	f.Settling = true
+	f.Core.Emit(core.Effect{Verb: core.SendRelease, Lock: f.Engine.Lock, Give: give, Done: f.Over})
 }
 
 // tellOver tells a candidate that nothing is left of f, unless the release that settles it will.
-func (f *fetch) tellOver() {
-	if f.over != nil && !f.settling {
-		close(f.over)
+func tellOver(f *core.Request) {
+	if f.Over != nil && !f.Settling {
+		close(f.Over)
 	}
 }
 
@@ -58,22 +59,22 @@ const mostLate = 2
 
 // heedLate notes for the waiters of f that its answer, a grant, was over before they got it, if that is so. It reports
 // whether to ask again for them. The caller holds Client.mu.
-func (f *fetch) heedLate(answer driver.Grant) (again bool) {
-	c := f.c.client()
-	if !c.tooLate(answer, c.now()) || answer.Sent.IsZero() {
+func heedLate(f *core.Request, answer driver.Grant) (again bool) {
+	c := clientOf(f.Core)
+	if !c.core.ExpiredOnArrival(answer, c.core.Now()) || answer.Sent.IsZero() {
 		return true
 	}
-	late := &lateError{f.r.Key, answer.Lease, time.Since(answer.Sent)}
-	if f.only == nil {
-		f.q.waiters.each(func(w *waiter) { w.broken = late })
+	late := &lateError{f.Ask.Key, answer.Lease, time.Since(answer.Sent)}
+	if f.Waiter == nil {
+		f.Line.Waiters.Each(func(w *core.Waiter) { w.Broken = late })
 		return true
 	}
-	w := f.only
-	w.broken = late
-	if w.late++; !f.r.Try || w.late < mostLate {
+	w := f.Waiter
+	w.Broken = late
+	if w.Late++; !f.Ask.Try || w.Late < mostLate {
 		return true
 	}
-	w.answer(late)
+	w.Answer(late)
 	return false
 }
 
@@ -93,74 +94,74 @@ func (e *lateError) Error() string {
 // Unwrap makes it what an engine is that does not answer in time.
 func (e *lateError) Unwrap() error { return &UnavailableError{Op: "lock", Name: e.key.Name} }
 
-// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own, because
+// askAgainAfter asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own, because
 // the one that failed may have run in the caller's.
-func (f *fetch) askAgain(after time.Duration) {
-	next := f.again()
+func askAgainAfter(f *core.Request, after time.Duration) {
+	next := repeatRequest(f)
 	if next == nil {
 		return
 	}
-	if after > 0 && !pause(next.ctx, after) { // the waiter has left, or Close has answered it
-		next.cancel()
+	if after > 0 && !pause(next.Ctx, after) { // the waiter has left, or Close has answered it
+		next.Cancel()
 		return
 	}
-	f.c.client().lock()
-	withdrawn := next.withdrawn
-	next.idle = withdrawn
-	f.c.client().unlock()
+	clientOf(f.Core).lock()
+	withdrawn := next.Withdrawn
+	next.Idle = withdrawn
+	clientOf(f.Core).unlock()
 	if withdrawn { // it counts on nothing being sent
-		next.cancel()
+		next.Cancel()
 		return
 	}
-	next.run()
+	runRequest(next)
 }
 
-// again returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one may
+// repeatRequest returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one may
 // have been undone, and an undone id is refused.
-func (f *fetch) again() *fetch {
-	f.c.client().lock()
-	defer f.c.client().unlock()
+func repeatRequest(f *core.Request) *core.Request {
+	clientOf(f.Core).lock()
+	defer clientOf(f.Core).unlock()
 	// A candidate that withdraws waits for f.over: another request, of which it does not know, might name it as the
 	// leader.
-	if f.withdrawn || !f.detach() {
+	if f.Withdrawn || !detachRequest(f) {
 		return nil
 	}
-	next := f.c.client().newFetch(f.only, f.r.Try)
-	next.only, next.idle, f.only.own = f.only, true, next
-	if f.settling {
-		next.undone = f.over
+	next := clientOf(f.Core).newRequest(f.Waiter, f.Ask.Try)
+	next.Waiter, next.Idle, f.Waiter.Request = f.Waiter, true, next
+	if f.Settling {
+		next.Undone = f.Over
 	}
 	return next
 }
 
-// failed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
+// requestFailed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
 // caller holds Client.mu, which failed gives up.
-func (f *fetch) failed(err error, wanted bool) {
-	c, q := f.c.client(), f.q
+func requestFailed(f *core.Request, err error, wanted bool) {
+	c, q := clientOf(f.Core), f.Line
 	definite := driver.IsDefinite(err)
 	told, again := false, false
 	if wanted {
-		told, again = f.sortOut(err, definite)
+		told, again = sortOut(f, err, definite)
 	}
 	if q != nil {
-		q.tidy()
+		q.Tidy()
 	}
 	// The engine may have granted the request or kept a place for it. Both would block others until they end by
 	// themselves.
 	if !definite {
-		f.settle(true)
+		undoRequest(f, true)
 	}
 	c.unlock()
 	if !again {
 		return
 	}
 	c.opts.Logger.Log(c.base, onceWarn(told), "interlock: asking again after an error while waiting",
-		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
-	if f.only != nil {
-		c.spawn(func() { f.askAgain(retryPause) })
+		"lock", f.Ask.Name, "engine", c.core.Traits.Engine, "err", err)
+	if f.Waiter != nil {
+		c.spawn(func() { askAgainAfter(f, retryPause) })
 		return
 	}
-	c.spawn(q.fetchAgain)
+	c.spawn(func() { requestAgain(q) })
 }
 
 // sortOut answers the waiters of f with err, or keeps them waiting. It reports whether to ask again for them, and
@@ -170,29 +171,29 @@ func (f *fetch) failed(err error, wanted bool) {
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at
 // once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
 // caller holds Client.mu.
-func (f *fetch) sortOut(err error, definite bool) (told, again bool) {
-	if f.withdrawn { // its waiter knows already what to say
+func sortOut(f *core.Request, err error, definite bool) (told, again bool) {
+	if f.Withdrawn { // its waiter knows already what to say
 		return false, false
 	}
 	survives := !definite && driver.Refusal(err) == nil
-	f.idle = true
-	sort := func(w *waiter) {
-		if survives && w.hasBegun() {
-			told = told || w.broken != nil
-			w.broken, again = err, true
-			w.doubt = w.doubt || leavesDoubt(err)
+	f.Idle = true
+	sort := func(w *core.Waiter) {
+		if survives && w.HasBegun() {
+			told = told || w.Broken != nil
+			w.Broken, again = err, true
+			w.Doubt = w.Doubt || leavesDoubt(err)
 			return
 		}
-		w.answer(markOpen(explain(f.r.Key, err), w.doubt))
-		if f.q != nil {
-			f.q.remove(w)
+		w.Answer(markOpen(explain(f.Ask.Key, err), w.Doubt))
+		if f.Line != nil {
+			f.Line.Remove(w)
 		}
 	}
-	if f.only != nil {
-		sort(f.only)
+	if f.Waiter != nil {
+		sort(f.Waiter)
 		return told, again
 	}
-	f.q.waiters.each(sort)
+	f.Line.Waiters.Each(sort)
 	return told, again
 }
 
@@ -228,35 +229,35 @@ func explain(key driver.Key, err error) error {
 // after it has come back, and long enough not to burden one that is coming back.
 const retryPause = 100 * time.Millisecond
 
-// fetchAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
+// requestAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
 // pause.
-func (q *queue) fetchAgain() {
-	if !pause(q.c.client().base, retryPause) {
+func requestAgain(q *core.Line) {
+	if !pause(clientOf(q.Core).base, retryPause) {
 		return
 	}
-	q.c.client().lock()
-	defer q.c.client().unlock()
-	q.startFetch(nil)
+	clientOf(q.Core).lock()
+	defer clientOf(q.Core).unlock()
+	q.StartRequest(nil)
 }
 
-// orphaned handles the engine's word that the hold beside which f asked is over. That hold is lost then, unless this
+// besideEnded handles the engine's word that the hold beside which f asked is over. That hold is lost then, unless this
 // process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Client.mu, which
 // orphaned gives up.
-func (f *fetch) orphaned(err error, wanted bool) {
-	c, g := f.c.client(), f.beside
-	f.g.settle(true)
+func besideEnded(f *core.Request, err error, wanted bool) {
+	c, g := clientOf(f.Core), f.Alongside
+	f.Engine.ReleaseInBackground(true)
 	if g.Phase != grants.Gone {
 		reason := driver.LostExpired
 		if told := (*LostError)(nil); errors.As(err, &told) {
 			reason = told.Reason
 		}
-		c.loseAndRelease(g, reason)
+		c.core.LoseAndRelease(g, reason)
 	}
-	if w := f.only; wanted && !w.answered {
-		if err := g.goneError(); errors.Is(err, ErrLost) {
-			w.answer(err)
+	if w := f.Waiter; wanted && !w.Answered {
+		if err := g.GoneError(); errors.Is(err, ErrLost) {
+			w.Answer(err)
 		} else {
-			w.answer(errAgain)
+			w.Answer(core.ErrAgain)
 		}
 	}
 	c.unlock()

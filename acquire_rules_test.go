@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -119,7 +120,7 @@ func TestLease_ForgetsContextsThatHaveEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		if n := len(l.listeners.contexts.all); n != 0 {
+		if n := len(l.hold().Listeners.Contexts.All); n != 0 {
 			t.Errorf("%d contexts are remembered", n)
 		}
 		c.unlock()
@@ -183,7 +184,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 			start := time.Now()
 			<-work.Done()
 			wantLost(t, context.Cause(work), LostSuspended)
-			if got := time.Since(start); got > suspensionCheck {
+			if got := time.Since(start); got > core.SuspensionCheck {
 				t.Errorf("told %v after the machine woke up", got)
 			}
 		}

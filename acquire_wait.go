@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -13,77 +14,77 @@ import (
 // survives.
 
 // newWaiter returns an attempt for o, or for a new owner if o is nil.
-func (m *lock) newWaiter(o *owner, at call) *waiter {
-	return &waiter{lease: m.newLease(o), call: at, fresh: o == nil}
+func newWaiter(m *core.Lock, o *core.Owner, at core.Call) *core.Waiter {
+	return &core.Waiter{Hold: m.NewHold(o), Call: at, Fresh: o == nil}
 }
 
-// result returns what the caller of Lock or TryLock gets. It must not be called before w has been answered.
-func (w *waiter) result() (*Lease, error) {
-	if w.err != nil {
-		return nil, w.err
+// resultOf returns what the caller of Lock or TryLock gets. It must not be called before w has been answered.
+func resultOf(w *core.Waiter) (*core.Hold, error) {
+	if w.Err != nil {
+		return nil, w.Err
 	}
-	return w.lease, nil
+	return w.Hold, nil
 }
 
-// wait blocks until w is answered or ctx ends. If ctx ends in the instant of the grant, the caller may get either. If
+// waitFor blocks until w is answered or ctx ends. If ctx ends in the instant of the grant, the caller may get either. If
 // it gets the context's error, the grant is given back.
-func (w *waiter) wait(ctx context.Context) (*Lease, error) {
+func waitFor(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	select {
 	// Answered by a grant, an error, Close, or a deadlock search.
-	case <-w.ready:
-		return w.result()
+	case <-w.Ready:
+		return resultOf(w)
 	// The caller gives up. Whether it was answered meanwhile is only known under Client.mu.
 	case <-ctx.Done():
 	}
-	c := w.lease.m.client()
+	c := clientOfLock(w.Hold.Lock)
 	c.lock()
-	if w.lease.m.p.single {
-		return w.withdraw(ctx.Err())
+	if w.Hold.Lock.Terms.Single {
+		return giveUpWaiting(w, ctx.Err())
 	}
 	// The error is made first: leave may end the fetch, which is what timeout looks at.
-	if !w.answered {
+	if !w.Answered {
 		defer c.unlock()
-		err := w.timeout(ctx.Err())
-		w.leave()
+		err := timeoutOf(w, ctx.Err())
+		w.Withdraw()
 		return nil, err
 	}
 	defer c.unlock()
-	if w.err != nil {
-		return nil, w.err
+	if w.Err != nil {
+		return nil, w.Err
 	}
-	w.decline()
-	return nil, wrap("lock", w.lease.m.key(), ctx.Err())
+	w.Decline()
+	return nil, wrap("lock", w.Hold.Lock.Key(), ctx.Err())
 }
 
 // withdrawGrace is how long a candidate whose context has ended waits until the engine has forgotten it: as long as
 // Unlock waits in that case.
 const withdrawGrace = unlockGrace
 
-// withdraw ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine that
+// giveUpWaiting ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine that
 // could be granted: whoever has given up must not be named as the leader. If the engine was quicker, the caller leads,
 // and others may have seen that. The caller holds Client.mu, which withdraw gives up.
-func (w *waiter) withdraw(cause error) (*Lease, error) {
-	c, f := w.lease.m.client(), w.own
-	if w.answered {
+func giveUpWaiting(w *core.Waiter, cause error) (*core.Hold, error) {
+	c, f := clientOfLock(w.Hold.Lock), w.Request
+	if w.Answered {
 		defer c.unlock()
-		return w.result()
+		return resultOf(w)
 	}
-	err := w.timeout(cause) // made first: see wait
-	left := []chan struct{}{f.undone}
-	if !f.idle || f.settling { // else nothing of f was sent, or is left
-		left = append(left, f.over)
+	err := timeoutOf(w, cause) // made first: see wait
+	left := []chan struct{}{f.Undone}
+	if !f.Idle || f.Settling { // else nothing of f was sent, or is left
+		left = append(left, f.Over)
 	}
-	f.withdrawn = true
-	f.cancel()
+	f.Withdrawn = true
+	f.Cancel()
 	c.unlock()
 	awaitAll(left, withdrawGrace)
 	c.lock()
 	defer c.unlock()
 	switch {
-	case !w.answered:
-		w.leave()
-	case w.err == nil:
-		return w.lease, nil
+	case !w.Answered:
+		w.Withdraw()
+	case w.Err == nil:
+		return w.Hold, nil
 	}
 	return nil, err
 }
@@ -105,33 +106,33 @@ func awaitAll(all []chan struct{}, most time.Duration) {
 	}
 }
 
-// timeout returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in
+// timeoutOf returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in
 // the way. It is an *UnavailableError if the engine has not said so, or has gone silent since. The newest knowledge
 // wins: a holder in this process, then the engine's answer to the request under way, then its earlier ones. The caller
 // holds Client.mu.
-func (w *waiter) timeout(cause error) error {
-	f, m := w.own, w.lease.m
+func timeoutOf(w *core.Waiter, cause error) error {
+	f, m := w.Request, w.Hold.Lock
 	if f == nil {
-		if g := m.client().passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < trust.Never) {
-			held := g.holder().heldError()
+		if g := clientOfLock(m).core.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
+			held := heldErrorOf(g.Holder())
 			held.Cause = cause
 			return held
 		}
-		f = w.q.fetch
+		f = w.Line.Request
 	}
 	var held HeldError
 	switch {
 	// The engine has not answered, so "held" would be a guess. A request under way may have been carried out, which
 	// leaves doubt.
-	case w.broken != nil || !w.hasBegun() && (f == nil || f.held == nil):
-		underWay := f != nil && !f.idle
-		return doubtful("lock", m.key(), errors.Join(cause, w.broken), w.doubt || underWay)
-	case f != nil && f.held != nil:
-		held = *f.held
-	case w.told != nil:
-		held = *w.told
+	case w.Broken != nil || !w.HasBegun() && (f == nil || f.Held == nil):
+		underWay := f != nil && !f.Idle
+		return doubtful("lock", m.Key(), errors.Join(cause, w.Broken), w.Doubt || underWay)
+	case f != nil && f.Held != nil:
+		held = *f.Held
+	case w.HeldBy != nil:
+		held = *w.HeldBy
 	default:
-		held = *w.blocker.heldError()
+		held = *heldErrorOf(w.Blocker)
 	}
 	held.Cause = cause
 	return &held

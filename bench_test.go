@@ -212,7 +212,7 @@ func BenchmarkContexts(b *testing.B) {
 						cancel()
 						for forgotten := false; !forgotten; { // by goroutines of their own
 							c.lock()
-							forgotten = len(l.listeners.contexts.all) == 0
+							forgotten = len(l.hold().Listeners.Contexts.All) == 0
 							c.unlock()
 						}
 					}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
@@ -40,22 +41,22 @@ func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
 		return nil, err
 	}
 	at := c.newCall()
-	lease, err := m.adopt(ctx, adopter, h, at)
+	lease, err := adoptLock(ctx, m, adopter, h, at)
 	if err != nil {
-		m.tellFailed(ctx, nil, at, err)
+		tellFailed(ctx, m, nil, at, err)
 		return nil, err
 	}
-	m.tellAcquired(ctx, lease, at)
-	return lease, nil
+	tellAcquired(ctx, m, lease, at)
+	return leaseOf(lease), nil
 }
 
 // parseHandle returns what a handle says, and the lock with the options that it asks for.
-func (c *Client) parseHandle(handle string) (h driver.Handle, m *lock, err error) {
+func (c *Client) parseHandle(handle string) (h driver.Handle, m *core.Lock, err error) {
 	if h, err = driver.ParseHandle(handle); err != nil {
 		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
 	}
 	key := driver.Key{Kind: h.Kind, Name: h.Name}
-	if err = h.Of(c.traits); err == nil && h.Named {
+	if err = h.Of(c.core.Traits); err == nil && h.Named {
 		err = fmt.Errorf("the hold is that of a named owner, which stays its own: lock as the same owner: %w",
 			ErrUnsupported)
 	}
@@ -76,54 +77,54 @@ func (c *Client) parseHandle(handle string) (h driver.Handle, m *lock, err error
 	default:
 		return h, nil, wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
 	}
-	return h, m, m.p.err
+	return h, m, m.Terms.Err
 }
 
-// adopt makes the hold of h one of m's.
-func (m *lock) adopt(ctx context.Context, adopter driver.Adopter, h driver.Handle, at call) (*Lease, error) {
-	c := m.client()
+// adoptLock makes the hold of h one of m's.
+func adoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driver.Handle, at core.Call) (*core.Hold, error) {
+	c := clientOfLock(m)
 	c.lock()
-	if c.closed {
+	if c.core.Closed {
 		c.unlock()
-		return nil, wrap("adopt", m.key(), ErrClosed)
+		return nil, wrap("adopt", m.Key(), ErrClosed)
 	}
-	c.background.Add(1) // under Client.mu, so that Close waits for it
-	defer c.background.Done()
+	c.core.Background.Add(1) // under Client.mu, so that Close waits for it
+	defer c.core.Background.Done()
 	c.unlock()
-	g, l := m.newHold(nil)
-	r := m.request(g.ID, l.owner)
-	r.Tokens, r.Try, r.Lost = 1, true, g.lostByEngine
-	g.askForRecalls(&r)
+	g, l := newLocalHold(m, nil)
+	r := driverRequest(m, g.ID, l.Owner)
+	r.Tokens, r.Try, r.Lost = 1, true, lossOf(g)
+	askForRecalls(g, &r)
 	// A hold that has come from elsewhere neither passes on nor is retained.
 	r.Retains, g.Recallable = false, false
 	var answer driver.Grant
-	err := c.persist(ctx, "adopt", m.key(), func(ctx context.Context) (err error) {
+	err := c.persist(ctx, "adopt", m.Key(), func(ctx context.Context) (err error) {
 		answer, err = adopter.Adopt(ctx, h.ID, &r)
 		return err
 	})
 	c.lock()
 	defer c.unlock()
-	now := c.now()
+	now := c.core.Now()
 	switch {
 	// Gone, or on another store.
 	case errors.Is(err, ErrLost):
 		return nil, c.notHere(h, err)
 	case err != nil:
 		if !driver.IsDefinite(err) || errors.Is(err, ErrClosed) { // Close has ended an attempt that may have arrived
-			g.settle(true)
+			g.ReleaseInBackground(true)
 		}
 		return nil, err
-	case c.closed:
-		g.settle(false)
-		return nil, wrap("adopt", m.key(), ErrClosed)
+	case c.core.Closed:
+		g.ReleaseInBackground(false)
+		return nil, wrap("adopt", m.Key(), ErrClosed)
 	// It ended before its answer was processed, so it was nobody's here.
-	case g.Phase == grants.Revoked || c.tooLate(answer, now):
-		g.settle(false)
+	case g.Phase == grants.Revoked || c.core.ExpiredOnArrival(answer, now):
+		g.ReleaseInBackground(false)
 		return nil, &LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: LostExpired}
 	}
-	g.taken(answer, now)
+	g.Accept(answer, now)
 	g.Alone = true
-	g.admit(l, at.start, now, false)
+	g.AddHold(l, at.Start, now, false)
 	return l, nil
 }
 

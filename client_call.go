@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // The contexts of questions to the engine, and calls that are repeated until they are answered (latches, conditions,
 // Resize, Adopt). Acquisitions have their own way to repeat: acquire_retry.go.
 
-var _ context.Context = (*callContext)(nil)
+var _ context.Context = (*core.CallContext)(nil)
 
 // asking asks the engine something once, in the caller's goroutine. Close ends that, and then the error is ErrClosed.
 func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	bounded := callContext{user: ctx, base: c.asks}
-	defer bounded.end()
+	bounded := core.CallContext{User: ctx, Base: c.asks}
+	defer bounded.End()
 	err := ask(&bounded)
 	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
@@ -36,9 +37,9 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 	}
 	end, doubt := time.Now().Add(c.opts.Lease), false
 	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
-		attempt := callContext{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
+		attempt := core.CallContext{User: ctx, Base: c.asks, Until: time.Now().Add(settleAttempt)}
 		err := ask(&attempt)
-		attempt.end()
+		attempt.End()
 		switch {
 		case err == nil:
 			return nil
@@ -59,9 +60,9 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 			return doubtful(op, key, err, doubt)
 		}
 		doubt = doubt || leavesDoubt(err)
-		pausing := callContext{user: ctx, base: c.asks}
+		pausing := core.CallContext{User: ctx, Base: c.asks}
 		pause(&pausing, wait) // if it ends early, the next attempt does too and says why
-		pausing.end()
+		pausing.End()
 	}
 }
 

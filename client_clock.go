@@ -11,10 +11,10 @@ import (
 
 // reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
 // suspended.
-func (c *Client) reading() trust.Instant { return c.env.Clock.Now() }
+func (c *Client) reading() trust.Instant { return c.core.Env.Clock.Now() }
 
 // time turns i into a time.Time for users.
-func (c *Client) time(i trust.Instant) time.Time { return c.env.Clock.Time(i) }
+func (c *Client) time(i trust.Instant) time.Time { return c.core.Env.Clock.Time(i) }
 
 // pause waits for d and returns true, or false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -153,7 +153,7 @@ func TestUnlock_WhoseReplyWasLost_SucceedsOnTheRetry(t *testing.T) {
 func TestUnlock_OfAHoldThatTheEngineLost_SaysLost(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
-		if err := h.Driver.Release(t.Context(), l.g.releaseRequest()); err != nil {
+		if err := h.Driver.Release(t.Context(), l.hold().Engine.ReleaseRequest()); err != nil {
 			t.Fatal(err)
 		}
 		wantLost(t, l.Unlock(t.Context()), LostExpired)

@@ -1,19 +1,21 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/core"
+
 // Client.mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
 // nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
 
 // lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
 // it. owner.mu is a leaf, which may be taken under it.
 func (c *Client) lock() {
-	c.mu.Lock()
-	c.instant = 0
+	c.core.Mu.Lock()
+	c.core.Instant = 0
 }
 
 // unlock gives Client.mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
 func (c *Client) unlock() {
 	todo := c.take()
-	c.mu.Unlock()
+	c.core.Mu.Unlock()
 	c.perform(todo)
 	callEach(todo)
 }
@@ -24,48 +26,48 @@ func (c *Client) unlockInside() {
 	todo := c.take()
 	calls := false
 	for i := range todo {
-		calls = calls || todo[i].verb == callUser
+		calls = calls || todo[i].Verb == core.CallUser
 	}
 	if calls {
-		if !c.closed {
-			c.background.Go(func() { callEach(todo) })
+		if !c.core.Closed {
+			c.core.Background.Go(func() { callEach(todo) })
 		} else { // Close waits for no new goroutine
 			defer callEach(todo)
 		}
 	}
-	c.mu.Unlock()
+	c.core.Mu.Unlock()
 	c.perform(todo)
 }
 
 // take empties the list of effects. The caller holds Client.mu.
-func (c *Client) take() []effect {
-	todo := c.effects
-	c.effects = nil
+func (c *Client) take() []core.Effect {
+	todo := c.core.Effects
+	c.core.Effects = nil
 	return todo
 }
 
 // callEach calls the user's code.
-func callEach(todo []effect) {
+func callEach(todo []core.Effect) {
 	for i := range todo {
-		if todo[i].verb == callUser {
-			todo[i].call()
+		if todo[i].Verb == core.CallUser {
+			todo[i].Call()
 		}
 	}
 }
 
 // perform does all else. Holders are told before the releases that follow them in todo: otherwise another owner could
 // get in before. What blocks gets a goroutine of its own.
-func (c *Client) perform(todo []effect) {
+func (c *Client) perform(todo []core.Effect) {
 	for i := range todo {
-		switch e := &todo[i]; e.verb {
-		case cancelContexts:
-			for _, w := range e.contexts {
-				w.end(e.cause)
+		switch e := &todo[i]; e.Verb {
+		case core.CancelContexts:
+			for _, w := range e.Contexts {
+				w.End(e.Cause)
 			}
-		case callUser:
+		case core.CallUser:
 		default:
 			go func() { // ends with the engine's word, or with Close
-				defer c.background.Done()
+				defer c.core.Background.Done()
 				c.run(e)
 			}()
 		}
@@ -73,24 +75,24 @@ func (c *Client) perform(todo []effect) {
 }
 
 // run does one effect that blocks.
-func (c *Client) run(e *effect) {
-	switch e.verb {
-	case sendRelease:
-		_, _ = c.settleNow(e.m, e.give)
-		if e.done != nil {
-			close(e.done)
+func (c *Client) run(e *core.Effect) {
+	switch e.Verb {
+	case core.SendRelease:
+		_, _ = c.settleNow(e.Lock, e.Give)
+		if e.Done != nil {
+			close(e.Done)
 		}
-	case sendRequest:
-		e.fetch.run()
-	case sendRenewals:
-		c.renewBatch(e.batch)
-	case sendLastRenewal:
-		c.renewToRunOut(e.batch, e.after)
-	case renewForPass:
-		e.grant.renewAndPass()
-	case finishRelease:
-		_ = e.left.await(c.hard, unlockGrace)
-	case releaseAfter:
-		c.releaseWhenDue(e.late, e.after)
+	case core.SendRequest:
+		runRequest(e.Request)
+	case core.SendRenewals:
+		c.renewBatch(e.Batch)
+	case core.SendLastRenewal:
+		c.renewToRunOut(e.Batch, e.After)
+	case core.RenewForHandoff:
+		renewAndHandOff(e.Engine)
+	case core.FinishRelease:
+		_ = confirm(c.hard, e.Left, unlockGrace)
+	case core.ReleaseAfter:
+		c.releaseWhenDue(e.Late, e.After)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
@@ -48,21 +49,21 @@ func (c *Client) checkMade() error {
 	return nil
 }
 
-// checkMade also returns what was wrong with the name or the options.
-func (m *lock) checkMade() error {
-	if m == nil || m.p == nil {
+// checkLock also returns what was wrong with the name or the options.
+func checkLock(m *core.Lock) error {
+	if m == nil || m.Terms == nil {
 		return errNoMutex
 	}
-	if m.p.err != nil {
-		return m.p.err
+	if m.Terms.Err != nil {
+		return m.Terms.Err
 	}
-	return m.client().checkMade()
+	return clientOfLock(m).checkMade()
 }
 
 // modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
-func (m *RWMutex) modeMutex(mode driver.Mode) *lock {
-	if m == nil || m.modes[mode].p == nil {
-		return &lock{p: &params{err: errNoRWMutex}}
+func (m *RWMutex) modeMutex(mode driver.Mode) *core.Lock {
+	if m == nil || m.modes[mode].Terms == nil {
+		return &core.Lock{Terms: &core.Terms{Err: errNoRWMutex}}
 	}
 	return &m.modes[mode]
 }
@@ -92,7 +93,7 @@ func (e *Election) checkMade() error {
 	if e == nil || e.p == nil {
 		return errNoElection
 	}
-	return e.p.err
+	return e.p.Err
 }
 
 func (m *Multi) checkMade() error {
@@ -111,12 +112,14 @@ func (l *MultiLease) checkMade() error {
 
 // checkMade also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
 func (l *Lease) checkMade() error {
+	h := l.hold()
+
 	switch {
-	case l == nil || l.m == nil:
+	case h == nil || h.Lock == nil:
 		return errNoLease
-	case l.self != l:
-		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key().Kind,
-			l.m.key().Name)
+	case h.IsCopy():
+		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", h.Lock.Key().Kind,
+			h.Lock.Key().Name)
 	}
 	return nil
 }
@@ -133,7 +136,7 @@ func checkCall(made error, ctx context.Context) error { //nolint:revive // what 
 func (c *Client) checkOpen() error {
 	c.lock()
 	defer c.unlock()
-	if c.closed {
+	if c.core.Closed {
 		return fmt.Errorf("interlock: %w", ErrClosed)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What a client's engine can do, for programs that choose by it.
@@ -15,29 +16,29 @@ func (c *Client) Traits() driver.Traits {
 	if c.checkMade() != nil {
 		return driver.Traits{}
 	}
-	t := c.traits
+	t := c.core.Traits
 	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
 	return t
 }
 
 // coreOf returns the core, and nil of a nil Client.
-func (c *Client) coreOf() *core {
+func (c *Client) coreOf() *core.Machine {
 	if c == nil {
 		return nil
 	}
 	return &c.core
 }
 
-// client returns the client whose core c is.
-func (c *core) client() *Client {
-	own, _ := c.shell.(*Client)
-	return own
+// clientOf returns the client whose core c is.
+func clientOf(c *core.Machine) *Client {
+	own, _ := c.Shell.(shell)
+	return own.c
 }
 
-// client returns the client of which m is a lock; nil if nobody has made m.
-func (m *lock) client() *Client {
-	if m.c == nil {
+// clientOfLock returns the client of which m is a lock; nil if nobody has made m.
+func clientOfLock(m *core.Lock) *Client {
+	if m.Core == nil {
 		return nil
 	}
-	return m.c.client()
+	return clientOf(m.Core)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Conditions: a second queue beside that of a mutex. cond_wait.go has the steps of a wait; docs/adr/0025 the decision.
@@ -25,7 +26,7 @@ import (
 //
 // Check in a loop, as here: between the signal and the return of Wait another owner may have had the mutex.
 type Cond struct {
-	_   noCopy
+	_   core.NoCopy
 	m   *Mutex
 	err error // reported by the first call
 }
@@ -36,19 +37,19 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	if m == nil {
 		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
 	}
-	cond := &Cond{m: m, err: cmp.Or(c.checkMade(), m.checkMade())}
+	cond := &Cond{m: m, err: cmp.Or(c.checkMade(), checkLock(&m.lock))}
 	if cond.err != nil {
 		return cond
 	}
-	reason, lacks := c.traits.LackingKind(driver.KindCond)
+	reason, lacks := c.core.Traits.LackingKind(driver.KindCond)
 	_, can := c.d.(driver.Conder)
 	switch {
-	case m.client() != c:
-		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.key().Name)
+	case clientOfLock(&m.lock) != c:
+		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.lock.Key().Name)
 	case lacks:
-		cond.err = wrap("condition of", m.key(), unsupported(c.traits, reason))
+		cond.err = wrap("condition of", m.lock.Key(), core.Unsupported(c.core.Traits, reason))
 	case !can:
-		cond.err = wrap("condition of", m.key(), unsupported(c.traits, "its driver is no driver.Conder"))
+		cond.err = wrap("condition of", m.lock.Key(), core.Unsupported(c.core.Traits, "its driver is no driver.Conder"))
 	}
 	return cond
 }
@@ -80,26 +81,26 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, err
 	}
 	if l == nil {
-		return nil, wrap("wait for the condition of", c.m.key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
+		return nil, wrap("wait for the condition of", c.m.lock.Key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := l.waitContext(ctx)
+	ctx, cancel := waitContext(ctx, l.hold())
 	defer cancel()
-	w, err := c.begin(ctx, l)
+	w, err := c.begin(ctx, l.hold())
 	if err != nil {
-		return nil, wrap("wait for the condition of", c.m.key(), err)
+		return nil, wrap("wait for the condition of", c.m.lock.Key(), err)
 	}
 	defer w.over()
-	bounded := callContext{user: ctx, base: c.m.client().asks}
-	answer, err := c.m.client().d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
+	bounded := core.CallContext{User: ctx, Base: clientOfLock(&c.m.lock).asks}
+	answer, err := clientOfLock(&c.m.lock).d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
 	ended := bounded.Err() != nil
-	bounded.end()
+	bounded.End()
 	if err != nil {
 		return nil, w.failed(ctx, err, ended)
 	}
-	return w.granted(ctx, answer)
+	return handOver(w.granted(ctx, answer))
 }
 
 // Signal wakes the wait that has lasted longest, if there is one. The caller need not hold the mutex. See [Latch.Set]
@@ -115,9 +116,9 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 	if err := checkCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
-	cl := c.m.client()
-	s := &driver.Signal{Key: c.m.key(), ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
-	return cl.persist(ctx, op, c.m.key(), func(ctx context.Context) error {
+	cl := clientOfLock(&c.m.lock)
+	s := &driver.Signal{Key: c.m.lock.Key(), ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
+	return cl.persist(ctx, op, c.m.lock.Key(), func(ctx context.Context) error {
 		return cl.d.(driver.Conder).CondSignal(ctx, s)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/internal/waitgraph"
@@ -44,14 +45,14 @@ type deadlockDetector struct {
 
 // localGraph is the waitGraph of what this client knows, and localEdge an edge of it.
 type (
-	localGraph = waitgraph.Graph[*waiter, localHold]
-	localEdge  = waitgraph.Edge[*waiter, localHold]
+	localGraph = waitgraph.Graph[*core.Waiter, localHold]
+	localEdge  = waitgraph.Edge[*core.Waiter, localHold]
 )
 
 // localHold is what an owner has of a lock for which others of this client wait.
 type localHold struct {
-	owner *owner
-	g     *grant
+	owner *core.Owner
+	g     *core.EngineHold
 	pass  int32
 	mode  driver.Mode
 }
@@ -59,25 +60,25 @@ type localHold struct {
 // localFact is a wait and what is in its way. It is comparable, and the same as long as neither has moved: pass changes
 // when the grant goes to another owner.
 type localFact struct {
-	w    *waiter
-	g    *grant
+	w    *core.Waiter
+	g    *core.EngineHold
 	pass int32
 }
 
 // localFactOf returns the fact that o is in the way of w.
-func localFactOf(w *waitgraph.Wait[*waiter, localHold], o *waitgraph.Obstacle[localHold]) localFact {
+func localFactOf(w *waitgraph.Wait[*core.Waiter, localHold], o *waitgraph.Obstacle[localHold]) localFact {
 	return localFact{w.What, o.What.g, o.What.pass}
 }
 
 // suspectDeadlock has the search run soon if o may be part of a deadlock. It is called when o begins to wait, and when
 // it gets something while it waits. An owner that holds nothing and waits for nothing else is in nobody's way; a named
 // one may hold something in another process. The caller holds Client.mu.
-func (c *Client) suspectDeadlock(o *owner) {
-	if c.deadlocks.at < trust.Never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
+func (c *Client) suspectDeadlock(o *core.Owner) {
+	if c.deadlocks.at < trust.Never || !o.Named && o.Waits.Load() < 2 && !o.HoldsAny() {
 		return
 	}
 	c.deadlocks.at = c.reading().Plus(searchAfter)
-	c.wakeBy(c.deadlocks.at)
+	c.core.WakeBy(c.deadlocks.at)
 }
 
 // look has the search run if it is time to, and returns when to look next. The caller holds Client.mu.
@@ -89,7 +90,7 @@ func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
 		return k.at
 	}
 	k.at, k.busy = trust.Never, true
-	c.background.Go(func() { k.search(c) }) // ends when all waits have been looked at
+	c.core.Background.Go(func() { k.search(c) }) // ends when all waits have been looked at
 	return trust.Never
 }
 
@@ -103,45 +104,45 @@ func (k *deadlockDetector) search(c *Client) {
 	told := waitgraph.SeenTwice(&k.seen, g, found, localFactOf)
 	c.lock()
 	defer c.unlockInside()
-	now := c.now()
+	now := c.core.Now()
 	k.busy = false
 	if waiters.suspicious {
 		k.at = min(k.at, now.Plus(searchAfter))
 	}
 	k.remote.look(c, now, waiters)
-	c.wakeBy(k.at)
+	c.core.WakeBy(k.at)
 	// What has moved since it was looked at needs no help.
 	if !told || slices.ContainsFunc(found, hasMoved) {
 		return
 	}
-	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.What.start, b.What.start) })
-	victim.What.refuse(&deadlockError{key: victim.What.lease.m.key(), cycle: describeCycle(found, victim)})
+	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.What.Start, b.What.Start) })
+	refuseWaiter(victim.What, &deadlockError{key: victim.What.Hold.Lock.Key(), cycle: describeCycle(found, victim)})
 }
 
 // hasMoved reports whether a wait of a cycle is over, or what was in its way. The caller holds Client.mu.
 func hasMoved(s localEdge) bool {
 	by := s.Next.What
-	return s.What.answered || by.g.Phase == grants.Gone || by.g.Pass != by.pass
+	return s.What.Answered || by.g.Phase == grants.Gone || by.g.Pass != by.pass
 }
 
 // describeCycle tells the cycle in words, from the victim on.
 func describeCycle(found []localEdge, victim localEdge) string {
 	return waitgraph.Describe(found, victim.Wait, func(s localEdge) (string, string) {
-		m := s.What.lease.m
-		return s.What.lease.owner.id, waitsFor(m.key(), m.p.share.mode != driver.Exclusive) + ", held by owner " +
-			s.Next.What.owner.id
+		m := s.What.Hold.Lock
+		return s.What.Hold.Owner.ID, waitsFor(m.Key(), m.Terms.Share.Mode != driver.Exclusive) + ", held by owner " +
+			s.Next.What.owner.ID
 	})
 }
 
-// refuse ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Client.mu.
-func (w *waiter) refuse(err error) {
-	if w.own != nil {
-		w.leave()
-		w.answer(err)
+// refuseWaiter ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Client.mu.
+func refuseWaiter(w *core.Waiter, err error) {
+	if w.Request != nil {
+		w.Withdraw()
+		w.Answer(err)
 		return
 	}
-	w.answer(err)
-	w.q.remove(w)
+	w.Answer(err)
+	w.Line.Remove(w)
 }
 
 // waitsFor says in words what somebody waits for.

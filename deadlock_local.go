@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
@@ -19,7 +20,7 @@ const mostInTheWay = 64
 
 // waiterSet is all waiting owners of a client.
 type waiterSet struct {
-	owners     map[*owner]*waitingOwner
+	owners     map[*core.Owner]*waitingOwner
 	suspicious bool // one of them holds something, has a name, or waits twice: a search may find something
 	named      bool // one of them has a name
 	holds      bool // one of them has a name and holds something in this process
@@ -27,9 +28,9 @@ type waiterSet struct {
 
 // waitingOwner is an owner who waits.
 type waitingOwner struct {
-	o     *owner
+	o     *core.Owner
 	node  int // its number in the graph
-	waits []*waiter
+	waits []*core.Waiter
 	free  bool // it may get on, as far as this client knows
 }
 
@@ -50,31 +51,31 @@ func (all *waiterSet) remotePause() time.Duration {
 func (all *waiterSet) namedOnes() (ones []waitgraph.Waiting) {
 	left := waitgraph.MostLooks + 1
 	for o, p := range all.owners {
-		if !o.named || p.free {
+		if !o.Named || p.free {
 			continue
 		}
 		if len(ones) > waitgraph.MostOwners {
 			break
 		}
-		w := waitgraph.Waiting{Owner: o.id, Holds: o.keys(left)}
+		w := waitgraph.Waiting{Owner: o.ID, Holds: keysOf(o, left)}
 		left -= len(w.Holds)
 		for _, wait := range p.waits {
-			w.Waits = append(w.Waits, wait.lease.m.key())
+			w.Waits = append(w.Waits, wait.Hold.Lock.Key())
 		}
 		ones = append(ones, w)
 	}
 	return ones
 }
 
-// keys returns the locks that o holds by any client, at most so many.
-func (o *owner) keys(most int) (keys []driver.Key) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for l := range o.holds.all() {
+// keysOf returns the locks that o holds by any client, at most so many.
+func keysOf(o *core.Owner, most int) (keys []driver.Key) {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	for l := range o.Holds.All() {
 		if len(keys) == most {
 			break
 		}
-		keys = append(keys, l.m.key())
+		keys = append(keys, l.Lock.Key())
 	}
 	return keys
 }
@@ -82,7 +83,7 @@ func (o *owner) keys(most int) (keys []driver.Key) {
 // waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for
 // free, if it comes or goes meanwhile.
 func (c *Client) waiterSet() *waiterSet {
-	all := &waiterSet{owners: make(map[*owner]*waitingOwner)}
+	all := &waiterSet{owners: make(map[*core.Owner]*waitingOwner)}
 	lines, tries := c.allWaiters()
 	for _, w := range lines {
 		all.note(w)
@@ -91,24 +92,24 @@ func (c *Client) waiterSet() *waiterSet {
 		all.note(w).free = true
 	}
 	for o, p := range all.owners {
-		n, holds := len(p.waits), o.holdsAny()
-		p.free = p.free || int(o.waits.Load()) > n // it also waits by another client, or for a condition
-		all.suspicious = all.suspicious || o.named || n > 1 || holds
-		all.named = all.named || o.named
-		all.holds = all.holds || o.named && holds
+		n, holds := len(p.waits), o.HoldsAny()
+		p.free = p.free || int(o.Waits.Load()) > n // it also waits by another client, or for a condition
+		all.suspicious = all.suspicious || o.Named || n > 1 || holds
+		all.named = all.named || o.Named
+		all.holds = all.holds || o.Named && holds
 	}
 	return all
 }
 
 // allWaiters returns who waits, and apart from them who only tries.
-func (c *Client) allWaiters() (lines, tries []*waiter) {
+func (c *Client) allWaiters() (lines, tries []*core.Waiter) {
 	c.lock()
 	defer c.unlockInside()
-	for _, q := range c.queues {
-		q.waiters.each(func(w *waiter) { lines = append(lines, w) })
+	for _, q := range c.core.Lines {
+		q.Waiters.Each(func(w *core.Waiter) { lines = append(lines, w) })
 	}
-	for w := range c.alone {
-		if w.own.r.Try {
+	for w := range c.core.LinesOfOne {
+		if w.Request.Ask.Try {
 			tries = append(tries, w)
 		} else {
 			lines = append(lines, w)
@@ -118,10 +119,10 @@ func (c *Client) allWaiters() (lines, tries []*waiter) {
 }
 
 // note adds a wait, and returns its owner.
-func (all *waiterSet) note(w *waiter) *waitingOwner {
-	p := all.owners[w.lease.owner]
+func (all *waiterSet) note(w *core.Waiter) *waitingOwner {
+	p := all.owners[w.Hold.Owner]
 	if p == nil {
-		p = &waitingOwner{o: w.lease.owner}
+		p = &waitingOwner{o: w.Hold.Owner}
 		all.owners[p.o] = p
 	}
 	p.waits = append(p.waits, w)
@@ -136,15 +137,15 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	for _, p := range all.owners {
 		waiting = append(waiting, p)
 		for _, w := range p.waits {
-			if w.lease.m.p.share.direct {
-				shared[w.lease.m.key()] = nil
+			if w.Hold.Lock.Terms.Share.Direct {
+				shared[w.Hold.Lock.Key()] = nil
 			}
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *waitingOwner) int { return cmp.Compare(a.o.id, b.o.id) })
+	slices.SortFunc(waiting, func(a, b *waitingOwner) int { return cmp.Compare(a.o.ID, b.o.ID) })
 	for n, p := range waiting {
 		p.node = n
-		slices.SortFunc(p.waits, func(a, b *waiter) int { return cmp.Compare(a.start, b.start) })
+		slices.SortFunc(p.waits, func(a, b *core.Waiter) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	if len(shared) > 0 {
 		c.inParts(waiting, func(p *waitingOwner) { c.sharedBy(p, shared) })
@@ -152,7 +153,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	g := &localGraph{Free: make([]bool, len(waiting))}
 	c.inParts(waiting, func(p *waitingOwner) {
 		for _, w := range p.waits {
-			p.free = p.free || w.answered // it has got on meanwhile
+			p.free = p.free || w.Answered // it has got on meanwhile
 			g.Waits = append(g.Waits, c.waitOf(p, w, all, shared))
 		}
 		g.Free[p.node] = p.free
@@ -162,7 +163,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 
 // inParts calls f for each of them under Client.mu, which it gives to others after atOnce.
 func (c *Client) inParts(waiting []*waitingOwner, f func(*waitingOwner)) {
-	for part := range slices.Chunk(waiting, atOnce) {
+	for part := range slices.Chunk(waiting, core.AtOnce) {
 		c.lock()
 		for _, p := range part {
 			f(p)
@@ -175,20 +176,20 @@ func (c *Client) inParts(waiting []*waitingOwner, f func(*waitingOwner)) {
 // or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
 // back. The caller holds Client.mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obstacle[localHold]) {
-	for _, l := range p.o.onAny(&c.core, shared) {
-		if l.ended() != nil {
+	for _, l := range holdsOnAny(p.o, &c.core, shared) {
+		if l.Ended() != nil {
 			continue
 		}
-		key, weight := l.m.key(), 1
+		key, weight := l.Lock.Key(), 1
 		if key.Kind == driver.KindSemaphore {
-			if len(p.waits) > 1 || p.o.first(&c.core, key,
-				func(other *Lease) bool { return other != l && other.ended() == nil }) != nil {
+			if len(p.waits) > 1 || p.o.First(&c.core, key,
+				func(other *core.Hold) bool { return other != l && other.Ended() == nil }) != nil {
 				continue
 			}
-			weight = l.g.m.p.share.weight
+			weight = l.Engine.Lock.Terms.Share.Weight
 		}
 		shared[key] = append(shared[key], waitgraph.Obstacle[localHold]{
-			Node: p.node, Weight: weight, What: localHold{p.o, l.g, l.g.Pass, l.mode()},
+			Node: p.node, Weight: weight, What: localHold{p.o, l.Engine, l.Engine.Pass, l.Mode()},
 		})
 	}
 }
@@ -196,12 +197,12 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 // waitOf returns what w of p waits for. Only holds of owners that wait themselves are obstacles: any other owner may
 // get on. The caller holds Client.mu.
 func (c *Client) waitOf(
-	p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
-) *waitgraph.Wait[*waiter, localHold] {
-	wants, m := &waitgraph.Wait[*waiter, localHold]{Node: p.node, What: w}, w.lease.m
-	if !m.p.share.direct {
+	p *waitingOwner, w *core.Waiter, all *waiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
+) *waitgraph.Wait[*core.Waiter, localHold] {
+	wants, m := &waitgraph.Wait[*core.Waiter, localHold]{Node: p.node, What: w}, w.Hold.Lock
+	if !m.Terms.Share.Direct {
 		if g := c.holderFor(w); g != nil {
-			if by := all.owners[g.holder().owner]; by != nil {
+			if by := all.owners[g.Holder().Owner]; by != nil {
 				wants.By = []waitgraph.Obstacle[localHold]{{
 					Node: by.node, Weight: 1, What: localHold{by.o, g, g.Pass, driver.Exclusive},
 				}}
@@ -209,11 +210,11 @@ func (c *Client) waitOf(
 		}
 		return wants
 	}
-	if m.key().Kind == driver.KindSemaphore {
-		wants.Spare = m.p.share.limit - m.p.share.weight
+	if m.Key().Kind == driver.KindSemaphore {
+		wants.Spare = m.Terms.Share.Limit - m.Terms.Share.Weight
 	}
-	for _, o := range shared[m.key()] {
-		if o.Node != p.node && (m.key().Kind == driver.KindSemaphore || excludes(o.What.mode, m.p.share.mode)) {
+	for _, o := range shared[m.Key()] {
+		if o.Node != p.node && (m.Key().Kind == driver.KindSemaphore || excludes(o.What.mode, m.Terms.Share.Mode)) {
 			wants.By = append(wants.By, o)
 		}
 		if len(wants.By) == mostInTheWay {
@@ -230,38 +231,38 @@ func excludes(a, b driver.Mode) bool {
 
 // holderFor returns the grant that is in the way of w, if w waits for a mutex that another owner of this client holds.
 // The caller holds Client.mu.
-func (c *Client) holderFor(w *waiter) *grant {
-	m := w.lease.m
-	if m.key().Kind != driver.KindMutex {
+func (c *Client) holderFor(w *core.Waiter) *core.EngineHold {
+	m := w.Hold.Lock
+	if m.Key().Kind != driver.KindMutex {
 		return nil
 	}
-	for g := c.grants[m.key().Name]; g != nil; g = g.next {
-		if g.m.key() == m.key() && g.Phase == grants.Live && g.holds.first != nil && g.holder().owner != w.lease.owner {
+	for g := c.core.EngineHolds[m.Key().Name]; g != nil; g = g.After {
+		if g.Lock.Key() == m.Key() && g.Phase == grants.Live && g.Holds.First != nil && g.Holder().Owner != w.Hold.Owner {
 			return g
 		}
 	}
 	return nil
 }
 
-// onAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
+// holdsOnAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
 // The caller holds Client.mu.
-func (o *owner) onAny(c *core, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*Lease) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	take := func(l *Lease) {
-		if _, is := keys[l.m.key()]; is && l.m.c == c {
+func holdsOnAny(o *core.Owner, c *core.Machine, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*core.Hold) {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	take := func(l *core.Hold) {
+		if _, is := keys[l.Lock.Key()]; is && l.Lock.Core == c {
 			found = append(found, l)
 		}
 	}
-	if many := o.holds.many; many != nil && len(keys) < len(many.on) {
+	if many := o.Holds.Many; many != nil && len(keys) < len(many.On) {
 		for key := range keys {
-			for l := range o.holds.onLock(key) {
+			for l := range o.Holds.OnLock(key) {
 				take(l)
 			}
 		}
 		return found
 	}
-	for l := range o.holds.all() {
+	for l := range o.Holds.All() {
 		take(l)
 	}
 	return found

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -73,7 +74,7 @@ func TestDeadlock_OverClients_OfACrowd_ListsNoMoreThanOne(t *testing.T) {
 
 // Very many owners that wait and hold something must not keep Client.mu from everybody else.
 func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) {
-	const many = 10*atOnce + 1
+	const many = 10*core.AtOnce + 1
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		hot := mustLock(t, t.Context(), c, "hot")
 		var all []<-chan error
@@ -87,14 +88,14 @@ func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) 
 		}
 		parts, longest, now := 0, 0, 0
 		c.inParts(slices.Collect(maps.Values(waiters.owners)), func(*waitingOwner) {
-			if c.instant == 0 { // Client.mu has been taken anew
-				c.instant, now = 1, 0
+			if c.core.Instant == 0 { // Client.mu has been taken anew
+				c.core.Instant, now = 1, 0
 				parts++
 			}
 			now++
 			longest = max(longest, now)
 		})
-		if parts != 11 || longest != atOnce {
+		if parts != 11 || longest != core.AtOnce {
 			t.Errorf("%d parts, of %d owners at most", parts, longest)
 		}
 		if g := c.waitGraph(waiters); len(g.Waits) != many {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
@@ -47,7 +48,7 @@ type remoteDetector struct {
 func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) {
 	first := waiters.remotePause()
 	inspector, can := c.d.(driver.Inspector)
-	_, blind := c.traits.Lacking(driver.Waiters)
+	_, blind := c.core.Traits.Lacking(driver.Waiters)
 	switch {
 	case first == 0:
 		f.pause, f.seen = 0, nil
@@ -67,7 +68,7 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) 
 		s.turn = f.turn
 		f.turn++
 	}
-	c.background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
+	c.core.Background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
 		ctx, cancel := context.WithTimeout(c.base, listTimeout)
 		defer cancel()
 		g, err := s.graph(ctx)
@@ -99,7 +100,7 @@ func (s *remoteSearch) graph(ctx context.Context) (*waitgraph.ListGraph, error) 
 			return nil, err
 		}
 	}
-	return waitgraph.Listed(ctx, s.inspector, names.waits)
+	return waitgraph.Listed(ctx, s.inspector, core.Names.Waits)
 }
 
 // isTurn reports whether this client is to list for all that stand in a line with its waiter.
@@ -131,18 +132,18 @@ func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) 
 	victim := slices.MaxFunc(found, func(a, b waitgraph.ListEdge) int {
 		return cmp.Or(a.What.Since.Compare(b.What.Since), cmp.Compare(a.What.Owner, b.What.Owner))
 	})
-	for w := range c.alone {
-		if w.isListed(victim.What) {
-			w.refuse(&deadlockError{key: victim.What.Key, cycle: describeRemote(found, victim)})
+	for w := range c.core.LinesOfOne {
+		if isListed(w, victim.What) {
+			refuseWaiter(w, &deadlockError{key: victim.What.Key, cycle: describeRemote(found, victim)})
 		}
 	}
 }
 
 // isListed reports whether w is the wait that f describes. The caller holds Client.mu.
-func (w *waiter) isListed(f waitgraph.ListedWait) bool {
-	o, m := w.lease.owner, w.lease.m
-	return o.named && o.id == f.Owner && m.key() == f.Key && !w.own.r.Try &&
-		w.own.r.Mode != driver.Exclusive == f.Shared
+func isListed(w *core.Waiter, f waitgraph.ListedWait) bool {
+	o, m := w.Hold.Owner, w.Hold.Lock
+	return o.Named && o.ID == f.Owner && m.Key() == f.Key && !w.Request.Ask.Try &&
+		w.Request.Ask.Mode != driver.Exclusive == f.Shared
 }
 
 // describeRemote tells the cycle in words, from the victim on.

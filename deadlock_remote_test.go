@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -125,7 +126,7 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
 		there := func(name string) context.Context {
-			return context.WithValue(t.Context(), ownerKey{}, &owner{id: name, named: true})
+			return context.WithValue(t.Context(), core.OwnerKey{}, &core.Owner{ID: name, Named: true})
 		}
 		a := mustLock(t, there("one"), other, "a")
 		two := holdThen(t, WithOwner(t.Context(), "two"), other, "b", "a", 0)
@@ -199,7 +200,7 @@ func rests(info driver.LockInfo) driver.LockInfo {
 // cycleOf returns the cycle of a list.
 func cycleOf(t *testing.T, list listing) []waitgraph.ListEdge {
 	t.Helper()
-	g, err := waitgraph.Listed(t.Context(), list, names.waits)
+	g, err := waitgraph.Listed(t.Context(), list, core.Names.Waits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +380,7 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		synctest.Wait()
 		begin := time.Now()
 		took := func(list listing) {
-			g, err := waitgraph.Listed(t.Context(), list, names.waits)
+			g, err := waitgraph.Listed(t.Context(), list, core.Names.Waits)
 			c.lock()
 			c.deadlocks.remote.pause = remoteFirst // a search is planned
 			c.deadlocks.remote.takeList(c, g, err)

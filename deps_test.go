@@ -42,8 +42,13 @@ var direction = []struct {
 	},
 	{
 		".",
-		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants"},
+		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants", "internal/core"},
 		"the core knows no engine; a user's program imports the ones that it opens",
+	},
+	{
+		"internal/core",
+		[]string{"driver", "internal/trust", "internal/grants"},
+		"it calls no engine and no user, and can be read alone",
 	},
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Work under a lock: Do takes it, calls a function, and gives it back, whatever the function does. Every kind of lock
@@ -34,64 +35,64 @@ func (c *Client) TryDo(ctx context.Context, name string, fn func(ctx context.Con
 // release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
 // until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return m.inner().do(ctx, fn)
+	return doUnder(ctx, m.inner(), fn)
 }
 
 // TryDo is Do if the mutex is free. It returns false and no error if another owner holds it: fn was not called. Every
 // other failure to take it is an error.
 func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return m.inner().tryDo(ctx, fn)
+	return tryDoUnder(ctx, m.inner(), fn)
 }
 
 // Do calls fn while it holds the lock for writing, and releases it; see [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return m.modeMutex(driver.Exclusive).do(ctx, fn)
+	return doUnder(ctx, m.modeMutex(driver.Exclusive), fn)
 }
 
 // RDo calls fn while it holds the lock for reading, beside other readers, and releases it; see [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	return m.modeMutex(driver.Shared).do(ctx, fn)
+	return doUnder(ctx, m.modeMutex(driver.Shared), fn)
 }
 
 // TryDo is Do if nobody holds the lock or waits for it. It returns false and no error otherwise; see [Mutex.TryDo].
 func (m *RWMutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return m.modeMutex(driver.Exclusive).tryDo(ctx, fn)
+	return tryDoUnder(ctx, m.modeMutex(driver.Exclusive), fn)
 }
 
 // TryRDo is RDo if nobody writes, and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return m.modeMutex(driver.Shared).tryDo(ctx, fn)
+	return tryDoUnder(ctx, m.modeMutex(driver.Shared), fn)
 }
 
 // Do waits for that number of permits, calls fn while it holds them, and gives them back; see [Semaphore.Acquire] and
 // [Mutex.Do]. A Semaphore is not re-entrant: a Do inside fn takes permits of its own.
 func (s *Semaphore) Do(ctx context.Context, permits int, fn func(ctx context.Context) error) error {
-	return s.permits(permits).do(ctx, fn)
+	return doUnder(ctx, s.permits(permits), fn)
 }
 
 // TryDo is Do if so many permits are free and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, permits int, fn func(ctx context.Context) error) (bool, error) {
-	return s.permits(permits).tryDo(ctx, fn)
+	return tryDoUnder(ctx, s.permits(permits), fn)
 }
 
-// do is Do of every kind of lock. A function that is missing is an error before anything is taken.
-func (m *lock) do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if err := m.mayAcquire(ctx); err != nil {
+// doUnder is Do of every kind of lock. A function that is missing is an error before anything is taken.
+func doUnder(ctx context.Context, m *core.Lock, fn func(ctx context.Context) error) error {
+	if err := mayAcquire(ctx, m); err != nil {
 		return err
 	}
 	if fn == nil {
-		return wrap("do under", m.key(), errNoFunction)
+		return wrap("do under", m.Key(), errNoFunction)
 	}
-	lease, err := m.acquire(ctx, false)
+	lease, err := acquire(ctx, m, false)
 	if err != nil {
 		return err
 	}
-	return lease.do(ctx, fn)
+	return doHolding(ctx, lease, fn)
 }
 
-// tryDo is TryDo of every kind of lock.
-func (m *lock) tryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	lease, err := m.acquire(ctx, true)
+// tryDoUnder is TryDo of every kind of lock.
+func tryDoUnder(ctx context.Context, m *core.Lock, fn func(ctx context.Context) error) (bool, error) {
+	lease, err := acquire(ctx, m, true)
 	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
 		return false, nil
 	}
@@ -99,24 +100,24 @@ func (m *lock) tryDo(ctx context.Context, fn func(ctx context.Context) error) (b
 		return false, err
 	}
 	if fn == nil { // a caller that only asks whether the work would be skipped has got its answer above
-		return false, errors.Join(wrap("do under", m.key(), errNoFunction), lease.unlockInTime(ctx))
+		return false, errors.Join(wrap("do under", m.Key(), errNoFunction), unlockInTime(ctx, lease))
 	}
-	return true, lease.do(ctx, fn)
+	return true, doHolding(ctx, lease, fn)
 }
 
-// do runs fn under l and unlocks l, also when fn panics.
-func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
-	return fn(l.Context(ctx))
+// doHolding runs fn under l and unlocks l, also when fn panics.
+func doHolding(ctx context.Context, l *core.Hold, fn func(ctx context.Context) error) (err error) {
+	defer func() { err = joined(err, unlockInTime(ctx, l)) }()
+	return fn(leaseOf(l).Context(ctx))
 }
 
 // unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
 // none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
 // a refusal are errors, whatever else they match.
-func (l *Lease) unlockInTime(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.client().opts.CloseTimeout)
+func unlockInTime(ctx context.Context, l *core.Hold) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientOfLock(l.Lock).opts.CloseTimeout)
 	defer cancel()
-	err := l.Unlock(bounded)
+	err := leaseOf(l).Unlock(bounded)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
@@ -36,10 +37,10 @@ type Leader struct {
 // All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be
 // used.
 type Election struct {
-	_   noCopy
+	_   core.NoCopy
 	c   *Client
 	key driver.Key
-	p   *params
+	p   *core.Terms
 }
 
 // Election returns the election of that name. It asks no engine. An invalid name, invalid options, and an engine
@@ -48,26 +49,26 @@ type Election struct {
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
 	if err := c.checkMade(); err != nil {
-		e.p = &params{kind: driver.KindElection, err: err}
+		e.p = &core.Terms{Kind: driver.KindElection, Err: err}
 		return e
 	}
 	p := *c.params(opts)
-	p.kind = driver.KindElection
-	p.err = cmp.Or(p.err, p.noRetain(opts, "an election"))
+	p.Kind = driver.KindElection
+	p.Err = cmp.Or(p.Err, noRetain(&p, opts, "an election"))
 	switch err := validateName("name of the election", name); {
 	case err != nil:
-		p.err = err
-	case p.err != nil:
+		p.Err = err
+	case p.Err != nil:
 	case opts != nil && (opts.Label != "" || opts.LabelFrom != nil):
-		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label or LabelFrom, in whose place is the leader's "+
+		p.Err = fmt.Errorf("interlock: election %q: LockOptions.Label or LabelFrom, in whose place is the leader's "+
 			"value: %w", name, ErrUnsupported)
 	default:
-		if reason, lacks := c.traits.LackingKind(driver.KindElection); lacks {
-			p.err = wrap("election", e.key, unsupported(c.traits, reason))
+		if reason, lacks := c.core.Traits.LackingKind(driver.KindElection); lacks {
+			p.Err = wrap("election", e.key, core.Unsupported(c.core.Traits, reason))
 		}
 	}
-	p.labelFrom = nil
-	p.single = true // each candidate has a value of its own, so none can stand in line for another
+	p.LabelFrom = nil
+	p.Single = true // each candidate has a value of its own, so none can stand in line for another
 	e.p = &p
 	return e
 }
@@ -85,21 +86,21 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	return e.campaign(ctx, value, false)
+	return handOver(e.campaign(ctx, value, false))
 }
 
 // TryCampaign is [Election.Campaign] without waiting: if another leads or campaigns already, the error is a *HeldError.
 func (e *Election) TryCampaign(ctx context.Context, value string) (*Lease, error) {
-	return e.campaign(ctx, value, true)
+	return handOver(e.campaign(ctx, value, true))
 }
 
 // campaign is Campaign, or TryCampaign with try. A value that is too long is refused before the engine is asked. The
 // error does not show it.
-func (e *Election) campaign(ctx context.Context, value string, try bool) (*Lease, error) {
+func (e *Election) campaign(ctx context.Context, value string, try bool) (*core.Hold, error) {
 	if err := e.mayCampaign(ctx, value); err != nil {
 		return nil, err
 	}
-	return e.candidate(value).acquire(ctx, try)
+	return acquire(ctx, e.candidate(value), try)
 }
 
 // mayCampaign says why a campaign with value cannot be asked for, as far as no Observer can be told, or returns nil.
@@ -107,7 +108,7 @@ func (e *Election) mayCampaign(ctx context.Context, value string) error {
 	if err := e.mayBeAsked(ctx); err != nil {
 		return err
 	}
-	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
+	if e.p.Err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
 		return fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a "+
 			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
@@ -116,10 +117,10 @@ func (e *Election) mayCampaign(ctx context.Context, value string) error {
 }
 
 // candidate returns the lock by which a candidate with that value asks.
-func (e *Election) candidate(value string) *lock {
+func (e *Election) candidate(value string) *core.Lock {
 	p := *e.p
-	p.label = value
-	return &lock{c: e.c.coreOf(), name: e.key.Name, p: &p}
+	p.Label = value
+	return &core.Lock{Core: e.c.coreOf(), Name: e.key.Name, Terms: &p}
 }
 
 // mayBeAsked returns the errors of which no Observer can be told.

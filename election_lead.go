@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Lead keeps the caller in the election until its work is done.
@@ -27,13 +29,13 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 		return wrap("lead", e.key, errNoFunction)
 	}
 	candidate := e.candidate(value)
-	candidate.p.wait = 0
+	candidate.Terms.Wait = 0
 	for wait := leadFirst; ; {
-		term, err := candidate.acquire(ctx, false)
+		term, err := acquire(ctx, candidate, false)
 		switch {
 		case err == nil:
 			wait = leadFirst
-			if over, err := term.lead(ctx, fn); over {
+			if over, err := leadTerm(ctx, term, fn); over {
 				return err
 			}
 		case ctx.Err() != nil:
@@ -42,7 +44,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 			return err
 		default:
 			e.c.opts.Logger.WarnContext(ctx, "interlock: campaign failed, and is repeated", "election", e.key.Name,
-				"engine", e.c.traits.Engine, "in", wait, "err", err)
+				"engine", e.c.core.Traits.Engine, "in", wait, "err", err)
 			if !e.c.pauseOpen(ctx, wait) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -54,16 +56,16 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// lead runs fn for one term, and resigns. It reports whether Lead is over: fn has returned while l still led.
-func (l *Lease) lead(ctx context.Context, fn func(ctx context.Context) error) (over bool, err error) {
+// leadTerm runs fn for one term, and resigns. It reports whether Lead is over: fn has returned while l still led.
+func leadTerm(ctx context.Context, l *core.Hold, fn func(ctx context.Context) error) (over bool, err error) {
 	defer func() {
-		released := l.unlockInTime(ctx)
+		released := unlockInTime(ctx, l)
 		if over {
 			err = joined(err, released)
 		}
 	}()
-	err = fn(l.Context(ctx))
-	return !errors.Is(l.Err(), ErrLost), err
+	err = fn(leaseOf(l).Context(ctx))
+	return !errors.Is(leaseOf(l).Err(), ErrLost), err
 }
 
 // pauseOpen waits for d and returns true, or false if ctx or the client ended first.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Observing an election: hints (client_watch.go) say when to look, election.go looks.
@@ -30,8 +32,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, err)
 			return
 		}
-		bounded := callContext{user: ctx, base: e.c.asks}
-		defer bounded.end()
+		bounded := core.CallContext{User: ctx, Base: e.c.asks}
+		defer bounded.End()
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
 		defer o.changes.stop()
 		for more := true; more; {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What can go wrong, as sentinels and types, and the few functions that turn a driver's error into one of them. Drivers
@@ -154,7 +155,7 @@ var (
 
 // ErrAdopted says that this hold has gone on to another client, which has adopted it by its [Lease.Handle]. It matches
 // ErrReleased too: nothing was lost, and there is nothing to give back.
-var ErrAdopted error = errAdopted
+var ErrAdopted error = core.ErrAdopted
 
 // errNoFunction is what Do and similar calls return before they take anything.
 var errNoFunction = errors.New("the function is nil")

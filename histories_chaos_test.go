@@ -129,11 +129,11 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.retention.grants)+
-		len(c.sched.grants) != 0 {
+	if len(c.core.EngineHolds)+len(c.core.Lines)+len(c.core.LinesOfOne)+len(c.core.Cooldowns)+len(c.core.Retention.Kept)+
+		len(c.core.Scheduler.Due) != 0 {
 		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d scheduled",
-			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.retention.grants),
-			len(c.sched.grants))
+			len(c.core.EngineHolds), len(c.core.Lines), len(c.core.LinesOfOne), len(c.core.Cooldowns), len(c.core.Retention.Kept),
+			len(c.core.Scheduler.Due))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -162,7 +163,7 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	deadlocks := 0
 	for range 20_000 {
 		w := randomWorld(r)
-		g, err := waitgraph.Listed(t.Context(), w.locks, names.waits)
+		g, err := waitgraph.Listed(t.Context(), w.locks, core.Names.Waits)
 		if err != nil {
 			t.Fatal(err)
 		}

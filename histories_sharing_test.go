@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
@@ -86,7 +87,7 @@ func newSharing(t *testing.T, r *rand.Rand) *sharing {
 	}
 	for i := range 9 {
 		a := &actor{c: i % 3}
-		a.ctx = context.WithValue(t.Context(), ownerKey{}, &owner{id: fmt.Sprint("anonymous ", i)})
+		a.ctx = context.WithValue(t.Context(), core.OwnerKey{}, &core.Owner{ID: fmt.Sprint("anonymous ", i)})
 		if i >= 7 {
 			a.name = fmt.Sprint("named ", i)
 			a.ctx = WithOwner(t.Context(), a.name)

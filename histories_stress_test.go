@@ -142,7 +142,7 @@ func (s *stressor) work(ctx context.Context, m *Mutex, l *Lease) {
 		if !s.breaking {
 			break
 		}
-		_ = s.c.Break(ctx, KindMutex, m.key().Name, l.Token())
+		_ = s.c.Break(ctx, KindMutex, m.lock.Key().Name, l.Token())
 	case 3:
 		select {
 		case <-l.Lost():

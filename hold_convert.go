@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // How a hold turns into one of another mode (Upgrade, Downgrade). The engine grants the other mode beside what the hold
@@ -31,15 +32,17 @@ import (
 // It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is
 // downgraded or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
+	h := l.hold()
+
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c, at := l.m.client(), l.m.client().newCall()
-	bound, bounded := boundWait(ctx, l.m.p.wait)
-	err := bound.end("upgrade", l.m.key(), l.upgrade(bounded, at))
-	e := l.eventNow()
-	at.end(&e)
-	e.Waited, e.Local, e.Err = c.reading().Since(at.start), false, err
+	c, at := clientOfLock(h.Lock), clientOfLock(h.Lock).newCall()
+	bound, bounded := boundWait(ctx, h.Lock.Terms.Wait)
+	err := bound.end("upgrade", h.Lock.Key(), upgradeHold(bounded, h, at))
+	e := holdEventNow(h)
+	endCall(at, &e)
+	e.Waited, e.Local, e.Err = c.reading().Since(at.Start), false, err
 	if err != nil {
 		c.tellFailed(ctx, e)
 		return err
@@ -50,22 +53,22 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	return nil
 }
 
-// upgrade is Upgrade without what the Observer is told.
-func (l *Lease) upgrade(ctx context.Context, at call) error {
+// upgradeHold is Upgrade without what the Observer is told.
+func upgradeHold(ctx context.Context, l *core.Hold, at core.Call) error {
 	if err := ctx.Err(); err != nil {
-		return wrap("upgrade", l.m.key(), err)
+		return wrap("upgrade", l.Lock.Key(), err)
 	}
-	c := l.m.client()
+	c := clientOfLock(l.Lock)
 	c.lock()
-	if err := l.mayConvert(driver.Exclusive); err != nil {
+	if err := l.MayConvert(driver.Exclusive); err != nil {
 		c.unlock()
-		return wrap("upgrade", l.m.key(), err)
+		return wrap("upgrade", l.Lock.Key(), err)
 	}
-	w, err := l.askConversion(ctx, driver.Exclusive, at) // gives up Client.mu
-	if w.err == nil && w.answered {
+	w, err := askConversion(ctx, l, driver.Exclusive, at) // gives up Client.mu
+	if w.Err == nil && w.Answered {
 		return nil
 	}
-	return l.named("upgrade", withOperation("upgrade", l.m.key(), err))
+	return namedError(l, "upgrade", withOperation("upgrade", l.Lock.Key(), err))
 }
 
 // Downgrade turns the write into a read, and no writer gets in between. The token stays. A hold that was upgraded has
@@ -81,70 +84,72 @@ func (l *Lease) upgrade(ctx context.Context, at call) error {
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
+	h := l.hold()
+
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return wrap("downgrade", l.m.key(), err)
+		return wrap("downgrade", h.Lock.Key(), err)
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
-	if err := l.mayConvert(driver.Shared); err != nil {
+	if err := h.MayConvert(driver.Shared); err != nil {
 		c.unlock()
-		return wrap("downgrade", l.m.key(), err)
+		return wrap("downgrade", h.Lock.Key(), err)
 	}
-	var left *pendingRelease
-	if l.upgradePair != nil {
-		left = l.goBack()
+	var left *core.PendingRelease
+	if h.UpgradePair != nil {
+		left = h.GoBack()
 		c.unlock()
 	} else {
-		w, err := l.askConversion(ctx, driver.Shared, call{start: c.reading()}) // gives up Client.mu
-		if w.err != nil || !w.answered {
-			return l.named("downgrade", withOperation("downgrade", l.m.key(), err))
+		w, err := askConversion(ctx, h, driver.Shared, core.Call{Start: c.reading()}) // gives up Client.mu
+		if w.Err != nil || !w.Answered {
+			return namedError(h, "downgrade", withOperation("downgrade", h.Lock.Key(), err))
 		}
-		left = w.left
+		left = w.Left
 	}
-	return l.named("downgrade", withOperation("downgrade", l.m.key(), l.giveLeft(ctx, left)))
+	return namedError(h, "downgrade", withOperation("downgrade", h.Lock.Key(), giveLeft(ctx, h, left)))
 }
 
 // askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
 // answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
-func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
-	c, m := l.m.client(), &l.m.p.share.of[mode]
-	if l.m.p.ownLabel {
-		m = m.withLabel(l.m.p.label)
+func askConversion(ctx context.Context, l *core.Hold, mode driver.Mode, at core.Call) (w *core.Waiter, err error) {
+	c, m := clientOfLock(l.Lock), &l.Lock.Terms.Share.Of[mode]
+	if l.Lock.Terms.OwnLabel {
+		m = withLabel(m, l.Lock.Terms.Label)
 	}
-	w = &waiter{lease: &Lease{m: m, owner: l.owner}, call: at, beside: l.g, converts: l}
-	listeners := l.listening()
-	listeners.conversion = w
+	w = &core.Waiter{Hold: &core.Hold{Lock: m, Owner: l.Owner}, Call: at, Alongside: l.Engine, Converts: l}
+	listeners := l.Listening()
+	listeners.Conversion = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
 	c.lock()
 	defer c.unlock()
-	listeners.conversion = nil
+	listeners.Conversion = nil
 	return w, err
 }
 
 // giveLeft releases what a downgrade has left, and waits for the engine's confirmation. If the engine says that it was
 // lost, the hold is lost as well: another owner may have written meanwhile.
-func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
+func giveLeft(ctx context.Context, l *core.Hold, left *core.PendingRelease) error {
 	if left == nil {
 		return nil
 	}
-	err := left.await(ctx, unlockGrace)
+	err := confirm(ctx, *left, unlockGrace)
 	var lost *LostError
 	if !errors.As(err, &lost) {
 		return err
 	}
-	c := l.m.client()
+	c := clientOfLock(l.Lock)
 	c.lock()
 	defer c.unlock()
 	// It has run out meanwhile, because it was renewed no more. An engine that finds no such hold may call it taken,
 	// because of the read beside it.
-	if !isRemembered(lost) && c.now() >= left.until {
+	if !isRemembered(lost) && c.core.Now() >= left.Until {
 		return nil
 	}
-	if l.check(c.now()); l.ended() == nil {
-		c.loseAndRelease(l.g, lost.Reason)
+	if l.Check(c.core.Now()); l.Ended() == nil {
+		c.core.LoseAndRelease(l.Engine, lost.Reason)
 	}
-	return l.ended()
+	return l.Ended()
 }

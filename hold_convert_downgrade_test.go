@@ -84,7 +84,7 @@ func TestDowngrade_OfAWriteThatHadBeenLost_SaysSo(t *testing.T) {
 					mustUnlock(t, l)
 					l = must(t)(m.Lock(ctx))
 				}
-				_ = h.Driver.Release(ctx, &driver.Release{Key: l.m.key(), ID: l.g.ID})
+				_ = h.Driver.Release(ctx, &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Engine.ID})
 				wantErr(t, "Downgrade", l.Downgrade(ctx), ErrLost)
 				wantErr(t, "Err", l.Err(), ErrLost)
 				wantErr(t, "Unlock", l.Unlock(ctx), ErrLost)

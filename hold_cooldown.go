@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -18,46 +19,46 @@ import (
 func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
-	g := c.grantOf(key, token)
-	return g != nil && g.holds.first == nil && g.keptUntil() < trust.Never
+	g := c.core.EngineHoldOf(key, token)
+	return g != nil && g.Holds.First == nil && g.CooldownEnd() < trust.Never
 }
 
 // has reports whether this client has the hold of key with that token, held or kept for a cooldown.
 func (c *Client) has(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
-	return c.grantOf(key, token) != nil
+	return c.core.EngineHoldOf(key, token) != nil
 }
 
 // takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
 // must be released when that time is over, the earliest first. The caller holds Client.mu.
-func (c *Client) takeLater() []lateRelease {
+func (c *Client) takeLater() []core.LateRelease {
 	all := c.takeAllRunOuts()
-	for g, r := range c.cooldowns {
-		if c.hasLeases() || g.cooldown() == 0 {
+	for g, r := range c.core.Cooldowns {
+		if c.core.HasLeases() || g.Cooldown() == 0 {
 			continue
 		}
-		all = append(all, lateRelease{g.m, g.releaseRequest(), r.until})
+		all = append(all, core.LateRelease{Lock: g.Lock, Release: g.ReleaseRequest(), At: r.Until})
 		c.dropGrant(g)
 	}
-	slices.SortFunc(all, func(a, b lateRelease) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(all, func(a, b core.LateRelease) int { return cmp.Compare(a.At, b.At) })
 	return all
 }
 
 // releaseLater releases what Close could not yet release, and then closes the driver if Open opened it. It is the one
 // goroutine that outlives Close, so there is no caller left to return an error to. A release that is not confirmed
 // within twice the client's lease is given up: the end of the session or process frees the lock.
-func (c *Client) releaseLater(all []lateRelease) {
+func (c *Client) releaseLater(all []core.LateRelease) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended
 	for _, next := range all {
-		pause(ctx, next.at.Since(c.reading()))
-		c.releaseLate(ctx, next.r)
+		pause(ctx, next.At.Since(c.reading()))
+		c.releaseLate(ctx, next.Release)
 	}
 	if !c.owned {
 		return
 	}
 	if err := c.d.Close(); err != nil {
-		c.opts.Logger.Warn("interlock: close after what outlived Close", "engine", c.traits.Engine, "err", err)
+		c.opts.Logger.Warn("interlock: close after what outlived Close", "engine", c.core.Traits.Engine, "err", err)
 	}
 }
 
@@ -73,7 +74,7 @@ func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
 			return
 		}
 		if !pause(patient, wait) {
-			c.opts.Logger.Warn("interlock: release after Close", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			c.opts.Logger.Warn("interlock: release after Close", "lock", r.Name, "engine", c.core.Traits.Engine, "err", err)
 			return
 		}
 	}

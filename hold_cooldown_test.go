@@ -187,8 +187,8 @@ func TestMinHold_IsNoLocalPass(t *testing.T) {
 		mustUnlock(t, l)
 		o := <-next
 		wantAt(t, end, "the next of this process")
-		if o.lease.Token() <= l.Token() || o.lease.local {
-			t.Errorf("token %d after %d, local %v", o.lease.Token(), l.Token(), o.lease.local)
+		if o.lease.Token() <= l.Token() || o.lease.hold().Local {
+			t.Errorf("token %d after %d, local %v", o.lease.Token(), l.Token(), o.lease.hold().Local)
 		}
 		mustUnlock(t, o.lease)
 	})

@@ -1,20 +1,22 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/core"
+
 // How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
 // Client.mu has been given up. lease.go has what its owner sees; core_end.go and release.go decide when.
 
 // lost tells that l was lost. The caller holds Client.mu.
-func (c *Client) lost(l *Lease, lost *LostError) {
+func (c *Client) lost(l *core.Hold, lost *LostError) {
 	// Read under Client.mu; the callback below runs after it.
-	told, held := l.announced == announcedStart, l.end.Since(l.since)
-	c.afterUnlock(func() {
+	told, held := l.Announced == core.AnnouncedStart, l.End.Since(l.Since)
+	c.core.AfterUnlock(func() {
 		if told {
-			c.tellLost(l.eventNow(), lost)
+			c.tellLost(holdEventNow(l), lost)
 		}
 		attrs := []any{
-			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
+			"kind", string(l.Lock.Key().Kind), "lock", l.Lock.Key().Name, "class", l.Lock.Terms.Class, "engine", c.core.Traits.Engine, "token",
 			lost.Token,
-			"owner", l.owner.id, "held", held, "reason", string(lost.Reason),
+			"owner", l.Owner.ID, "held", held, "reason", string(lost.Reason),
 		}
 		if lost.Cause != nil {
 			attrs = append(attrs, "err", lost.Cause)
@@ -23,39 +25,36 @@ func (c *Client) lost(l *Lease, lost *LostError) {
 	})
 }
 
-// adopted is tellAdopted for the core. The caller holds Client.mu.
-func (c *Client) adopted(l *Lease) { l.tellAdopted() }
-
 // tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
 // caller holds Client.mu.
-func (l *Lease) tellAdopted() {
-	c := l.m.client()
-	c.afterUnlock(func() {
-		l.owner.remove(l)
-		l.tellReleased(nil)
-		c.opts.Logger.Info("interlock: another client has adopted the lock", "lock", l.Name(), "engine",
-			c.traits.Engine, "token", l.Token(), "owner", l.owner.id)
+func tellAdopted(l *core.Hold) {
+	c := clientOfLock(l.Lock)
+	c.core.AfterUnlock(func() {
+		l.Owner.Remove(l)
+		tellReleased(l, nil)
+		c.opts.Logger.Info("interlock: another client has adopted the lock", "lock", l.Lock.Key().Name, "engine",
+			c.core.Traits.Engine, "token", leaseOf(l).Token(), "owner", l.Owner.ID)
 	})
 }
 
-// eventNow is event for a caller that does not hold Client.mu.
-func (l *Lease) eventNow() Event {
-	l.m.client().lock()
-	defer l.m.client().unlock()
-	return l.event()
+// holdEventNow is event for a caller that does not hold Client.mu.
+func holdEventNow(l *core.Hold) Event {
+	clientOfLock(l.Lock).lock()
+	defer clientOfLock(l.Lock).unlock()
+	return holdEvent(l)
 }
 
-// event describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
+// holdEvent describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
 // Client.mu.
-func (l *Lease) event() Event {
-	until := l.m.client().now()
-	if l.ended() != nil {
-		until = l.end
+func holdEvent(l *core.Hold) Event {
+	until := clientOfLock(l.Lock).core.Now()
+	if l.Ended() != nil {
+		until = l.End
 	}
 	return Event{
-		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.client().traits.Engine,
-		Hold: l.id(), Owner: l.owner.id, Token: l.token(),
-		Waited: l.waited, Held: until.Since(l.since), Local: l.local,
-		c: l.m.client(),
+		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Class: l.Lock.Terms.Class, Engine: clientOfLock(l.Lock).core.Traits.Engine,
+		Hold: holdID(l), Owner: l.Owner.ID, Token: l.Token(),
+		Waited: l.Waited, Held: until.Since(l.Since), Local: l.Local,
+		c: clientOfLock(l.Lock),
 	}
 }

@@ -50,8 +50,8 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 			t.Errorf("logged %q", log.all[len(log.all)-1])
 		}
 		c.lock()
-		if len(c.failures) > 0 {
-			t.Errorf("kept: %v", c.failures)
+		if len(c.core.Failures) > 0 {
+			t.Errorf("kept: %v", c.core.Failures)
 		}
 		c.unlock()
 	})
@@ -103,8 +103,8 @@ func TestLostError_AfterARenewalThatWasConfirmed_CarriesNoEarlierFailure(t *test
 			t.Error(err)
 		}
 		c.lock()
-		if len(c.failures) > 0 {
-			t.Errorf("kept: %v", c.failures)
+		if len(c.core.Failures) > 0 {
+			t.Errorf("kept: %v", c.core.Failures)
 		}
 		c.unlock()
 		mustUnlock(t, l)

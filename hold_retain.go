@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/core"
+
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
 // this client takes the grant over without a message. It gets the next token and the trust that is left, like a pass
 // inside the process. When another client asks the engine for the lock, the engine tells this one (Request.Wanted),
@@ -14,20 +16,20 @@ package interlock
 // wantedByOther is Request.Wanted: another client wants the lock. A retained grant is released at once. A grant that is
 // held is marked, so that its Unlock does not retain it. The driver may call this from any goroutine, repeatedly, and
 // before Acquire has returned.
-func (g *grant) wantedByOther() {
-	c := g.m.client()
+func wantedByOther(g *core.EngineHold) {
+	c := clientOfLock(g.Lock)
 	c.lock()
 	defer c.unlockInside()
 	if !g.Wanted {
-		for l := range g.holds.all(ofGrant) {
-			l.tellWanted()
+		for l := range g.Holds.All(core.OfGrant) {
+			tellWanted(l)
 		}
 	}
-	g.tellRecalled()
+	tellRecalled(g)
 	g.Recalled, g.Wanted = true, true
-	if r := g.retained(); r != nil {
-		c.retention.recall(g.m)
-		c.releaseRetained(g)
-		c.askFor(g.m)
+	if r := g.Retained(); r != nil {
+		c.core.Retention.Recall(g.Lock)
+		c.core.ReleaseRetained(g)
+		c.core.AskFor(g.Lock)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Renew of an engine with sessions only serves to show that a hold is retained. The hold lasts as long as the session.
@@ -52,7 +53,7 @@ func (s *sessions) rest(d time.Duration) {
 func TestRetain_OnAnEngineWithSessions_IsShownAndTakenOver(t *testing.T) {
 	retainingSession(t, func(t *testing.T, c *Client, s *sessions) {
 		pair(t, c, "a")
-		s.rest(showDelay - time.Millisecond)
+		s.rest(core.ShowDelay - time.Millisecond)
 		if s.shownFree(t) || s.renewals.Load() != 0 {
 			t.Errorf("shown before its time, %d renewals", s.renewals.Load())
 		}
@@ -65,7 +66,7 @@ func TestRetain_OnAnEngineWithSessions_IsShownAndTakenOver(t *testing.T) {
 		if want := 10*second - 102*time.Millisecond; left != want {
 			t.Errorf("%v of trust, want the session's %v", left, want)
 		}
-		s.rest(claimDelay)
+		s.rest(core.ClaimDelay)
 		if s.shownFree(t) {
 			t.Error("somebody holds it, and it is shown as retained")
 		}
@@ -107,7 +108,7 @@ func TestRetain_OnAnEngineWithSessionsThatDoesNotAnswer_GivesBack(t *testing.T) 
 	retainingSession(t, func(t *testing.T, c *Client, s *sessions) {
 		pair(t, c, "a")
 		on(s.hooks, &s.renew, notThere)
-		s.rest(showDelay + time.Millisecond)
+		s.rest(core.ShowDelay + time.Millisecond)
 		synctest.Wait()
 		if n := s.releases.Load(); n != 1 {
 			t.Errorf("%d releases, want one of what is in doubt", n)
@@ -120,7 +121,7 @@ func TestRetain_OnAnEngineWithSessionsThatDoesNotAnswer_GivesBack(t *testing.T) 
 func TestRetain_OnAnEngineWithSessions_IsShownAsHeldUntilThatIsAnswered(t *testing.T) {
 	retainingSession(t, func(t *testing.T, c *Client, s *sessions) {
 		pair(t, c, "a")
-		s.rest(showDelay + time.Millisecond)
+		s.rest(core.ShowDelay + time.Millisecond)
 		on(s.hooks, &s.renew, notThere)
 		l := mustLock(t, t.Context(), c, "a")
 		s.rest(second)

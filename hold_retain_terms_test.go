@@ -32,7 +32,7 @@ func TestMinHold_OfAGrantThatCameFromARetainingMutex_KeepsOthersOut(t *testing.T
 				}
 				o := <-got
 				hold, end := must(t)(o.lease, o.err), time.Now().Add(10*second)
-				if !hold.local {
+				if !hold.hold().Local {
 					t.Fatal("the engine was asked")
 				}
 				mustUnlock(t, hold)
@@ -68,7 +68,7 @@ func TestRetain_IsThatOfTheLastHold(t *testing.T) {
 		}
 		mustUnlock(t, must(t)(long.Lock(t.Context())))
 		hold := mustLock(t, t.Context(), c, "a")
-		if !hold.local {
+		if !hold.hold().Local {
 			t.Fatal("the engine was asked")
 		}
 		mustUnlock(t, hold)

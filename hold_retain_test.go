@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // retaining are the client options of most tests of retention.
 var retaining = &Options{Retain: time.Minute}
 
 // aBlock is after how long the clock has caught up with a block of tokens. Before, only single tokens are granted.
-const aBlock = retainTokens * time.Microsecond
+const aBlock = core.RetainTokens * time.Microsecond
 
 // pair locks and unlocks once.
 func pair(t *testing.T, c *Client, name string) *Lease {
@@ -86,16 +87,16 @@ func TestRetain_WhileNobodyElseWants_PassesInsideTheProcessWithoutEnd(t *testing
 
 func TestRetain_OfMoreThanSoMany_GivesTheOldestBack(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
-		for i := range mostRetained + 1 {
+		for i := range core.MostRetained + 1 {
 			pair(t, c, fmt.Sprint(i))
 		}
 		synctest.Wait()
-		if n := h.releases.Load(); n != retainedBatch {
-			t.Errorf("%d were given back, want %d", n, retainedBatch)
+		if n := h.releases.Load(); n != core.RetainedBatch {
+			t.Errorf("%d were given back, want %d", n, core.RetainedBatch)
 		}
 		before := h.messages()
-		pair(t, c, fmt.Sprint(mostRetained))
-		pair(t, c, fmt.Sprint(retainedBatch))
+		pair(t, c, fmt.Sprint(core.MostRetained))
+		pair(t, c, fmt.Sprint(core.RetainedBatch))
 		if h.messages() != before {
 			t.Error("a later one was given back before an older one")
 		}

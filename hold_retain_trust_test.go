@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
@@ -38,7 +39,7 @@ func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
 		if synctest.Wait(); h.renewals.Load() != before {
 			t.Error("it is renewed at once, and might be over before it needs that")
 		}
-		time.Sleep(2 * claimDelay)
+		time.Sleep(2 * core.ClaimDelay)
 		synctest.Wait()
 		if left := time.Until(l.Deadline()); left < 29*second {
 			t.Errorf("%v of trust, want the whole lease", left)
@@ -65,7 +66,7 @@ func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T)
 		})
 		time.Sleep(10*second + 1) // the hold's renewal has been sent
 		mustUnlock(t, l)
-		time.Sleep(2 * retainGrace) // and then the one that shortens
+		time.Sleep(2 * core.RetainGrace) // and then the one that shortens
 		close(late)
 		synctest.Wait()
 		next := mustLock(t, t.Context(), c, "a")
@@ -81,7 +82,7 @@ func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.renew, noRenewals)
 		pair(t, c, "a")
-		time.Sleep(retainGrace + grants.RetainLease/2)
+		time.Sleep(core.RetainGrace + grants.RetainLease/2)
 		if synctest.Wait(); h.releases.Load() != 1 {
 			t.Errorf("%d releases, want 1", h.releases.Load())
 		}
@@ -98,7 +99,7 @@ func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
 			time.Sleep(9500 * time.Millisecond)
 			on(h, &h.renew, noRenewals)
 			pair(t, c, "a")
-			time.Sleep(retainGrace + grants.RetainLease*4/5)
+			time.Sleep(core.RetainGrace + grants.RetainLease*4/5)
 			l := must(t)(take(c.Mutex("a", nil), t.Context()))
 			if left := time.Until(l.Deadline()); left < 29*second {
 				t.Errorf("%v of trust, want a hold of its own", left)

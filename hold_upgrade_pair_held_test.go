@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 func TestUpgraded_IsLostAsAWhole(t *testing.T) {
@@ -21,11 +22,11 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			}
 		},
 		"the write is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.g.ID})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Engine.ID})
 			time.Sleep(defaultLease)
 		},
 		"the read is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key(), ID: l.upgradePair.g.ID})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().UpgradePair.Engine.ID})
 			time.Sleep(defaultLease)
 		},
 		"no renewal": func(_ *testing.T, _ *Client, h *hooks, _ *Lease) {
@@ -54,8 +55,8 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 				if len(told) != 1 || told[0].Token != token {
 					t.Errorf("the observer was told %+v, want one loss of token %d", told, token)
 				}
-				if len(c.grants) != 0 {
-					t.Errorf("%d grants are left", len(c.grants))
+				if len(c.core.EngineHolds) != 0 {
+					t.Errorf("%d grants are left", len(c.core.EngineHolds))
 				}
 			})
 		})
@@ -213,9 +214,9 @@ func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 }
 
 func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
-	for name, whose := range map[string]func(l *Lease) *grant{
-		"the write": func(l *Lease) *grant { return l.g },
-		"the read":  func(l *Lease) *grant { return l.upgradePair.g },
+	for name, whose := range map[string]func(l *Lease) *core.EngineHold{
+		"the write": func(l *Lease) *core.EngineHold { return l.hold().Engine },
+		"the read":  func(l *Lease) *core.EngineHold { return l.hold().UpgradePair.Engine },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -226,7 +227,7 @@ func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.lock()
-				c.loseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
+				c.core.LoseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
 				c.unlock()
 				start := time.Now()
 				mustUnlock(t, must(t)(other.RLock(ctx)))

@@ -38,7 +38,7 @@ func TestExtend_WhileTheHoldChangesItsMode_ExtendsWhatItHasThen(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m := t.Context(), c.RWMutex("x", nil)
 				l := takeWrite(t, m, upgraded)
-				asked, goOn := holdUp(h, l.g.ID)
+				asked, goOn := holdUp(h, l.hold().Engine.ID)
 				start, said := time.Now(), make(chan error, 1)
 				go func() { said <- l.Extend(ctx, time.Hour) }()
 				<-asked
@@ -67,7 +67,7 @@ func TestUpgraded_WhoEntersAgainWhileItIsLost_HearsOfTheLoss(t *testing.T) {
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
-		asked, goOn := holdUp(h, again.g.ID)
+		asked, goOn := holdUp(h, again.hold().Engine.ID)
 		third := later(func() (*Lease, error) { return m.UpgradeableRLock(work) })
 		<-asked
 		if err := c.Break(ctx, KindRWMutex, "x", up.Token()); err != nil {

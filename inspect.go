@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What operators do: list all locks, and break one. inspect_look.go looks at one.
@@ -56,8 +57,8 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 	if _, ok := c.d.(driver.Inspector); ok {
 		return nil
 	}
-	reason, _ := c.traits.Lacking(driver.Holders)
-	return fmt.Errorf("interlock: list %q: %w", prefix, unsupported(c.traits, reason))
+	reason, _ := c.core.Traits.Lacking(driver.Holders)
+	return fmt.Errorf("interlock: list %q: %w", prefix, core.Unsupported(c.core.Traits, reason))
 }
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
@@ -89,8 +90,8 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	}
 	breaker, ok := c.d.(driver.Breaker)
 	if !ok {
-		reason, _ := c.traits.Lacking(driver.Breaking)
-		return wrap("break", key, unsupported(c.traits, reason))
+		reason, _ := c.core.Traits.Lacking(driver.Breaking)
+		return wrap("break", key, core.Unsupported(c.core.Traits, reason))
 	}
 	return wrap("break", key, c.asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
 }

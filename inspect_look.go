@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // One lock, as the engine sees it and as this client knows it better.
@@ -25,8 +26,8 @@ func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, er
 	if err := c.checkOpen(); err != nil {
 		return none, err
 	}
-	if reason, lacks := c.traits.LackingKind(kind); lacks {
-		return none, wrap("look at", key, unsupported(c.traits, reason))
+	if reason, lacks := c.core.Traits.LackingKind(kind); lacks {
+		return none, wrap("look at", key, core.Unsupported(c.core.Traits, reason))
 	}
 	info := none
 	err := c.asking(ctx, func(ctx context.Context) (err error) {

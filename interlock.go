@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -22,8 +23,8 @@ import (
 //
 // A client has one goroutine while nothing is under way; locks that are held have none.
 type Client struct {
-	_ noCopy
-	core
+	_    core.NoCopy
+	core core.Machine
 	// Set by New and constant from then on, down to recalls; the atomics guard themselves.
 	d        driver.Driver
 	renewer  driver.Renewer       // nil unless holds have leases, or sessions and the engine tells of recalls
@@ -98,47 +99,47 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, opts: o, id: rand.Text()[:16],
-		core: core{
-			traits: d.Traits(),
-			defaults: params{
+		core: core.Machine{
+			Traits: d.Traits(),
+			Defaults: core.Terms{
 				Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
-				kind:  driver.KindMutex, class: otherClass, labelFrom: o.LabelFrom,
+				Kind:  driver.KindMutex, Class: otherClass, LabelFrom: o.LabelFrom,
 			},
-			queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
-			env: grants.Env{
+			Lines: make(map[core.LineKey]*core.Line), EngineHolds: make(map[string]*core.EngineHold), LinesOfOne: make(map[*core.Waiter]struct{}),
+			Env: grants.Env{
 				Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
 				Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
 			},
 		},
 	}
-	c.shell, c.store, c.hears = c, o.Store, o.Observer.Acquired != nil
+	c.core.Shell, c.core.Store, c.core.Hears = shell{c}, o.Store, o.Observer.Acquired != nil
 	// The scheduler sets the timer when its goroutine begins.
-	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), trust.Never
+	c.core.Scheduler.Timer, c.core.Scheduler.Armed = time.NewTimer(time.Hour), trust.Never
 	c.deadlocks.at = trust.Never
-	c.watching = c.traits.Lifetime != driver.Process
-	_, lacks := c.traits.Lacking(driver.Recalls)
-	c.recalls = !lacks
-	if err := c.mayRetain(); err != nil && o.Retain > 0 {
+	c.core.Watching = c.core.Traits.Lifetime != driver.Process
+	_, lacks := c.core.Traits.Lacking(driver.Recalls)
+	c.core.Recalls = !lacks
+	if err := c.core.MayRetain(); err != nil && o.Retain > 0 {
 		return nil, fmt.Errorf("interlock: Options: Retain: %w", err)
 	}
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)
-	c.requeues, c.converts = c.requeuer != nil, c.convert != nil
-	if c.hasLeases() || c.hasSessions() && c.recalls {
+	c.core.Requeues, c.core.Converts = c.requeuer != nil, c.convert != nil
+	if c.core.HasLeases() || c.core.HasSessions() && c.core.Recalls {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
 			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer",
-				c.traits.Engine)
+				c.core.Traits.Engine)
 		}
-		c.renewer, c.renews = renewer, true
+		c.renewer, c.core.Renews = renewer, true
 	}
 	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
 	// hard when it gives up waiting for releases.
 	c.base, c.stop = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
 	c.asks, c.stopAsking = context.WithCancel(c.base)
 	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
-	c.background.Go(c.watch)
+	c.core.Background.Go(c.watch)
 	c.heedReconnections()
 	return c, nil
 }
@@ -159,10 +160,10 @@ func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 func (c *Client) spawn(f func()) bool {
 	c.lock()
 	defer c.unlock()
-	if c.closed {
+	if c.core.Closed {
 		return false
 	}
-	c.background.Go(f)
+	c.core.Background.Go(f)
 	return true
 }
 
@@ -180,7 +181,7 @@ func (c *Client) Close() error {
 		return err
 	}
 	c.lock()
-	if c.closed {
+	if c.core.Closed {
 		c.unlock()
 		return nil
 	}
@@ -189,7 +190,7 @@ func (c *Client) Close() error {
 	// Client.mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
 	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
 	defer timer.Stop()
-	c.closed = true
+	c.core.Closed = true
 	c.endWaits()
 	c.stopAsking()
 	c.awaitPending(c.opts.CloseTimeout / 2)
@@ -200,7 +201,7 @@ func (c *Client) Close() error {
 	c.stop()
 
 	c.releaseAll(releases)
-	c.background.Wait() // also for what was being released before Close
+	c.core.Background.Wait() // also for what was being released before Close
 	c.stopHard()
 	c.lock()
 	err := errors.Join(c.unconfirmed...)
@@ -217,25 +218,25 @@ func (c *Client) Close() error {
 
 // endWaits answers every waiting call with ErrClosed. The caller holds Client.mu.
 func (c *Client) endWaits() {
-	for _, q := range c.queues {
-		q.fail(wrap("lock", q.m.key(), ErrClosed))
+	for _, q := range c.core.Lines {
+		q.Fail(wrap("lock", q.Lock.Key(), ErrClosed))
 	}
-	for w := range c.alone {
-		w.leave()
-		w.answer(wrap("lock", w.lease.m.key(), ErrClosed))
+	for w := range c.core.LinesOfOne {
+		w.Withdraw()
+		w.Answer(wrap("lock", w.Hold.Lock.Key(), ErrClosed))
 	}
 }
 
 // dropAll ends every hold and returns what must be released at once. The caller holds Client.mu.
-func (c *Client) dropAll() (releases []lateRelease) {
-	for len(c.grants) > 0 { // dropGrant takes them out
-		for _, g := range c.grants {
+func (c *Client) dropAll() (releases []core.LateRelease) {
+	for len(c.core.EngineHolds) > 0 { // dropGrant takes them out
+		for _, g := range c.core.EngineHolds {
 			if g.Phase != grants.Abandoned {
-				r := g.releaseRequest()
-				r.Keep = g.keep()
-				releases = append(releases, lateRelease{m: g.m, r: r})
+				r := g.ReleaseRequest()
+				r.Keep = g.EngineCooldown()
+				releases = append(releases, core.LateRelease{Lock: g.Lock, Release: r})
 			} else { // it is ended by the engine's lease
-				g.renewLast()
+				g.RenewLast()
 			}
 			c.dropGrant(g)
 		}
@@ -244,15 +245,15 @@ func (c *Client) dropAll() (releases []lateRelease) {
 }
 
 // dropGrant ends g and its holds as released, and sends nothing. The caller holds Client.mu.
-func (c *Client) dropGrant(g *grant) {
-	for l := range g.holds.all(ofGrant) {
-		l.release(c.now())
-		if l.inner { // it is a part of the hold that is upgraded, of which the Observer is told
+func (c *Client) dropGrant(g *core.EngineHold) {
+	for l := range g.Holds.All(core.OfGrant) {
+		l.Release(c.core.Now())
+		if l.Inner { // it is a part of the hold that is upgraded, of which the Observer is told
 			continue
 		}
-		c.afterUnlock(func() { l.owner.remove(l); l.tellReleased(nil) })
+		c.core.AfterUnlock(func() { l.Owner.Remove(l); tellReleased(l, nil) })
 	}
-	g.drop()
+	g.Forget()
 }
 
 // closers is how many releases Close has under way at once: enough to fill a connection, few enough not to burden the
@@ -260,8 +261,8 @@ func (c *Client) dropGrant(g *grant) {
 const closers = 64
 
 // releaseAll releases everything, closers at a time, and returns when each is confirmed or given up.
-func (c *Client) releaseAll(releases []lateRelease) {
-	work := make(chan lateRelease, len(releases))
+func (c *Client) releaseAll(releases []core.LateRelease) {
+	work := make(chan core.LateRelease, len(releases))
 	for _, r := range releases {
 		work <- r
 	}
@@ -270,7 +271,7 @@ func (c *Client) releaseAll(releases []lateRelease) {
 	for range min(closers, len(releases)) {
 		all.Go(func() {
 			for r := range work {
-				_, _ = c.settleNow(r.m, r.r) // unsettled notes what is not confirmed
+				_, _ = c.settleNow(r.Lock, r.Release) // unsettled notes what is not confirmed
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func (s *scene) enter(l *Lease, alone bool) (met *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for other, others := range s.inside {
-		if (alone || others) && other.owner != l.owner && other.Err() == nil && l.Err() == nil {
+		if (alone || others) && other.hold().Owner != l.hold().Owner && other.Err() == nil && l.Err() == nil {
 			met = other
 		}
 	}
@@ -89,7 +89,7 @@ func (w *wild) pause(most time.Duration) { time.Sleep(time.Duration(w.r.Int64N(i
 // options returns random options of a lock.
 func (w *wild) options() *LockOptions {
 	o := &LockOptions{NoRenew: w.chance(5)}
-	leases := w.c.traits.Lifetime == driver.Leases
+	leases := w.c.core.Traits.Lifetime == driver.Leases
 	if leases && w.chance(5) {
 		o.Lease = time.Duration(1+w.r.IntN(9)) * second
 	}

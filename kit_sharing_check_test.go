@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // The steps of histories_sharing_test.go that take away holds, and the comparison of what can be seen with the model
@@ -69,7 +70,7 @@ func (s *sharing) crash() {
 	s.open()
 	for i, a := range s.actors {
 		if a.name == "" && a.c == 2 { // another life, another owner
-			a.ctx = context.WithValue(s.t.Context(), ownerKey{}, &owner{id: a.ctx.Value(ownerKey{}).(*owner).id + "'"})
+			a.ctx = context.WithValue(s.t.Context(), core.OwnerKey{}, &core.Owner{ID: a.ctx.Value(core.OwnerKey{}).(*core.Owner).ID + "'"})
 			s.actors[i] = a
 		}
 	}
@@ -169,7 +170,7 @@ func (s *sharing) listed(i int) (holders map[entry]int, waits int) {
 		}
 		for _, h := range info.Holders {
 			who := slices.IndexFunc(s.actors, func(a *actor) bool {
-				return a.ctx.Value(ownerKey{}).(*owner).id == h.Owner
+				return a.ctx.Value(core.OwnerKey{}).(*core.Owner).ID == h.Owner
 			})
 			holders[entry{who, h.Shared, h.Weight}]++
 		}
@@ -199,8 +200,8 @@ func (s *sharing) giveAllBack() {
 		}
 	}
 	for i, c := range s.c {
-		if len(c.grants)+len(c.alone)+len(c.queues)+len(c.sched.grants) > 0 {
-			s.fail("client %d keeps %d grants, %d waiters", i, len(c.grants), len(c.alone))
+		if len(c.core.EngineHolds)+len(c.core.LinesOfOne)+len(c.core.Lines)+len(c.core.Scheduler.Due) > 0 {
+			s.fail("client %d keeps %d grants, %d waiters", i, len(c.core.EngineHolds), len(c.core.LinesOfOne))
 		}
 	}
 	for info := range s.c[0].List(s.t.Context(), "") {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
@@ -19,52 +20,52 @@ const (
 
 // labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
 // It calls the user's LabelFrom, in the caller's goroutine and without Client.mu. The result asks for no label again.
-func (m *lock) labelled(ctx context.Context) *lock {
-	if m.p.labelFrom == nil || m.p.err != nil {
+func labelled(ctx context.Context, m *core.Lock) *core.Lock {
+	if m.Terms.LabelFrom == nil || m.Terms.Err != nil {
 		return m
 	}
-	label := m.p.labelFrom(ctx, m.p.label)
+	label := m.Terms.LabelFrom(ctx, m.Terms.Label)
 	if len(label) > maxCallLabel || !utf8.ValidString(label) {
-		m.tellBadLabel(ctx, len(label))
-		label = m.p.label
+		tellBadLabel(ctx, m, len(label))
+		label = m.Terms.Label
 	}
-	return m.withLabel(label)
+	return withLabel(m, label)
 }
 
 // withLabel returns m with that label. The mutex and its options are one allocation.
-func (m *lock) withLabel(label string) *lock {
+func withLabel(m *core.Lock, label string) *core.Lock {
 	own := &struct {
-		lock
-		params
-	}{params: *m.p}
-	own.c, own.name, own.p = m.c, m.name, &own.params
-	own.params.label, own.labelFrom, own.ownLabel = label, nil, true
+		lock   core.Lock
+		params core.Terms
+	}{params: *m.Terms}
+	own.lock.Core, own.lock.Name, own.lock.Terms = m.Core, m.Name, &own.params
+	own.params.Label, own.params.LabelFrom, own.params.OwnLabel = label, nil, true
 	return &own.lock
 }
 
 // tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
-func (m *lock) tellBadLabel(ctx context.Context, size int) {
+func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
 	level := slog.LevelDebug
-	if m.client().badLabel.CompareAndSwap(false, true) {
+	if clientOfLock(m).badLabel.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	m.client().opts.Logger.LogAttrs(ctx, level,
+	clientOfLock(m).opts.Logger.LogAttrs(ctx, level,
 		"interlock: LabelFrom returned what no label may be: the lock has its Label",
-		slog.String("lock", m.name), slog.String("class", m.p.class), slog.Int("bytes", size),
+		slog.String("lock", m.Name), slog.String("class", m.Terms.Class), slog.Int("bytes", size),
 		slog.Int("most", maxCallLabel))
 }
 
 // labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs. It copies
 // the slice only if one of them changes.
-func (m *Multi) labelled(ctx context.Context) []*lock {
+func (m *Multi) labelled(ctx context.Context) []*core.Lock {
 	locks := m.order
 	for i, l := range m.order {
-		own := l.labelled(ctx)
+		own := labelled(ctx, l)
 		if own == l {
 			continue
 		}
 		if &locks[0] == &m.order[0] {
-			locks = append([]*lock(nil), m.order...)
+			locks = append([]*core.Lock(nil), m.order...)
 		}
 		locks[i] = own
 	}
@@ -76,14 +77,14 @@ func (m *Multi) labelled(ctx context.Context) []*lock {
 func (c *Client) present(key driver.Key, info *LockInfo) {
 	c.lock()
 	defer c.unlock()
-	for g := c.grants[key.Name]; g != nil; g = g.next {
-		if g.m.key() != key || g.holds.first == nil || g.m.p.share.direct || g.m.p.single {
+	for g := c.core.EngineHolds[key.Name]; g != nil; g = g.After {
+		if g.Lock.Key() != key || g.Holds.First == nil || g.Lock.Terms.Share.Direct || g.Lock.Terms.Single {
 			continue
 		}
 		for i := range info.Holders {
 			h := &info.Holders[i]
 			if h.Token >= g.Token && h.Token-g.Token < uint64(g.Tokens) {
-				h.Owner, h.Label, h.Retained = g.holder().owner.id, g.holder().m.p.label, false
+				h.Owner, h.Label, h.Retained = g.Holder().Owner.ID, g.Holder().Lock.Terms.Label, false
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 type callKey struct{}
@@ -216,13 +218,13 @@ func TestLabelFrom_OfAHoldThatWasPassedOn(t *testing.T) {
 			mustUnlock(t, l)
 			l = woken(t, "who waits", waits)
 			shows(t, c, KindMutex, next) // its own client knows at once
-			time.Sleep(relabelDelay / 2)
+			time.Sleep(core.RelabelDelay / 2)
 			shows(t, other, KindMutex, "first")
 		}
 		if got := h.renewals.Load(); got != 0 {
 			t.Errorf("%d renewals of short holds", got)
 		}
-		time.Sleep(relabelDelay)
+		time.Sleep(core.RelabelDelay)
 		synctest.Wait()
 		shows(t, other, KindMutex, "")
 		time.Sleep(5 * time.Second)
@@ -248,7 +250,7 @@ func TestLabel_OfAHoldThatWasPassedOnToAnotherMutex(t *testing.T) {
 			synctest.Wait()
 			mustUnlock(t, l)
 			l = woken(t, "who waits", waits)
-			time.Sleep(relabelDelay + 1)
+			time.Sleep(core.RelabelDelay + 1)
 			synctest.Wait()
 			shows(t, other, KindMutex, label)
 		}

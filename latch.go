@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Latches: counts that belong to nobody. Each change has an ID and is repeated until its outcome is known
@@ -21,7 +22,7 @@ const maxCount = 1 << 53
 //
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
-	_   noCopy
+	_   core.NoCopy
 	c   *Client
 	key driver.Key
 	err error // a bad name, or an engine without latches; returned by the first call
@@ -37,10 +38,10 @@ func (c *Client) Latch(name string) *Latch {
 	if l.err = validateName("name of the latch", name); l.err != nil {
 		return l
 	}
-	if reason, lacks := c.traits.LackingKind(driver.KindLatch); lacks {
-		l.err = wrap("latch", l.key, unsupported(c.traits, reason))
+	if reason, lacks := c.core.Traits.LackingKind(driver.KindLatch); lacks {
+		l.err = wrap("latch", l.key, core.Unsupported(c.core.Traits, reason))
 	} else if _, can := c.d.(driver.Latcher); !can {
-		l.err = wrap("latch", l.key, unsupported(c.traits, "its driver is no driver.Latcher"))
+		l.err = wrap("latch", l.key, core.Unsupported(c.core.Traits, "its driver is no driver.Latcher"))
 	}
 	return l
 }
@@ -119,8 +120,8 @@ func (l *Latch) Wait(ctx context.Context) error {
 		return err
 	}
 	c := l.c
-	bounded := callContext{user: ctx, base: c.asks}
-	defer bounded.end()
+	bounded := core.CallContext{User: ctx, Base: c.asks}
+	defer bounded.End()
 	changes := c.watchFor(&bounded, l.key)
 	defer changes.stop()
 	for next := rarely(err); changes.next(&bounded, next); next = rarely(err) {

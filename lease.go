@@ -6,11 +6,32 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence/stamp"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What the owner of a hold has in hand, and what it is told: token, stamp, end, contexts. Everything here judges at
 // this process's own clock and asks no engine. release.go ends a hold, lease_extend.go and hold_convert.go change it,
 // and the other lease_* files have one method each.
+
+// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent
+// use. The zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
+//
+// A hold ends by [Lease.Unlock], by [Client.Close], or by being lost. It is lost when its trust window ends without a
+// confirmed renewal, or when the engine says that it is gone. It is lost, too, when its fixed lease or MaxHold ends, or
+// when this machine was suspended for too long. From that moment on another owner may be inside, so the holder has to
+// stop. Lost is closed, contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time,
+// by this process's own clock, whatever the network does. They cannot reach into a process that stands still. For that,
+// give [Lease.Stamp] to the resource.
+type Lease core.Lease
+
+// hold returns what the client knows of l; nil of a nil Lease.
+func (l *Lease) hold() *core.Hold { return (*core.Lease)(l).Hold() }
+
+// leaseOf returns what the user of h has in hand.
+func leaseOf(h *core.Hold) *Lease { return (*Lease)(h.Lease()) }
+
+// handOver is leaseOf for the results of a call.
+func handOver(h *core.Hold, err error) (*Lease, error) { return leaseOf(h), err }
 
 // Kind returns the kind of lock that is held.
 func (l *Lease) Kind() Kind { return l.key().Kind }
@@ -20,16 +41,20 @@ func (l *Lease) Name() string { return l.key().Name }
 
 // key returns the lock's key. It panics on a zero value, for methods that return no error.
 func (l *Lease) key() driver.Key {
-	if l == nil || l.m == nil {
+	h := l.hold()
+
+	if h == nil || h.Lock == nil {
 		panic(errNoLease.Error())
 	}
-	return l.m.key()
+	return h.Lock.Key()
 }
 
 // Owner returns the owner's name, or for an anonymous owner the id that operators see. It never changes.
 func (l *Lease) Owner() string {
+	h := l.hold()
+
 	l.key()
-	return l.owner.id
+	return h.Owner.ID
 }
 
 // Token returns the fencing number of this acquisition. The engine mints it in the step that grants the lock. It is
@@ -39,41 +64,47 @@ func (l *Lease) Owner() string {
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on. Token can be called after
 // the hold has ended, and asks no engine.
 func (l *Lease) Token() uint64 {
+	h := l.hold()
+
 	panicOn(l.checkMade())
-	if l.m.p.share.direct { // of a mutex the token never changes, so it needs no lock
-		l.m.client().lock()
-		defer l.m.client().unlock()
+	if h.Lock.Terms.Share.Direct { // of a mutex the token never changes, so it needs no lock
+		clientOfLock(h.Lock).lock()
+		defer clientOfLock(h.Lock).unlock()
 	}
-	return l.token()
+	return h.Token()
 }
 
 // Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
 // hold has ended: a holder that may be overtaken must not begin a write. It also reports false for a semaphore with a
 // limit above 1, whose holders are inside together, in no order that a fence could check. It asks no engine.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
+	h := l.hold()
+
 	panicOn(l.checkMade())
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	if l.ended() != nil || l.m.p.share.limit > 1 {
+	h.Check(c.core.Now())
+	if h.Ended() != nil || h.Lock.Terms.Share.Limit > 1 {
 		return stamp.Stamp{}, false
 	}
-	return stamp.Stamp{Token: l.token(), Nonce: l.g.NonceOf(l.pass), Shared: l.reads()}, true
+	return stamp.Stamp{Token: h.Token(), Nonce: h.Engine.NonceOf(h.Pass), Shared: h.Reads()}, true
 }
 
 // Err returns nil while the hold may be trusted, a *LostError after it was lost, ErrReleased after it was released, and
 // [ErrAdopted] after another client has adopted it. It looks at the clock itself, so it never returns nil after
 // Deadline, even if the scheduler is late. It asks no engine.
 func (l *Lease) Err() error {
+	h := l.hold()
+
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	return l.ended()
+	h.Check(c.core.Now())
+	return h.Ended()
 }
 
 // Deadline returns the instant until which the hold is trusted without another renewal. Each confirmed renewal moves it
@@ -81,33 +112,37 @@ func (l *Lease) Err() error {
 // After the hold has ended it is the instant at which it ended, which may be before that was noticed. It asks no
 // engine.
 func (l *Lease) Deadline() time.Time {
+	h := l.hold()
+
 	panicOn(l.checkMade())
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	if l.ended() != nil {
-		return c.time(l.end)
+	h.Check(c.core.Now())
+	if h.Ended() != nil {
+		return c.time(h.End)
 	}
-	return c.time(min(l.end, l.trusted()))
+	return c.time(min(h.End, h.Trusted()))
 }
 
 // Lost returns a channel that is closed when the hold is lost, or when another client has adopted it ([Lease.Handle]).
 // A release does not close it. All calls return the same channel. It costs no goroutine.
 func (l *Lease) Lost() <-chan struct{} {
+	h := l.hold()
+
 	panicOn(l.checkMade())
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	listeners := l.listening()
-	if listeners.lost == nil {
-		listeners.lost = make(chan struct{})
-		if l.loss != nil {
-			close(listeners.lost)
+	h.Check(c.core.Now())
+	listeners := h.Listening()
+	if listeners.Lost == nil {
+		listeners.Lost = make(chan struct{})
+		if h.Loss != nil {
+			close(listeners.Lost)
 		}
 	}
-	return listeners.lost
+	return listeners.Lost
 }
 
 // Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its
@@ -118,42 +153,44 @@ func (l *Lease) Lost() <-chan struct{} {
 // Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics. Each call makes a
 // new context, which the lease remembers until either of the two ends.
 func (l *Lease) Context(parent context.Context) context.Context {
+	h := l.hold()
+
 	panicOn(checkCall(l.checkMade(), parent))
-	w := &leaseContext{lease: l}
-	ctx := w.begin(parent, l.owner)
-	c := l.m.client()
+	w := &leaseContext{lease: h}
+	ctx := w.begin(parent, h.Owner)
+	c := clientOfLock(h.Lock)
 	c.lock()
-	l.check(c.now())
-	ended := l.ended()
-	listeners := l.listening()
+	h.Check(c.core.Now())
+	ended := h.Ended()
+	listeners := h.Listening()
 	c.unlock()
 	if ended != nil {
-		w.cancel(ended)
+		w.ending.Cancel(ended)
 		return ctx
 	}
 	// Forget the context when its parent has ended. Otherwise a long hold with many contexts would only ever grow.
-	w.stop = context.AfterFunc(parent, func() { listeners.contexts.forget(&w.ending, c.lock, c.unlock) })
+	w.ending.Stop = context.AfterFunc(parent, func() { listeners.Contexts.Forget(&w.ending, c.lock, c.unlock) })
 	// Only now, because whoever ends the hold calls stop.
-	if err := l.watch(w); err != nil {
-		w.end(err)
+	if err := watchHold(h, w); err != nil {
+		w.ending.End(err)
 	}
 	return ctx
 }
 
-// heldError describes l to another owner of this process, in whose way it is. The caller holds Client.mu.
-func (l *Lease) heldError() *HeldError {
-	c := l.m.client()
+// heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Client.mu.
+func heldErrorOf(l *core.Hold) *HeldError {
+	c := clientOfLock(l.Lock)
 	return &HeldError{
-		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
-		Since: c.time(l.since).Round(0), // without the monotonic reading: it is for people
-		Until: c.time(l.g.deadline()).Round(0),
+		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Owner: l.Owner.ID, Client: c.opts.ClientName, Token: l.Token(),
+		Since: c.time(l.Since).Round(0), // without the monotonic reading: it is for people
+		Until: c.time(l.Engine.TrustEnd()).Round(0),
 	}
 }
 
-// named adds the lock and the operation to an ErrReleased, ErrClosed or ErrAdopted that does not name them yet.
-func (l *Lease) named(op string, err error) error {
+// namedError adds the lock and the operation to an ErrReleased, ErrClosed or ErrAdopted that does not name them yet.
+func namedError(l *core.Hold, op string, err error) error {
 	if err == ErrReleased || err == ErrClosed || err == ErrAdopted { //nolint:errorlint // what wraps it has said so
-		return wrap(op, l.m.key(), err)
+		return wrap(op, l.Lock.Key(), err)
 	}
 	return err
 }

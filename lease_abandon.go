@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
@@ -32,87 +33,90 @@ import (
 // back in the background, also if the client is closed meanwhile. The end of the process, or of the session, frees the
 // lock at once.
 func (l *Lease) Abandon() error {
+	h := l.hold()
+
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
-	now := c.now()
-	l.check(now)
-	if err := l.ended(); err != nil {
+	now := c.core.Now()
+	h.Check(now)
+	if err := h.Ended(); err != nil {
 		c.unlock()
-		l.owner.remove(l) // as in Unlock
-		return wrap("abandon", l.m.key(), err)
+		h.Owner.Remove(h) // as in Unlock
+		return wrap("abandon", h.Lock.Key(), err)
 	}
-	if l.upgradePair != nil {
-		read := l.splitPair()
+	if h.UpgradePair != nil {
+		read := h.SplitPair()
 		// Both grants of an upgraded hold are left to run out.
-		read.g.Phase = grants.Abandoned
-		read.giveUp(now)
+		read.Engine.Phase = grants.Abandoned
+		read.EndHold(now)
 	}
-	l.g.Phase = grants.Abandoned
-	l.giveUp(now) // nothing is asked, so there is no confirmation to await
+	h.Engine.Phase = grants.Abandoned
+	h.EndHold(now) // nothing is asked, so there is no confirmation to await
 	c.unlock()
-	l.owner.remove(l)
-	c.opts.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.traits.Engine,
-		"token", l.Token(), "owner", l.owner.id)
-	l.tellReleased(nil)
+	h.Owner.Remove(h)
+	c.opts.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.core.Traits.Engine,
+		"token", l.Token(), "owner", h.Owner.ID)
+	tellReleased(h, nil)
 	return nil
 }
 
 // renewToRunOut sends the last renewal of a lock that is left to run out, until it is answered or the trust is over,
 // which was left away when it was prepared. Close waits for it: only c.hard ends it early. Nobody holds the lock any
 // more, so the answer changes nothing here.
-func (c *Client) renewToRunOut(one []pendingRenewal, left time.Duration) {
+func (c *Client) renewToRunOut(one []core.PendingRenewal, left time.Duration) {
 	ctx, cancel := context.WithTimeout(c.hard, left)
 	defer cancel()
 	for wait := settleFirst; ; wait *= 2 {
 		var err error
-		c.renewer.Renew(ctx, []driver.Renewal{one[0].r}, func(_ int, answer error) { err = answer })
+		c.renewer.Renew(ctx, []driver.Renewal{one[0].Renewal}, func(_ int, answer error) { err = answer })
 		if err == nil {
 			return
 		}
 		if errors.Is(err, ErrLost) || !pause(ctx, wait) {
 			c.opts.Logger.Warn("interlock: lock left to run out was not renewed; it may be free before a lease is over",
-				"lock", one[0].r.Name, "engine", c.traits.Engine, "err", err)
+				"lock", one[0].Renewal.Name, "engine", c.core.Traits.Engine, "err", err)
 			return
 		}
 	}
 }
 
 // releaseWhenDue releases own after that time, unless Close has taken it over. It ends soon after, or with Close.
-func (c *Client) releaseWhenDue(own *lateRelease, after time.Duration) {
+func (c *Client) releaseWhenDue(own *core.LateRelease, after time.Duration) {
 	pause(c.base, after)
 	if c.takeRunOut(own) {
-		_, _ = c.settleNow(own.m, own.r)
+		_, _ = c.settleNow(own.Lock, own.Release)
 	}
 }
 
 // takeRunOut takes own over, to release it. It reports false if Close has done so: exactly one of the two releases it.
-func (c *Client) takeRunOut(own *lateRelease) bool {
+func (c *Client) takeRunOut(own *core.LateRelease) bool {
 	c.lock()
 	defer c.unlock()
-	_, mine := c.runningOut[own]
-	delete(c.runningOut, own)
+	_, mine := c.core.LeftToExpire[own]
+	delete(c.core.LeftToExpire, own)
 	return mine
 }
 
 // takeAllRunOuts is takeRunOut for Close: it returns all that is left to run out, held or not, and ends the holds. On
 // engines with leases it returns nothing, because leases end by themselves. The caller holds Client.mu.
-func (c *Client) takeAllRunOuts() (all []lateRelease) {
-	left := c.runningOut
-	c.runningOut = nil
-	if c.hasLeases() {
+func (c *Client) takeAllRunOuts() (all []core.LateRelease) {
+	left := c.core.LeftToExpire
+	c.core.LeftToExpire = nil
+	if c.core.HasLeases() {
 		return nil
 	}
 	for own := range left {
 		all = append(all, *own)
 	}
-	for _, g := range c.grants {
+	for _, g := range c.core.EngineHolds {
 		for g != nil {
-			next := g.next
+			next := g.After
 			if g.Phase == grants.Abandoned {
-				all = append(all, lateRelease{g.m, g.releaseRequest(), c.now().Plus(g.runOutAfter())})
+				at := c.core.Now().Plus(g.ExpiryDelay())
+				all = append(all, core.LateRelease{Lock: g.Lock, Release: g.ReleaseRequest(), At: at})
 				c.dropGrant(g)
 			}
 			g = next

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Contexts of a hold (Lease.Context, MultiLease.Context): they carry the owner and end with the hold. Cond.Wait needs
@@ -14,10 +16,10 @@ import (
 // leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
 // multi is set, except for the listeners of a MultiLease, which have only cancel.
 type leaseContext struct {
-	ending
+	ending core.Ending
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
 	done   <-chan struct{} // the context's own Done: a context with another one has an end of its own
-	lease  *Lease          // whose context it is, or
+	lease  *core.Hold      // whose context it is, or
 	multi  *MultiLease     // whose
 }
 
@@ -26,14 +28,14 @@ type leaseContextKey struct{}
 // ownerContext is the innermost part of such a context: it carries the owner.
 type ownerContext struct {
 	context.Context //nolint:containedctx // it is one
-	owner           *owner
+	owner           *core.Owner
 	from            *leaseContext
 }
 
 // Value returns the owner and the leaseContext, and else what the parent has.
 func (x *ownerContext) Value(key any) any {
 	switch key.(type) {
-	case ownerKey:
+	case core.OwnerKey:
 		return x.owner
 	case leaseContextKey:
 		return x.from
@@ -42,9 +44,9 @@ func (x *ownerContext) Value(key any) any {
 }
 
 // begin makes the context of w, with parent and o.
-func (w *leaseContext) begin(parent context.Context, o *owner) context.Context {
+func (w *leaseContext) begin(parent context.Context, o *core.Owner) context.Context {
 	ctx, cancel := context.WithCancelCause(&ownerContext{parent, o, w})
-	w.cancel, w.parent, w.done = cancel, parent, ctx.Done()
+	w.ending.Cancel, w.parent, w.done = cancel, parent, ctx.Done()
 	return ctx
 }
 
@@ -54,11 +56,11 @@ func leaseContextOf(ctx context.Context) *leaseContext {
 }
 
 // endsWith reports whether the context ends when l is given up: by itself, or because it was made from one that does.
-func (w *leaseContext) endsWith(l *Lease) bool {
+func (w *leaseContext) endsWith(l *core.Hold) bool {
 	return w != nil && (w.ends(l) || leaseContextOf(w.parent).endsWith(l))
 }
 
-func (w *leaseContext) ends(l *Lease) bool {
+func (w *leaseContext) ends(l *core.Hold) bool {
 	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
 }
 
@@ -68,17 +70,17 @@ func (w *leaseContext) ends(l *Lease) bool {
 //
 // If anything with an end of its own was put around ctx, such as a timeout, ctx is returned unchanged. Its own end
 // cannot be told from l's. See errEndsWithIt.
-func (l *Lease) waitContext(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
+func waitContext(ctx context.Context, l *core.Hold) (bounds context.Context, cancel context.CancelFunc) {
 	w := leaseContextOf(ctx)
 	if !w.endsWith(l) || ctx.Done() != w.done { // more than values may have been added
 		return ctx, func() {}
 	}
-	outer, forget := l.waitContext(w.parent)
+	outer, forget := waitContext(w.parent, l)
 	bounded, stop := context.WithCancel(outer)
 	switch { // the wait is still under the other hold, so it ends with that one
 	case w.ends(l):
 	case w.lease != nil:
-		bounded = w.lease.Context(bounded)
+		bounded = leaseOf(w.lease).Context(bounded)
 	default:
 		bounded = w.multi.Context(bounded)
 	}
@@ -92,7 +94,7 @@ var errEndsWithIt = errors.New("its context was made from one of the Lease's, wh
 	"so nothing is held any more: pass the Lease's own, or make yours from what that was made from")
 
 // endedWith says why a wait with ctx that has given l up is over.
-func (l *Lease) endedWith(ctx context.Context) error {
+func endedWith(ctx context.Context, l *core.Hold) error {
 	if leaseContextOf(ctx).endsWith(l) && errors.Is(context.Cause(ctx), ErrReleased) {
 		return fmt.Errorf("%w: %w", ctx.Err(), errEndsWithIt)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 type valueKey struct{}
@@ -87,10 +89,10 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	t.Helper()
 	synctest.Wait()
-	l.m.client().lock()
-	defer l.m.client().unlock()
-	if l.listeners != nil && len(l.listeners.contexts.all) > 0 {
-		t.Errorf("%d contexts are left", len(l.listeners.contexts.all))
+	clientOfLock(l.hold().Lock).lock()
+	defer clientOfLock(l.hold().Lock).unlock()
+	if l.hold().Listeners != nil && len(l.hold().Listeners.Contexts.All) > 0 {
+		t.Errorf("%d contexts are left", len(l.hold().Listeners.Contexts.All))
 	}
 }
 
@@ -151,13 +153,13 @@ func TestCond_WhileCloseWaitsForSomethingPending_HoldsNothingAfterErrClosed(t *t
 func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 	const many = 1000
 	var mu sync.Mutex
-	var s endings
+	var s core.Endings
 	locks := 0
-	all := make([]ending, many)
+	all := make([]core.Ending, many)
 	for i := range all {
-		s.add(&all[i])
+		s.Add(&all[i])
 	}
-	kept := make([]*ending, 0, many/2)
+	kept := make([]*core.Ending, 0, many/2)
 	lock := func() { mu.Lock(); locks++ }
 	mu.Lock()
 	var forgets sync.WaitGroup
@@ -168,7 +170,7 @@ func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 			continue
 		}
 		forgets.Go(func() {
-			s.forget(&all[i], lock, mu.Unlock)
+			s.Forget(&all[i], lock, mu.Unlock)
 			waits <- i
 		})
 	}
@@ -177,10 +179,10 @@ func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 	}
 	mu.Unlock()
 	forgets.Wait()
-	if most := many/2/atOnce + 1; locks > most {
+	if most := many/2/core.AtOnce + 1; locks > most {
 		t.Errorf("the mutex was taken %d times, want at most %d", locks, most)
 	}
-	left := s.take()
+	left := s.Take()
 	for _, w := range kept {
 		if !slices.Contains(left, w) {
 			t.Fatal("one that has not ended was forgotten")
@@ -189,12 +191,12 @@ func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 	if len(left) != len(kept) {
 		t.Errorf("%d are left, want %d", len(left), len(kept))
 	}
-	for _, w := range []*ending{&all[0], &all[1]} { // taken, and over
-		s.forget(w, lock, mu.Unlock)
+	for _, w := range []*core.Ending{&all[0], &all[1]} { // taken, and over
+		s.Forget(w, lock, mu.Unlock)
 	}
-	var late ending
-	s.forget(&late, lock, mu.Unlock)
-	if s.add(&late); len(s.all) != 0 {
+	var late core.Ending
+	s.Forget(&late, lock, mu.Unlock)
+	if s.Add(&late); len(s.All) != 0 {
 		t.Error("one that was over before it was added stays")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -20,6 +21,8 @@ import (
 // before. If an upgrade or a downgrade comes in between, what the hold has after it is extended, at the cost of further
 // round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	h := l.hold()
+
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
@@ -27,43 +30,43 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
 			longest)
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	end := c.reading().Plus(d)
 	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
-		grants, err := l.mayLast(d, end)
+		grants, err := mayLast(h, d, end)
 		if err != nil {
-			return l.named("extend", err)
+			return namedError(h, "extend", err)
 		}
 		err = c.renewAll(ctx, grants, trust.LeaseFor(d))
-		if last, ended := l.extended(grants, end, err); last {
-			return l.named("extend", withOperation("extend", l.m.key(), ended))
+		if last, ended := extendedHold(h, grants, end, err); last {
+			return namedError(h, "extend", withOperation("extend", h.Lock.Key(), ended))
 		}
 	}
 }
 
 // mayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
 // began.
-func (l *Lease) mayLast(d time.Duration, end trust.Instant) ([]*grant, error) {
-	c := l.m.client()
+func mayLast(l *core.Hold, d time.Duration, end trust.Instant) ([]*core.EngineHold, error) {
+	c := clientOfLock(l.Lock)
 	c.lock()
 	defer c.unlock()
-	now := c.now()
-	l.check(now)
-	if err := l.ended(); err != nil {
+	now := c.core.Now()
+	l.Check(now)
+	if err := l.Ended(); err != nil {
 		return nil, err
 	}
-	if last := l.maxHoldEnd(); end > last {
-		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d,
+	if last := l.MaxHoldEnd(); end > last {
+		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Lock.Key().Name, d,
 			last.Since(now).Round(time.Millisecond))
 	}
-	return l.grants(), nil
+	return l.EngineHolds(), nil
 }
 
 // renewAll renews each of the grants for at least lease, one after the other. It does nothing on engines without
 // leases.
-func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Duration) error {
-	if !c.hasLeases() {
+func (c *Client) renewAll(ctx context.Context, grants []*core.EngineHold, lease time.Duration) error {
+	if !c.core.HasLeases() {
 		return nil
 	}
 	for _, g := range grants {
@@ -74,30 +77,30 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 	return nil
 }
 
-// extended decides what the renewals of grants mean. They count for nothing if a conversion came in between, because
+// extendedHold decides what the renewals of grants mean. They count for nothing if a conversion came in between, because
 // the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A fixed
 // lease is moved to end if the hold still lives.
-func (l *Lease) extended(grants []*grant, end trust.Instant, err error) (last bool, ended error) {
-	c := l.m.client()
+func extendedHold(l *core.Hold, grants []*core.EngineHold, end trust.Instant, err error) (last bool, ended error) {
+	c := clientOfLock(l.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	now := l.ended()
+	l.Check(c.core.Now())
+	now := l.Ended()
 	switch {
-	case now == nil && !slices.Equal(grants, l.grants()):
+	case now == nil && !slices.Equal(grants, l.EngineHolds()):
 		return false, nil
 	case err != nil:
 		return true, err
 	case now != nil:
 		return true, now
 	}
-	if l.m.p.NoRenew && end > l.end {
-		l.end = end
+	if l.Lock.Terms.NoRenew && end > l.End {
+		l.End = end
 	}
-	c.reschedule(l.g)
-	if l.upgradePair != nil {
-		l.upgradePair.end = l.end
-		c.reschedule(l.upgradePair.g)
+	c.core.Reschedule(l.Engine)
+	if l.UpgradePair != nil {
+		l.UpgradePair.End = l.End
+		c.core.Reschedule(l.UpgradePair.Engine)
 	}
 	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Handle gives a hold away as a text. client_adopt.go is the other side; docs/adr/0055 has the decision.
@@ -29,46 +30,48 @@ import (
 // hold get ErrUnsupported. Holds that last as long as a session or process cannot travel. On ZooKeeper, etcd, SQL and
 // files, and on Redlock, Handle returns ErrUnsupported with the reason.
 func (l *Lease) Handle() (string, error) {
+	h := l.hold()
+
 	if err := l.checkMade(); err != nil {
 		return "", err
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	if err := l.mayTravel(); err != nil {
-		return "", wrap("handle of", l.m.key(), err)
+	h.Check(c.core.Now())
+	if err := mayTravel(h); err != nil {
+		return "", wrap("handle of", h.Lock.Key(), err)
 	}
-	// If it passed on, the handle would be that of another owner.
-	if g := l.g; !g.Alone {
+	// if it passed on, the handle would be that of another owner.
+	if g := h.Engine; !g.Alone {
 		g.Alone = true
-		c.askFor(g.m) // the waiters here waited for it to pass on
+		c.core.AskFor(g.Lock) // the waiters here waited for it to pass on
 	}
-	h := driver.Handle{
-		Engine: c.traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: l.g.ID,
-		Token: l.token(), Lease: l.m.p.Lease, Owner: l.owner.id, Label: l.m.p.label,
+	travels := driver.Handle{
+		Engine: c.core.Traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: h.Engine.ID,
+		Token: h.Token(), Lease: h.Lock.Terms.Lease, Owner: h.Owner.ID, Label: h.Lock.Terms.Label,
 	}
-	if l.m.p.share.direct {
-		h.Mode, h.Limit, h.Weight = l.mode(), l.m.p.share.limit, l.m.p.share.weight
+	if h.Lock.Terms.Share.Direct {
+		travels.Mode, travels.Limit, travels.Weight = h.Mode(), h.Lock.Terms.Share.Limit, h.Lock.Terms.Share.Weight
 	}
-	return h.Encode(), nil
+	return travels.Encode(), nil
 }
 
 // mayTravel says why l cannot go on to another client, or returns nil. The caller holds Client.mu.
-func (l *Lease) mayTravel() error {
-	switch _, err := l.m.client().adopter(); {
-	case l.ended() != nil:
-		return l.ended()
+func mayTravel(l *core.Hold) error {
+	switch _, err := clientOfLock(l.Lock).adopter(); {
+	case l.Ended() != nil:
+		return l.Ended()
 	case err != nil:
 		return err
-	case l.owner.named:
+	case l.Owner.Named:
 		return fmt.Errorf("the owner has a name: lock as the same owner in the other process, and then unlock here: %w",
 			ErrUnsupported)
-	case l.upgradePair != nil || l.mode() == driver.Upgradeable:
+	case l.UpgradePair != nil || l.Mode() == driver.Upgradeable:
 		return fmt.Errorf("an upgradeable read, or what it was upgraded to, stays with its client: %w", ErrUnsupported)
-	case l.listeners != nil && (l.listeners.conversion != nil || l.listeners.condWait != nil):
+	case l.Listeners != nil && (l.Listeners.Conversion != nil || l.Listeners.CondWait != nil):
 		return fmt.Errorf("it is just being converted, or given up for a condition: %w", ErrConflict)
-	case l.g.holds.first != l || l.in[ofGrant].next != nil:
+	case l.Engine.Holds.First != l || l.Links[core.OfGrant].Next != nil:
 		return ErrNested
 	}
 	return nil
@@ -77,15 +80,15 @@ func (l *Lease) mayTravel() error {
 // adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
 func (c *Client) adopter() (driver.Adopter, error) {
 	adopter, can := c.d.(driver.Adopter)
-	reason, lacks := c.traits.Lacking(driver.Adoption)
+	reason, lacks := c.core.Traits.Lacking(driver.Adoption)
 	switch {
-	case !c.hasLeases():
-		return nil, unsupported(c.traits, fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
-			c.traits.Lifetime))
+	case !c.core.HasLeases():
+		return nil, core.Unsupported(c.core.Traits, fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
+			c.core.Traits.Lifetime))
 	case lacks:
-		return nil, unsupported(c.traits, reason)
+		return nil, core.Unsupported(c.core.Traits, reason)
 	case !can:
-		return nil, unsupported(c.traits, "its driver is no driver.Adopter")
+		return nil, core.Unsupported(c.core.Traits, "its driver is no driver.Adopter")
 	}
 	return adopter, nil
 }

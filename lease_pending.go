@@ -1,6 +1,10 @@
 package interlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
+)
 
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
 // out; core_end.go and Close (interlock.go) ask isPending before they would give it back.
@@ -16,20 +20,22 @@ import "time"
 // closed: then begin nothing. Call over in the end, once the holder has unlocked or abandoned the hold; further calls
 // of it do nothing.
 func (l *Lease) Pending() (over func(), err error) {
+	h := l.hold()
+
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	if err := l.ended(); err != nil {
-		return nil, wrap("use", l.m.key(), err)
+	h.Check(c.core.Now())
+	if err := h.Ended(); err != nil {
+		return nil, wrap("use", h.Lock.Key(), err)
 	}
-	if c.closed {
-		return nil, wrap("use", l.m.key(), ErrClosed)
+	if c.core.Closed {
+		return nil, wrap("use", h.Lock.Key(), ErrClosed)
 	}
-	l.pending++
+	h.Pending++
 	c.pending++
 	done := false
 	return func() {
@@ -39,7 +45,7 @@ func (l *Lease) Pending() (over func(), err error) {
 			return
 		}
 		done = true
-		l.pending--
+		h.Pending--
 		c.pending--
 		if c.pending == 0 && c.quiet != nil {
 			close(c.quiet)
@@ -71,19 +77,19 @@ func (c *Client) leavePending() {
 	if c.pending == 0 {
 		return
 	}
-	for _, g := range c.grants {
-		for ; g != nil; g = g.next {
-			if g.isPending() {
-				g.leaveAtClose()
+	for _, g := range c.core.EngineHolds {
+		for ; g != nil; g = g.After {
+			if g.IsPending() {
+				g.LeaveAtClose()
 			}
 		}
 	}
 }
 
 // leftPending logs that. The caller holds Client.mu.
-func (c *Client) leftPending(g *grant) {
-	c.afterUnlock(func() {
+func (c *Client) leftPending(g *core.EngineHold) {
+	c.core.AfterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
-			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.Token)
+			"lock", g.Lock.Key().Name, "engine", c.core.Traits.Engine, "token", g.Token)
 	})
 }

@@ -120,8 +120,8 @@ func TestPending_ThatIsOver_LeavesNothingBehind(t *testing.T) {
 		first, second := pend(t, l), pend(t, l)
 		first()
 		first()
-		if c.pending != 1 || l.pending != 1 {
-			t.Errorf("%d and %d are pending, want one", c.pending, l.pending)
+		if c.pending != 1 || l.hold().Pending != 1 {
+			t.Errorf("%d and %d are pending, want one", c.pending, l.hold().Pending)
 		}
 		second()
 		mustUnlock(t, l)

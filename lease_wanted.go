@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/core"
+
 // Wanted shows a holder what the engine says for the sake of retention (hold_retain.go): that another client wants the
 // lock.
 
@@ -12,23 +14,25 @@ package interlock
 // Goroutines of this process do not count. The channel never closes for read/write locks, permits and named owners, nor
 // on files, SQL and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
+	h := l.hold()
+
 	panicOn(l.checkMade())
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
 	defer c.unlock()
-	listeners := l.listening()
-	if listeners.wanted == nil {
-		listeners.wanted = make(chan struct{})
-		if l.g.Wanted {
-			close(listeners.wanted)
+	listeners := h.Listening()
+	if listeners.Wanted == nil {
+		listeners.Wanted = make(chan struct{})
+		if h.Engine.Wanted {
+			close(listeners.Wanted)
 		}
 	}
-	return listeners.wanted
+	return listeners.Wanted
 }
 
 // tellWanted closes the channel of Wanted. The caller holds Client.mu, and calls it once for each hold.
-func (l *Lease) tellWanted() {
-	if l.listeners != nil && l.listeners.wanted != nil {
-		close(l.listeners.wanted)
+func tellWanted(l *core.Hold) {
+	if l.Listeners != nil && l.Listeners.Wanted != nil {
+		close(l.Listeners.Wanted)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Several mutexes at once: in one step where the engine can (multi_together.go), and otherwise one after the other in
@@ -29,11 +30,11 @@ import (
 // takes that one if it is free; instead of waiting for it, it gets an error that matches ErrDeadlock. Other locks that
 // the owner holds (permits, reads and writes, an election) have no place in that order and do not count.
 type Multi struct {
-	_     noCopy
-	locks []*lock // distinct, in the order given
-	order []*lock // the same, in the order of taking
-	given []int   // where each of order is in locks
-	err   error   // reported by the first call
+	_     core.NoCopy
+	locks []*core.Lock // distinct, in the order given
+	order []*core.Lock // the same, in the order of taking
+	given []int        // where each of order is in locks
+	err   error        // reported by the first call
 }
 
 // Multi returns the mutexes of those names with the given options, to be taken together. A name that is given twice
@@ -61,11 +62,11 @@ func MultiOf(locks ...*Mutex) *Multi {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
 			return m
 		}
-		if m.err = l.checkMade(); m.err != nil {
+		if m.err = checkLock(&l.lock); m.err != nil {
 			return m
 		}
-		if _, twice := seen[lockID{l.client(), l.key()}]; !twice {
-			seen[lockID{l.client(), l.key()}] = struct{}{}
+		if _, twice := seen[lockID{clientOfLock(&l.lock), l.lock.Key()}]; !twice {
+			seen[lockID{clientOfLock(&l.lock), l.lock.Key()}] = struct{}{}
 			m.locks = append(m.locks, l.inner())
 		}
 	}
@@ -75,9 +76,9 @@ func MultiOf(locks ...*Mutex) *Multi {
 	}
 	m.sort()
 	for i, l := range m.order[1:] {
-		if compare(m.order[i], l) == 0 {
+		if core.Compare(m.order[i], l) == 0 {
 			m.err = fmt.Errorf("interlock: MultiOf: %q is given by two clients that cannot be told apart: "+
-				"use one client, or give their Options.Store two values if these are two stores", l.key().Name)
+				"use one client, or give their Options.Store two values if these are two stores", l.Key().Name)
 		}
 	}
 	return m
@@ -88,7 +89,7 @@ func (m *Multi) sort() {
 	for i := range m.locks {
 		m.given = append(m.given, i)
 	}
-	slices.SortFunc(m.given, func(a, b int) int { return compare(m.locks[a], m.locks[b]) })
+	slices.SortFunc(m.given, func(a, b int) int { return core.Compare(m.locks[a], m.locks[b]) })
 	for _, at := range m.given {
 		m.order = append(m.order, m.locks[at])
 	}
@@ -137,13 +138,13 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	}
 	bound, bounded := boundWait(ctx, wait)
 	all, err := m.takeAll(bounded, try)
-	return all, bound.end("lock", m.order[0].key(), err)
+	return all, bound.end("lock", m.order[0].Key(), err)
 }
 
 // wait returns the shortest Wait of the mutexes, or 0 if none has one.
 func (m *Multi) wait() (shortest time.Duration) {
 	for _, l := range m.locks {
-		if wait := l.p.wait; wait > 0 && (shortest == 0 || wait < shortest) {
+		if wait := l.Terms.Wait; wait > 0 && (shortest == 0 || wait < shortest) {
 			shortest = wait
 		}
 	}
@@ -154,7 +155,7 @@ func (m *Multi) wait() (shortest time.Duration) {
 func (m *Multi) takeAll(ctx context.Context, try bool) (*MultiLease, error) {
 	o := ownerFrom(ctx)
 	if o == nil {
-		o = &owner{id: m.order[0].client().newID()}
+		o = &core.Owner{ID: clientOfLock(m.order[0]).newID()}
 	}
 	all := newMultiLease(o, len(m.locks))
 	whole := false
@@ -172,11 +173,11 @@ func (m *Multi) takeAll(ctx context.Context, try bool) (*MultiLease, error) {
 		whole = true
 		return all, nil
 	}
-	return nil, all.cutShort(m.order[0].key(), err)
+	return nil, all.cutShort(m.order[0].Key(), err)
 }
 
 // takeInOrder takes locks, which are in the order of taking, into all, one after the other, until one cannot be had.
-func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*lock, try bool) error {
+func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*core.Lock, try bool) error {
 	// The wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
@@ -193,38 +194,38 @@ func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*lock,
 }
 
 // take takes one of the mutexes. It does not wait for one that comes before another which o holds.
-func (m *Multi) take(ctx context.Context, l *lock, o *owner, try bool) (*Lease, error) {
+func (m *Multi) take(ctx context.Context, l *core.Lock, o *core.Owner, try bool) (*core.Hold, error) {
 	if try {
-		return l.acquire(ctx, true)
+		return acquire(ctx, l, true)
 	}
-	above := o.heldLater(l)
-	if above == nil || o.has(l.c, l.key()) {
-		return l.acquire(ctx, false)
+	above := heldLater(o, l)
+	if above == nil || o.Has(l.Core, l.Key()) {
+		return acquire(ctx, l, false)
 	}
-	lease, err := l.acquire(ctx, true)
+	lease, err := acquire(ctx, l, true)
 	var held *HeldError
 	if !errors.As(err, &held) {
 		return lease, err
 	}
 	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
 		"for it: %s; "+
-		"take them together, or in the order of their names", l.key().Name, ErrDeadlock, above.Name(), held.Error())
+		"take them together, or in the order of their names", l.Key().Name, ErrDeadlock, above.Lock.Key().Name, held.Error())
 }
 
 // heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. No Multi waits for a
 // lock of another kind, so those do not count.
-func (o *owner) heldLater(m *lock) *Lease {
-	o.mu.Lock()
-	last := o.holds.last()
-	o.mu.Unlock()
-	if last == nil || last.m.key().Kind != driver.KindMutex || compare(last.m, m) <= 0 {
+func heldLater(o *core.Owner, m *core.Lock) *core.Hold {
+	o.Mu.Lock()
+	last := o.Holds.Last()
+	o.Mu.Unlock()
+	if last == nil || last.Lock.Key().Kind != driver.KindMutex || core.Compare(last.Lock, m) <= 0 {
 		return nil
 	}
-	if last.Err() == nil {
+	if leaseOf(last).Err() == nil {
 		return last
 	}
-	for _, l := range o.allHeldLater(m) { // the last was lost, and has not been unlocked yet
-		if l.Err() == nil {
+	for _, l := range o.AllHeldLater(m) { // the last was lost, and has not been unlocked yet
+		if leaseOf(l).Err() == nil {
 			return l
 		}
 	}
@@ -233,7 +234,7 @@ func (o *owner) heldLater(m *lock) *Lease {
 
 // together calls f for each of the leases, side by side if there are several, and returns their errors in order. The
 // first runs in the caller's goroutine.
-func together(leases []*Lease, f func(*Lease) error) error {
+func together(leases []*core.Hold, f func(*core.Hold) error) error {
 	errs := make([]error, len(leases))
 	var all sync.WaitGroup
 	for i, l := range leases[1:] {

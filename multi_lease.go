@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // The holds of a Multi (multi.go) in one handle: it ends when one of them does.
@@ -20,9 +21,9 @@ import (
 // When one of them is lost, the owner has lost what it took them for: Lost is closed and contexts made by Context are
 // cancelled. The others stay held until Unlock, so that nobody sees half of the work meanwhile.
 type MultiLease struct {
-	_      noCopy
-	leases []*Lease // in the order given; nil where one has not been taken yet
-	owner  *owner
+	_      core.NoCopy
+	leases []*core.Hold // in the order given; nil where one has not been taken yet
+	owner  *core.Owner
 
 	// Guards what follows. It is a leaf, except that it is never held while Client.mu is taken.
 	mu       sync.Mutex
@@ -30,29 +31,29 @@ type MultiLease struct {
 	loss     error // the *LostError of the first hold that was lost
 	left     bool  // one of the holds was released
 	released bool  // Unlock was called
-	contexts endings
+	contexts core.Endings
 }
 
-func newMultiLease(o *owner, n int) *MultiLease {
-	return &MultiLease{leases: make([]*Lease, n), owner: o, lost: make(chan struct{})}
+func newMultiLease(o *core.Owner, n int) *MultiLease {
+	return &MultiLease{leases: make([]*core.Hold, n), owner: o, lost: make(chan struct{})}
 }
 
 // add takes in the hold at place i, or says why it has ended already. From then on its end reaches l.ended.
-func (l *MultiLease) add(i int, lease *Lease) error {
+func (l *MultiLease) add(i int, lease *core.Hold) error {
 	l.leases[i] = lease
-	return lease.watch(&leaseContext{ending: ending{cancel: l.ended}})
+	return watchHold(lease, &leaseContext{ending: core.Ending{Cancel: l.ended}})
 }
 
-// watch has w cancelled when the hold ends, or says how it has ended.
-func (l *Lease) watch(w *leaseContext) error {
-	c := l.m.client()
+// watchHold has w cancelled when the hold ends, or says how it has ended.
+func watchHold(l *core.Hold, w *leaseContext) error {
+	c := clientOfLock(l.Lock)
 	c.lock()
 	defer c.unlock()
-	l.check(c.now())
-	if err := l.ended(); err != nil {
+	l.Check(c.core.Now())
+	if err := l.Ended(); err != nil {
 		return err
 	}
-	l.listening().contexts.add(&w.ending)
+	l.Listening().Contexts.Add(&w.ending)
 	return nil
 }
 
@@ -65,10 +66,10 @@ func (l *MultiLease) ended(cause error) {
 		close(l.lost)
 	}
 	l.left = l.left || errors.Is(cause, ErrReleased)
-	contexts := l.contexts.take()
+	contexts := l.contexts.Take()
 	l.mu.Unlock()
 	for _, w := range contexts {
-		w.end(cause)
+		w.End(cause)
 	}
 }
 
@@ -90,7 +91,11 @@ func (l *MultiLease) cutShort(key driver.Key, err error) error {
 // and a stamp of its own.
 func (l *MultiLease) Leases() []*Lease {
 	panicOn(l.checkMade())
-	return slices.Clone(l.leases)
+	leases := make([]*Lease, len(l.leases))
+	for i, h := range l.leases {
+		leases[i] = leaseOf(h)
+	}
+	return leases
 }
 
 // Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may
@@ -100,7 +105,7 @@ func (l *MultiLease) Err() error {
 		return err
 	}
 	for _, lease := range l.leases {
-		if err := lease.Err(); err != nil {
+		if err := leaseOf(lease).Err(); err != nil {
 			return err
 		}
 	}
@@ -128,22 +133,22 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	w := &leaseContext{multi: l}
 	ctx := w.begin(parent, l.owner)
-	forget := func() { l.contexts.forget(&w.ending, l.mu.Lock, l.mu.Unlock) }
-	w.stop = context.AfterFunc(parent, forget)
+	forget := func() { l.contexts.Forget(&w.ending, l.mu.Lock, l.mu.Unlock) }
+	w.ending.Stop = context.AfterFunc(parent, forget)
 	l.mu.Lock()
-	l.contexts.add(&w.ending)
+	l.contexts.Add(&w.ending)
 	l.mu.Unlock()
 	return ctx, func(cause error) {
-		if w.stop() {
+		if w.ending.Stop() {
 			forget()
 		}
-		w.cancel(cause)
+		w.ending.Cancel(cause)
 	}
 }
 
 // taken returns the holds that have been taken so far.
-func (l *MultiLease) taken() []*Lease {
-	return slices.DeleteFunc(slices.Clone(l.leases), func(lease *Lease) bool { return lease == nil })
+func (l *MultiLease) taken() []*core.Hold {
+	return slices.DeleteFunc(slices.Clone(l.leases), func(lease *core.Hold) bool { return lease == nil })
 }
 
 // Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the
@@ -156,7 +161,7 @@ func (l *MultiLease) Unlock(ctx context.Context) error {
 	if !l.firstUnlock() {
 		return l.secondUnlockError()
 	}
-	return together(l.leases, func(lease *Lease) error { return lease.Unlock(ctx) })
+	return together(l.leases, func(lease *core.Hold) error { return leaseOf(lease).Unlock(ctx) })
 }
 
 // unlockInTime is Unlock for Multi.Do; see Lease.unlockInTime.
@@ -164,14 +169,14 @@ func (l *MultiLease) unlockInTime(ctx context.Context) error {
 	if !l.firstUnlock() {
 		return l.secondUnlockError()
 	}
-	return together(l.leases, func(lease *Lease) error { return lease.unlockInTime(ctx) })
+	return together(l.leases, func(lease *core.Hold) error { return unlockInTime(ctx, lease) })
 }
 
 // secondUnlockError is the error of a second Unlock.
 func (l *MultiLease) secondUnlockError() error {
 	names := make([]string, len(l.leases))
 	for i, lease := range l.leases {
-		names[i] = strconv.Quote(lease.Name())
+		names[i] = strconv.Quote(lease.Lock.Key().Name)
 	}
 	return fmt.Errorf("interlock: unlock %s: %w", strings.Join(names, ", "), ErrReleased)
 }
@@ -194,5 +199,5 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 		return
 	}
 	// The release repeats itself, and Observers are told.
-	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) })
+	_ = together(taken, func(lease *core.Hold) error { return giveBackHold(ctx, lease) })
 }

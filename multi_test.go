@@ -343,13 +343,13 @@ func multiOnce(t *testing.T, random *rand.Rand, clients [2][2]*Client, inside *s
 		return
 	}
 	for _, lease := range l.Leases() {
-		if _, taken := inside.LoadOrStore(lease.m.client().opts.Store+lease.Name(), lease); taken {
-			t.Errorf("two are inside %q of %s", lease.Name(), lease.m.client().opts.Store)
+		if _, taken := inside.LoadOrStore(clientOfLock(lease.hold().Lock).opts.Store+lease.Name(), lease); taken {
+			t.Errorf("two are inside %q of %s", lease.Name(), clientOfLock(lease.hold().Lock).opts.Store)
 		}
 	}
 	time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond) // virtual
 	for _, lease := range l.Leases() {
-		inside.Delete(lease.m.client().opts.Store + lease.Name())
+		inside.Delete(clientOfLock(lease.hold().Lock).opts.Store + lease.Name())
 	}
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Error(err)

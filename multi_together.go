@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -21,18 +22,18 @@ var errOneByOne = errors.New("not in one step")
 // bundle is the locks of a Multi while they are asked for in one step. Only the caller's goroutine uses it.
 type bundle struct {
 	c        *Client
-	locks    []*lock // in the order of taking
-	o        *owner
+	locks    []*core.Lock // in the order of taking
+	o        *core.Owner
 	start    trust.Instant
-	grants   []*grant
+	grants   []*core.EngineHold
 	requests []*driver.Request
 }
 
 // takeTogether takes locks, which are all of m in the order of taking, into all in one step. It returns errOneByOne if
 // they must be taken one after the other. That is so if they cannot be had in one step. It is so, too, if not all of
 // them are free and the caller wants to wait, or if a client merely retains one: a try of that one recalls it.
-func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*lock, try bool) error {
-	b := bundle{c: locks[0].client(), locks: locks, o: all.owner}
+func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*core.Lock, try bool) error {
+	b := bundle{c: clientOfLock(locks[0]), locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
 		return errOneByOne
 	}
@@ -56,7 +57,7 @@ func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken
 	}
-	if slices.ContainsFunc(b.locks, func(l *lock) bool { return l.client() != b.c }) {
+	if slices.ContainsFunc(b.locks, func(l *core.Lock) bool { return clientOfLock(l) != b.c }) {
 		return false
 	}
 	return !b.owned()
@@ -64,25 +65,25 @@ func (b *bundle) mayTry(ctx context.Context) bool {
 
 // owned reports whether the owner has one of the locks, or has lost it and not unlocked it yet.
 func (b *bundle) owned() bool {
-	if !b.o.holdsAny() {
+	if !b.o.HoldsAny() {
 		return false
 	}
-	return slices.ContainsFunc(b.locks, func(m *lock) bool { return b.o.has(m.c, m.key()) })
+	return slices.ContainsFunc(b.locks, func(m *core.Lock) bool { return b.o.Has(m.Core, m.Key()) })
 }
 
 // take asks the engine, unless this process knows the answer. It blocks for one round trip.
-func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
+func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 	c := b.c
 	if err := b.begin(); err != nil {
 		return nil, err
 	}
-	defer c.background.Done()
+	defer c.core.Background.Done()
 	b.prepare()
-	bounded := callContext{user: ctx, base: c.asks}
-	b.o.waits.Add(1) // so that a search for deadlocks does not take the owner for stuck
+	bounded := core.CallContext{User: ctx, Base: c.asks}
+	b.o.Waits.Add(1) // so that a search for deadlocks does not take the owner for stuck
 	answers, err := c.multi.AcquireAll(&bounded, b.requests)
-	b.o.waits.Add(-1)
-	bounded.end()
+	b.o.Waits.Add(-1)
+	bounded.End()
 	c.lock()
 	defer c.unlock()
 	if err != nil {
@@ -94,7 +95,7 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 // yieldMutex gives Client.mu to others after each atOnce locks. What was seen before may have changed after it. The
 // caller holds Client.mu.
 func (b *bundle) yieldMutex(looked int) {
-	if looked%atOnce == atOnce-1 {
+	if looked%core.AtOnce == core.AtOnce-1 {
 		b.c.unlock()
 		b.c.lock()
 	}
@@ -108,31 +109,31 @@ func (b *bundle) begin() error {
 	for i, l := range b.locks {
 		b.yieldMutex(i)
 		// The engine would refuse a lock that this client retains; taken alone it is taken over.
-		if g := c.passing(l); g != nil && g.retained() != nil {
+		if g := c.core.Passing(l); g != nil && g.Retained() != nil {
 			return errOneByOne
 		}
 		// Waiters and holders of this process are in the way. Of all others the engine itself knows.
-		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) {
+		if !b.alone(l) && (c.core.Lines[l.LineKey()] != nil || c.core.Passing(l) != nil) {
 			return c.inTheWay(l)
 		}
 	}
-	if c.closed {
-		return wrap("lock", b.locks[0].key(), ErrClosed)
+	if c.core.Closed {
+		return wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.core.Background.Add(1) // under Client.mu, so that Close waits for what is under way
 	return nil
 }
 
 // alone reports whether the request for l is independent of all others in this process; see Mutex.take.
-func (b *bundle) alone(l *lock) bool { return b.o.named || l.p.single }
+func (b *bundle) alone(l *core.Lock) bool { return b.o.Named || l.Terms.Single }
 
 // prepare makes the requests, each with an id and a grant of its own.
 func (b *bundle) prepare() {
-	b.grants, b.requests = make([]*grant, len(b.locks)), make([]*driver.Request, len(b.locks))
+	b.grants, b.requests = make([]*core.EngineHold, len(b.locks)), make([]*driver.Request, len(b.locks))
 	for i, l := range b.locks {
-		g := l.newGrant(b.c.newID())
-		r := l.request(g.ID, b.o)
-		r.Try, r.Lost = true, g.lostByEngine
+		g := l.NewEngineHold(b.c.newID())
+		r := driverRequest(l, g.ID, b.o)
+		r.Try, r.Lost = true, lossOf(g)
 		b.grants[i], b.requests[i] = g, &r
 	}
 }
@@ -152,38 +153,38 @@ func (b *bundle) refused(err error) error {
 	switch {
 	case errors.Is(err, ErrLost): // an operator broke one in the same instant
 		return errOneByOne
-	case b.c.closed:
-		return wrap("lock", b.locks[0].key(), ErrClosed)
+	case b.c.core.Closed:
+		return wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	return explain(b.locks[0].key(), err)
+	return explain(b.locks[0].Key(), err)
 }
 
 // granted makes the engine's answers holds. If one of them is over already, all are given back, and the locks are taken
 // one by one. The caller holds Client.mu, which is given to others now and then.
-func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
+func (b *bundle) granted(answers []driver.Grant) ([]*core.Hold, error) {
 	c := b.c
-	leases := make([]*Lease, 0, len(b.grants))
+	leases := make([]*core.Hold, 0, len(b.grants))
 	for i, g := range b.grants {
 		b.yieldMutex(i)
-		now := c.now()
+		now := c.core.Now()
 		switch {
-		case c.closed: // Close has released what was taken in before
+		case c.core.Closed: // Close has released what was taken in before
 			b.settle(i, false)
-			return nil, wrap("lock", b.locks[0].key(), ErrClosed)
-		case g.Phase == grants.Revoked || c.tooLate(answers[i], now): // it ended before anybody got it
+			return nil, wrap("lock", b.locks[0].Key(), ErrClosed)
+		case g.Phase == grants.Revoked || c.core.ExpiredOnArrival(answers[i], now): // it ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
-				l.decline()
+				l.Decline()
 			}
 			return nil, errOneByOne
 		}
-		old := c.passing(g.m)
-		g.taken(answers[i], now)
-		g.Alone = b.alone(g.m) || old != nil
-		l := g.m.newLease(b.o)
+		old := c.core.Passing(g.Lock)
+		g.Accept(answers[i], now)
+		g.Alone = b.alone(g.Lock) || old != nil
+		l := g.Lock.NewHold(b.o)
 		leases = append(leases, l)
-		g.admit(l, b.start, now, false)
-		g.admitOthers()
+		g.AddHold(l, b.start, now, false)
+		g.AddSameOwner()
 	}
 	return leases, nil
 }
@@ -191,21 +192,21 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 // settle releases whatever the requests from the number from on have left. The caller holds Client.mu.
 func (b *bundle) settle(from int, undo bool) {
 	for _, g := range b.grants[from:] {
-		g.settle(undo)
+		g.ReleaseInBackground(undo)
 	}
 }
 
 // tell tells the Observer of the holds, or of the failure; of errOneByOne it tells nothing, because the call goes on.
-func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
+func (b *bundle) tell(ctx context.Context, leases []*core.Hold, err error) {
 	for _, l := range leases {
-		l.m.tellAcquired(ctx, l, call{})
+		tellAcquired(ctx, l.Lock, l, core.Call{})
 	}
 	if err == nil || errors.Is(err, errOneByOne) {
 		return
 	}
 	at := 0
 	if held := (*HeldError)(nil); errors.As(err, &held) {
-		at = max(0, slices.IndexFunc(b.locks, func(l *lock) bool { return l.key().Name == held.Name }))
+		at = max(0, slices.IndexFunc(b.locks, func(l *core.Lock) bool { return l.Key().Name == held.Name }))
 	}
-	b.locks[at].tellFailed(ctx, b.o, call{start: b.start}, err)
+	tellFailed(ctx, b.locks[at], b.o, core.Call{Start: b.start}, err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -46,7 +47,7 @@ func TestMulti_IsOneRequestWhereTheEngineCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := (<-later).lease
-		if e := passed.eventNow(); !e.Local {
+		if e := holdEventNow(passed.hold()); !e.Local {
 			t.Error("a lock of a Multi does not pass on inside the process")
 		}
 		mustUnlock(t, passed)
@@ -331,7 +332,7 @@ func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
 // over, those taken in before it are given back.
 func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveTheirTurn(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		names := make([]string, 5*atOnce)
+		names := make([]string, 5*core.AtOnce)
 		for i := range names {
 			names[i] = fmt.Sprintf("%04d", i)
 		}

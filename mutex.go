@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // The first step of the walk: Lock and TryLock of a mutex. acquire.go goes on; do.go has Do.
@@ -15,12 +16,12 @@ import (
 // use: all Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value
 // cannot be used.
 type Mutex struct {
-	_ noCopy
-	lock
+	_    core.NoCopy
+	lock core.Lock
 }
 
 // inner returns the lock, and nil of a nil Mutex.
-func (m *Mutex) inner() *lock {
+func (m *Mutex) inner() *core.Lock {
 	if m == nil {
 		return nil
 	}
@@ -30,16 +31,16 @@ func (m *Mutex) inner() *lock {
 // Mutex returns the mutex of that name with the given options. It asks no engine. An invalid name (empty, longer than
 // 512 bytes, not UTF-8) or invalid options are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
-	m := &Mutex{lock: lock{c: c.coreOf(), name: name}}
+	m := &Mutex{lock: core.Lock{Core: c.coreOf(), Name: name}}
 	err := c.checkMade()
 	if err == nil {
 		err = validateName("name of the lock", name)
 	}
 	if err != nil {
-		m.p = &params{kind: driver.KindMutex, err: err}
+		m.lock.Terms = &core.Terms{Kind: driver.KindMutex, Err: err}
 		return m
 	}
-	m.p = c.params(opts)
+	m.lock.Terms = c.params(opts)
 	return m
 }
 
@@ -57,31 +58,35 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 //
 // It costs one round trip, and one message when it has to wait. It costs nothing when the lock passes on inside the
 // process or this client retains it.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.inner().acquire(ctx, false) }
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
+	return handOver(acquire(ctx, m.inner(), false))
+}
 
 // TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError. It
 // costs one round trip, or none if an owner of this client is in the way. If another client may merely retain the lock,
 // it waits for 50 ms, or for four round trips if that is more.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.inner().acquire(ctx, true) }
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
+	return handOver(acquire(ctx, m.inner(), true))
+}
 
 // Locker returns the mutex as a sync.Locker, for code that knows nothing else. Its Lock waits as long as ctx allows and
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	panicOn(checkContext(ctx))
-	return &locker{m: m.inner(), ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
+	return &locker{m: m.inner(), ctx: context.WithValue(ctx, core.OwnerKey{}, (*core.Owner)(nil))}
 }
 
 // locker is a mutex with the lease that its Lock has taken.
 type locker struct {
-	m     *lock
+	m     *core.Lock
 	ctx   context.Context //nolint:containedctx // sync.Locker has no parameter to take it from
-	lease *Lease          // written only by the holder, so it needs no guard
+	lease *core.Hold      // written only by the holder, so it needs no guard
 }
 
 // Lock panics on an error: the interface has no other way to report one.
 func (l *locker) Lock() {
-	lease, err := l.m.acquire(l.ctx, false)
+	lease, err := acquire(l.ctx, l.m, false)
 	if err != nil {
 		panic(err)
 	}
@@ -96,7 +101,7 @@ func (l *locker) Unlock() {
 	}
 	lease := l.lease
 	l.lease = nil
-	if err := lease.unlockInTime(l.ctx); err != nil && (errors.Is(err, ErrLost) || driver.Refusal(err) == nil) {
+	if err := unlockInTime(l.ctx, lease); err != nil && (errors.Is(err, ErrLost) || driver.Refusal(err) == nil) {
 		panic(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // pairs counts what an Observer is told of beginnings and ends, as a program's gauges would.
@@ -183,7 +184,7 @@ func TestObserver_EachWaitIsToldOnce_AndHasOneEnd(t *testing.T) {
 // ownContext returns a context that carries an anonymous owner.
 func ownContext(t *testing.T) context.Context {
 	t.Helper()
-	return context.WithValue(t.Context(), ownerKey{}, &owner{id: "an owner"})
+	return context.WithValue(t.Context(), core.OwnerKey{}, &core.Owner{ID: "an owner"})
 }
 
 // The engine's news that a call has to wait may come in another goroutine than the call's, and after the end of the

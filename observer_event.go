@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // What an Observer gets: the Event, its identities, and the result of a call in one word. observer.go has the
@@ -65,17 +67,17 @@ func (e Event) Look(ctx context.Context) (LockInfo, error) { return e.c.Look(ctx
 
 // HoldID identifies a hold: all events of one hold have the same, and no other hold has it. Compare it with == or use
 // it as the key of a map. It keeps the memory of the hold alive, so forget it after Lost or Released.
-type HoldID struct{ lease *Lease }
+type HoldID struct{ lease *core.Hold }
 
 // CallID identifies a call that has to wait: Waiting and the end of the same call have the same, and no other call has
 // it. Compare it with == or use it as the key of a map.
-type CallID struct{ call *announcement }
+type CallID struct{ call *core.Announcement }
 
-// id returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
+// holdID returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
 // Client.mu.
-func (l *Lease) id() HoldID {
-	if l.inner && l.upgradePair != nil {
-		return HoldID{l.upgradePair}
+func holdID(l *core.Hold) HoldID {
+	if l.Inner && l.UpgradePair != nil {
+		return HoldID{l.UpgradePair}
 	}
 	return HoldID{l}
 }

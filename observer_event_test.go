@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // minutes keeps all events that an Observer is told, by function.
@@ -301,7 +302,7 @@ func TestEvent_SaysInOneWordHowACallEnded(t *testing.T) {
 		ResultRefused:     &RefusedError{Err: errors.New("read-only")},
 		ResultLost:        &LostError{Cause: ErrUnavailable},
 		ResultReleased:    fmt.Errorf("upgrade: %w", ErrReleased),
-		ResultDeadlock:    errReader,
+		ResultDeadlock:    core.ErrReader,
 		ResultConflict:    ErrConflict,
 		ResultUnsupported: ErrUnsupported,
 		ResultClosed:      ErrClosed,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -63,7 +64,7 @@ func TestObserver_HearsWhichRenewalWasANearMiss(t *testing.T) {
 				for len(m.of("Renewed")) == 0 {
 					time.Sleep(10 * time.Millisecond)
 				}
-				e, now := m.one(t, "Renewed"), c.reading().Since(l.since)
+				e, now := m.one(t, "Renewed"), c.reading().Since(l.hold().Since)
 				margin := defaultLease - trust.Allowance(defaultLease) - now
 				if e.Late != row.late || e.Margin < margin || e.Margin > margin+10*time.Millisecond ||
 					e.Remained < e.Margin+defaultLease/4 {
@@ -213,21 +214,21 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	c := mustNew(t, memlock.New(nil), nil)
 	defer c.Close()
 	l := mustLock(t, t.Context(), c, "a")
-	m, give := c.Mutex("a", nil), l.g.releaseRequest()
+	m, give := c.Mutex("a", nil), l.hold().Engine.ReleaseRequest()
 	if n := testing.AllocsPerRun(1000, func() {
 		at := c.newCall()
-		w := waiter{lease: l, call: at}
-		if w.announcement(t.Context()) != nil || at.over() {
+		w := core.Waiter{Hold: l.hold(), Call: at}
+		if announcementOf(t.Context(), &w) != nil || callOver(at) {
 			t.Error("it announces to nobody")
 		}
-		m.tellFailed(t.Context(), nil, at, ErrClosed)
-		l.tellAcquired(t.Context(), Event{})
-		l.tellReleased(nil)
+		tellFailed(t.Context(), &m.lock, nil, at, ErrClosed)
+		tellHeld(t.Context(), l.hold(), Event{})
+		tellReleased(l.hold(), nil)
 		c.lock()
-		c.observeRenewal(l.g, c.now(), second, second)
-		c.observeFailure(l.g, second, ErrClosed)
-		l.g.tellRecalled()
-		l.g.tellRetained().end()
+		c.observeRenewal(l.hold().Engine, c.core.Now(), second, second)
+		c.observeFailure(l.hold().Engine, second, ErrClosed)
+		tellRecalled(l.hold().Engine)
+		tellRetained(l.hold().Engine).End()
 		c.unlock()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

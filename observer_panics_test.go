@@ -193,9 +193,9 @@ func nothingIsHeld(t *testing.T, c *Client) {
 	}
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns) > 0 {
-		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues),
-			len(c.alone), len(c.cooldowns))
+	if len(c.core.EngineHolds)+len(c.core.Lines)+len(c.core.LinesOfOne)+len(c.core.Cooldowns) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.core.EngineHolds), len(c.core.Lines),
+			len(c.core.LinesOfOne), len(c.core.Cooldowns))
 	}
 }
 

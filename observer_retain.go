@@ -1,6 +1,9 @@
 package interlock
 
-import "github.com/interlock-go/interlock/internal/grants"
+import (
+	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/grants"
+)
 
 // What the Observer is told of retention (hold_retain.go): the end never before the beginning.
 
@@ -13,13 +16,13 @@ type retentionNews struct {
 
 // tellRetained tells the Observer that g is retained from now on, once Client.mu has been given up. It returns nil if
 // nobody listens. The caller holds Client.mu.
-func (g *grant) tellRetained() *retentionNews {
-	c := g.m.client()
+func tellRetained(g *core.EngineHold) *retentionNews {
+	c := clientOfLock(g.Lock)
 	if o := c.opts.Observer; o.Retained == nil && o.RetentionEnded == nil {
 		return nil
 	}
-	n := &retentionNews{c: c, e: g.last.event()}
-	c.afterUnlock(func() {
+	n := &retentionNews{c: c, e: holdEvent(g.Last)}
+	c.core.AfterUnlock(func() {
 		c.tell("Retained", c.opts.Observer.Retained, n.e)
 		c.lock()
 		defer c.unlock()
@@ -31,12 +34,9 @@ func (g *grant) tellRetained() *retentionNews {
 	return n
 }
 
-// retained is tellRetained for the core. The caller holds Client.mu.
-func (c *Client) retained(g *grant) news { return g.tellRetained() }
-
-// end tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
+// End tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
 // Client.mu.
-func (n *retentionNews) end() {
+func (n *retentionNews) End() {
 	if n == nil {
 		return
 	}
@@ -57,11 +57,11 @@ func (n *retentionNews) tellEnd() {
 
 // tellRecalled tells the Observer, once, that another client wants g. The engine may say so before anybody here has got
 // g: then there is nothing to tell yet. The caller holds Client.mu.
-func (g *grant) tellRecalled() {
-	recalled := g.m.client().opts.Observer.Recalled
-	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.holder() == nil {
+func tellRecalled(g *core.EngineHold) {
+	recalled := clientOfLock(g.Lock).opts.Observer.Recalled
+	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.Holder() == nil {
 		return
 	}
 	g.RecallTold = true
-	g.m.client().tellLater("Recalled", recalled, g.holder().event())
+	clientOfLock(g.Lock).tellLater("Recalled", recalled, holdEvent(g.Holder()))
 }

@@ -5,45 +5,47 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // How the Observer is told, and what becomes of a panic of the user's code. No hold stays behind, and no goroutine of
 // this package ends the process. The callers are in the acquire_*, hold_* and release files.
 
-// tellAcquired tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
+// tellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Client.mu.
-func (l *Lease) tellAcquired(ctx context.Context, how Event) {
-	acquired := l.m.client().opts.Observer.Acquired
+func tellHeld(ctx context.Context, l *core.Hold, how Event) {
+	acquired := clientOfLock(l.Lock).opts.Observer.Acquired
 	if acquired == nil {
 		return
 	}
 	// A flag and not recover: the panic goes on with its stack, and runtime.Goexit is caught too.
 	returned := false
 	defer func() {
-		l.isHeard()
+		acquiredReturned(l)
 		if !returned {
-			l.disown()
-			_ = l.unlockInTime(ctx)
+			disownHold(l)
+			_ = unlockInTime(ctx, l)
 		}
 	}()
-	e := l.eventNow()
+	e := holdEventNow(l)
 	e.Held, e.Queued, e.Call, e.Cond = 0, how.Queued, how.Call, how.Cond
 	acquired(ctx, e)
 	returned = true
 }
 
-// isHeard notes that Acquired has returned, and tells the end of l if that has come meanwhile.
-func (l *Lease) isHeard() {
-	c := l.m.client()
+// acquiredReturned notes that Acquired has returned, and tells the end of l if that has come meanwhile.
+func acquiredReturned(l *core.Hold) {
+	c := clientOfLock(l.Lock)
 	c.lock()
-	late, loss := l.announced == endOwed, l.loss
-	if l.isAdopted() {
+	late, loss := l.Announced == core.EndOwed, l.Loss
+	if l.IsAdopted() {
 		loss = nil
 	}
 	if !late {
-		l.announced = announcedStart
+		l.Announced = core.AnnouncedStart
 	}
-	e := l.event()
+	e := holdEvent(l)
 	c.unlock()
 	switch {
 	case late && loss != nil:
@@ -55,15 +57,15 @@ func (l *Lease) isHeard() {
 
 // tellReleased tells the Observer that the hold was given up. err says what the engine has not confirmed. If Acquired
 // has not returned yet it tells nothing, and isHeard does.
-func (l *Lease) tellReleased(err error) {
-	c := l.m.client()
+func tellReleased(l *core.Hold, err error) {
+	c := clientOfLock(l.Lock)
 	if c.opts.Observer.Released == nil {
 		return
 	}
 	c.lock()
-	e, news := l.event(), l.announced
+	e, news := holdEvent(l), l.Announced
 	c.unlock()
-	if news == announcedStart {
+	if news == core.AnnouncedStart {
 		e.Err = err
 		c.tell("Released", c.opts.Observer.Released, e)
 	}
@@ -98,7 +100,7 @@ func (c *Client) tell(name string, f func(Event), e Event) {
 
 // tellLater tells as soon as Client.mu has been given up. The caller holds Client.mu, and has seen that f is not nil.
 func (c *Client) tellLater(name string, f func(Event), e Event) {
-	c.afterUnlock(func() { c.tell(name, f, e) })
+	c.core.AfterUnlock(func() { c.tell(name, f, e) })
 }
 
 // contain calls f, a function of the Observer, in any goroutine. A panic of f is logged and goes no further.
@@ -108,7 +110,7 @@ func (c *Client) contain(name string, f func()) {
 		if p == nil {
 			return
 		}
-		c.opts.Logger.Error("interlock: Observer."+name+" has panicked", "engine", c.traits.Engine,
+		c.opts.Logger.Error("interlock: Observer."+name+" has panicked", "engine", c.core.Traits.Engine,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}()
 	f()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // The options of one lock, resolved once when the lock is made: after that every request reads params and never
@@ -82,38 +83,38 @@ type LockOptions struct {
 
 // params resolves o against the client's options and the engine's traits. All locks without options share one, so that
 // they cost no memory.
-func (c *Client) params(o *LockOptions) *params {
+func (c *Client) params(o *LockOptions) *core.Terms {
 	if o == nil {
-		return &c.defaults
+		return &c.core.Defaults
 	}
-	p := c.defaults
-	p.err = p.resolve(c, o)
+	p := c.core.Defaults
+	p.Err = resolveTerms(&p, c, o)
 	return &p
 }
 
 // paramsDirect returns the options of a read/write lock or a semaphore, or what is wrong with its name, its options or
 // the engine.
-func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
+func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) core.Terms {
 	if err := c.checkMade(); err != nil {
-		return params{kind: key.Kind, err: err}
+		return core.Terms{Kind: key.Kind, Err: err}
 	}
 	if err := validateName("name of the lock", key.Name); err != nil {
-		return params{kind: key.Kind, err: err}
+		return core.Terms{Kind: key.Kind, Err: err}
 	}
-	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
-		return params{kind: key.Kind, err: wrap("lock", key, unsupported(c.traits, reason))}
+	if reason, lacks := c.core.Traits.LackingKind(key.Kind); lacks {
+		return core.Terms{Kind: key.Kind, Err: wrap("lock", key, core.Unsupported(c.core.Traits, reason))}
 	}
 	p := *c.params(opts)
-	p.kind = key.Kind
-	p.err = cmp.Or(p.err, p.noRetain(opts, "a lock that can be shared"))
+	p.Kind = key.Kind
+	p.Err = cmp.Or(p.Err, noRetain(&p, opts, "a lock that can be shared"))
 	return p
 }
 
-// resolve takes what o says into p, or says what is wrong with it.
-func (p *params) resolve(c *Client, o *LockOptions) error {
+// resolveTerms takes what o says into p, or says what is wrong with it.
+func resolveTerms(p *core.Terms, c *Client, o *LockOptions) error {
 	// First, so that Observers see the class whatever is wrong with the other options.
-	p.class = cmp.Or(o.Class, p.class)
-	if err := p.resolveCooldowns(c, o); err != nil {
+	p.Class = cmp.Or(o.Class, p.Class)
+	if err := resolveCooldowns(p, c, o); err != nil {
 		return err
 	}
 	if o.Wait < 0 {
@@ -132,27 +133,27 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
-	if !c.hasLeases() && p.Lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if !c.core.HasLeases() && p.Lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
-			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
+			ErrUnsupported, c.core.Traits.Engine, c.core.Traits.Lifetime)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
 		return err
 	}
-	if err := p.resolveRetain(c, o); err != nil {
+	if err := resolveRetain(p, c, o); err != nil {
 		return err
 	}
-	p.wait = o.Wait
-	p.NoRenew, p.MaxHold, p.label = o.NoRenew, o.MaxHold, o.Label
+	p.Wait = o.Wait
+	p.NoRenew, p.MaxHold, p.Label = o.NoRenew, o.MaxHold, o.Label
 	if o.LabelFrom != nil {
-		p.labelFrom = o.LabelFrom
+		p.LabelFrom = o.LabelFrom
 	}
 	return nil
 }
 
 // resolveCooldowns takes MinHold and LockDelay into p, or says what is wrong with them.
-func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
+func resolveCooldowns(p *core.Terms, c *Client, o *LockOptions) error {
 	if o.MinHold < 0 || o.MinHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
 	}
@@ -160,12 +161,12 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
 	}
 	if o.LockDelay > 0 {
-		reason, lacks := c.traits.Lacking(driver.LockDelays)
-		if !c.hasLeases() {
+		reason, lacks := c.core.Traits.Lacking(driver.LockDelays)
+		if !c.core.HasLeases() {
 			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
 		}
 		if lacks {
-			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", unsupported(c.traits, reason))
+			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", core.Unsupported(c.core.Traits, reason))
 		}
 	}
 	p.MinHold, p.LockDelay = o.MinHold, o.LockDelay
@@ -174,7 +175,7 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 
 // resolveRetain takes Retain into p, or says what is wrong with it. Options.Retain is a default for all mutexes, so it
 // gives way in silence where it cannot be; LockOptions.Retain is an error there.
-func (p *params) resolveRetain(c *Client, o *LockOptions) error {
+func resolveRetain(p *core.Terms, c *Client, o *LockOptions) error {
 	if o.Retain < 0 || o.Retain > longest {
 		return fmt.Errorf("interlock: LockOptions: Retain %v must be between 0 and %v", o.Retain, longest)
 	}
@@ -187,7 +188,7 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 	case o.Retain > 0 && c.opts.LocalHandoffs < 0:
 		return fmt.Errorf("interlock: LockOptions: %w", errNoTakeOver)
 	case o.Retain > 0:
-		if err := c.mayRetain(); err != nil {
+		if err := c.core.MayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
 		}
 		p.Retain = o.Retain
@@ -196,7 +197,7 @@ func (p *params) resolveRetain(c *Client, o *LockOptions) error {
 }
 
 // noRetain has p retain nothing, for a lock that is no mutex, or returns an error if LockOptions asked for it.
-func (p *params) noRetain(o *LockOptions, what string) error {
+func noRetain(p *core.Terms, o *LockOptions, what string) error {
 	p.Retain = 0
 	if o != nil && o.Retain > 0 {
 		return fmt.Errorf("interlock: LockOptions: Retain of %s: %w; only a mutex is retained", what, ErrUnsupported)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Who holds: an owner, with all that it holds and how many of its goroutines wait. It travels in the context
@@ -24,17 +25,17 @@ import (
 // owners (ErrUnsupported). A nil ctx panics.
 func WithOwner(ctx context.Context, name string) context.Context {
 	panicOn(checkContext(ctx))
-	return context.WithValue(ctx, ownerKey{}, names.owner(name))
+	return context.WithValue(ctx, core.OwnerKey{}, core.Names.Owner(name))
 }
 
 // OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports
 // false for anonymous owners: they cannot travel to other processes.
 func OwnerFrom(ctx context.Context) (string, bool) {
 	o := ownerFrom(ctx)
-	if o == nil || !o.named {
+	if o == nil || !o.Named {
 		return "", false
 	}
-	return o.id, true
+	return o.ID, true
 }
 
 // AssertHeld panics unless ctx carries the owner of a live hold of the mutex of that name, on any client of this
@@ -42,8 +43,8 @@ func OwnerFrom(ctx context.Context) (string, bool) {
 // it does not prove that the engine still counts the hold.
 func AssertHeld(ctx context.Context, name string) {
 	if o := ownerFrom(ctx); o != nil {
-		for _, l := range o.on(driver.Key{Kind: driver.KindMutex, Name: name}) {
-			if l.Err() == nil {
+		for _, l := range o.On(driver.Key{Kind: driver.KindMutex, Name: name}) {
+			if leaseOf(l).Err() == nil {
 				return
 			}
 		}
@@ -52,22 +53,22 @@ func AssertHeld(ctx context.Context, name string) {
 }
 
 // ownerFrom returns the owner that ctx carries, or nil.
-func ownerFrom(ctx context.Context) *owner {
+func ownerFrom(ctx context.Context) *core.Owner {
 	panicOn(checkContext(ctx))
-	o, _ := ctx.Value(ownerKey{}).(*owner)
+	o, _ := ctx.Value(core.OwnerKey{}).(*core.Owner)
 	return o
 }
 
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
 // with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
-func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
-	if !o.has(&c.core, key) { // as nearly always; it costs less than Client.mu
+func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
+	if !o.Has(&c.core, key) { // as nearly always; it costs less than Client.mu
 		return nil
 	}
 	c.lock()
 	defer c.unlock()
-	if l := c.liveHold(o, key); l != nil {
+	if l := c.core.LiveHold(o, key); l != nil {
 		return l
 	}
-	return o.first(&c.core, key, func(*Lease) bool { return true })
+	return o.First(&c.core, key, func(*core.Hold) bool { return true })
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // wouldPanic reports whether AssertHeld panics.
@@ -121,9 +123,9 @@ func TestDeadlock_OfOwnersThatHoldByOneClientAndWaitByAnother_IsTold(t *testing.
 
 func TestWithOwner_KeepsNothingOfNamesThatNobodyUses(t *testing.T) {
 	known := func() int {
-		names.mu.Lock()
-		defer names.mu.Unlock()
-		return len(names.owners)
+		core.Names.Mu.Lock()
+		defer core.Names.Mu.Unlock()
+		return len(core.Names.Owners)
 	}
 	collect := func(most int) bool {
 		for range 200 { // clean-ups run some time after a collection
@@ -140,7 +142,7 @@ func TestWithOwner_KeepsNothingOfNamesThatNobodyUses(t *testing.T) {
 	const many = 10_000
 	used := WithOwner(t.Context(), "used")
 	for i := range many {
-		if o := ownerFrom(WithOwner(t.Context(), fmt.Sprint("request ", i))); !o.named {
+		if o := ownerFrom(WithOwner(t.Context(), fmt.Sprint("request ", i))); !o.Named {
 			t.Fatal("no owner")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -35,124 +36,126 @@ const unlockGrace = 40 * time.Millisecond
 // first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
 // the engine's confirmation.
 func (l *Lease) Unlock(ctx context.Context) error {
+	h := l.hold()
+
 	if err := checkCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c := l.m.client()
+	c := clientOfLock(h.Lock)
 	c.lock()
-	now := c.now()
-	l.check(now)
-	if err := l.ended(); err != nil {
+	now := c.core.Now()
+	h.Check(now)
+	if err := h.Ended(); err != nil {
 		c.unlock()
 		// A lost hold stays with its owner until here, so that the owner cannot re-enter without noticing.
-		l.owner.remove(l)
-		return wrap("unlock", l.m.key(), err)
+		h.Owner.Remove(h)
+		return wrap("unlock", h.Lock.Key(), err)
 	}
-	var read pendingRelease // of the read below an upgraded hold; none for other holds
-	if l.upgradePair != nil {
-		read = l.splitPair().giveUp(now)
+	var read core.PendingRelease // of the read below an upgraded hold; none for other holds
+	if h.UpgradePair != nil {
+		read = h.SplitPair().EndHold(now)
 	}
-	write := l.giveUp(now)
+	write := h.EndHold(now)
 	c.unlock()
-	l.owner.remove(l)
+	h.Owner.Remove(h)
 	err := awaitBoth(ctx, write, read)
-	l.tellReleased(err)
+	tellReleased(h, err)
 	return err
 }
 
 // awaitBoth waits for the release of an upgraded hold's write and of the read below it, within one grace. For other
 // holds read is none.
-func awaitBoth(ctx context.Context, write, read pendingRelease) error {
-	if read.none() {
-		return write.await(ctx, unlockGrace)
+func awaitBoth(ctx context.Context, write, read core.PendingRelease) error {
+	if read.None() {
+		return confirm(ctx, write, unlockGrace)
 	}
 	start, grace, ended := time.Now(), unlockGrace, ctx.Err() != nil
-	err := write.await(ctx, grace)
+	err := confirm(ctx, write, grace)
 	if ended { // without that the grace has not begun yet
 		grace -= time.Since(start)
 	}
-	return errors.Join(err, read.await(ctx, grace))
+	return errors.Join(err, confirm(ctx, read, grace))
 }
 
-// renewAndPass renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
+// renewAndHandOff renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
 // wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
-func (g *grant) renewAndPass() {
-	c := g.m.client()
-	err := c.renewNow(c.base, g, g.m.p.Lease)
+func renewAndHandOff(g *core.EngineHold) {
+	c := clientOfLock(g.Lock)
+	err := c.renewNow(c.base, g, g.Lock.Terms.Lease)
 	c.lock()
 	defer c.unlockInside()
 	g.Between = false
 	// Everything may have changed during the renewal: g may be lost, the waiters gone, the time over.
-	if g.Phase != grants.Gone && g.goOn(c.now(), grants.Around{Renewed: true, Doubt: err != nil}) {
-		g.giveBack()
+	if g.Phase != grants.Gone && g.GoOn(c.core.Now(), grants.Around{Renewed: true, Doubt: err != nil}) {
+		g.GiveBack()
 	}
 }
 
-// releaseLocal releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for instance
+// confirmLocally releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for instance
 // with a full disk, the background goes on.
-func (w pendingRelease) releaseLocal() error {
-	l, c := w.l, w.l.m.client()
-	defer c.background.Done() // added by giveUp
-	err := l.g.releaseLocal(w.keep)
+func confirmLocally(w core.PendingRelease) error {
+	l, c := w.Hold, clientOfLock(w.Hold.Lock)
+	defer c.core.Background.Done() // added by giveUp
+	err := releaseLocally(l.Engine, w.Cooldown)
 	c.lock()
 	defer c.unlock()
 	// Not before the release: a local engine has no queue in which a place could be kept.
-	c.askFor(l.g.m)
+	c.core.AskFor(l.Engine.Lock)
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.settle(l.m, w.releaseRequest())
-		return unavailable("unlock", l.m.key(), err)
+		c.core.ReleaseInBackground(l.Lock, w.ReleaseRequest())
+		return unavailable("unlock", l.Lock.Key(), err)
 	}
-	return l.confirmed(err, false, w.until)
+	return confirmedRelease(l, err, false, w.Until)
 }
 
-// releaseRemote releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If that
+// confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If that
 // brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
 // allows. If ctx had ended before the call, it waits for grace.
-func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
-	l, c := w.l, w.l.m.client()
-	r, doubt := w.releaseRequest(), false
+func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
+	l, c := w.Hold, clientOfLock(w.Hold.Lock)
+	r, doubt := w.ReleaseRequest(), false
 	var refused error
 	if ctx.Err() == nil {
-		bounded := callContext{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
+		bounded := core.CallContext{User: ctx, Base: c.hard, Until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)
-		bounded.end()
+		bounded.End()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
-			c.background.Done()
-			return l.confirmed(err, false, w.until)
+			c.core.Background.Done()
+			return confirmedRelease(l, err, false, w.Until)
 		}
 		doubt, grace = mayHaveRun(err), 0 // the engine has had its time
 		if driver.Refusal(err) != nil {
-			refused = unavailable("unlock", l.m.key(), err)
+			refused = unavailable("unlock", l.Lock.Key(), err)
 		}
 	}
 	// The buffer lets the goroutine end when nobody listens any more.
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
-		defer c.background.Done()
-		more, err := c.settleNow(l.m, r)
-		said <- l.confirmed(err, doubt || more, w.until)
+		defer c.core.Background.Done()
+		more, err := c.settleNow(l.Lock, r)
+		said <- confirmedRelease(l, err, doubt || more, w.Until)
 	}()
 	if refused != nil { // the engine would say the same again, unless somebody mends the cause in time
 		return refused
 	}
-	return l.awaitRelease(ctx, said, grace)
+	return awaitRelease(ctx, l, said, grace)
 }
 
-// await releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had ended
+// confirm releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had ended
 // before.
-func (w pendingRelease) await(ctx context.Context, grace time.Duration) error {
+func confirm(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
 	switch {
-	case w.none():
+	case w.None():
 		return nil
-	case w.l.m.client().traits.Local:
-		return w.releaseLocal()
+	case clientOfLock(w.Hold.Lock).core.Traits.Local:
+		return confirmLocally(w)
 	default:
-		return w.releaseRemote(ctx, grace)
+		return confirmRemotely(ctx, w, grace)
 	}
 }
 
 // awaitRelease waits for the answer of the background as long as ctx allows, and for grace after that.
-func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.Duration) error {
+func awaitRelease(ctx context.Context, l *core.Hold, said <-chan error, grace time.Duration) error {
 	select {
 	case err := <-said:
 		return err
@@ -164,27 +167,27 @@ func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.
 	case err := <-said:
 		return err
 	case <-timer.C:
-		return unavailable("unlock", l.m.key(), ctx.Err())
+		return unavailable("unlock", l.Lock.Key(), ctx.Err())
 	}
 }
 
-// confirmed says what the engine's answer to a release means to the caller. doubt says that an earlier copy of the
+// confirmedRelease says what the engine's answer to a release means to the caller. doubt says that an earlier copy of the
 // release may have ended the hold, and until when the trust window would have ended.
-func (l *Lease) confirmed(err error, doubt bool, until trust.Instant) error {
+func confirmedRelease(l *core.Hold, err error, doubt bool, until trust.Instant) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
 	}
-	lost := l.lostError(LostExpired, nil)
+	lost := l.LostError(LostExpired, nil)
 	var told *LostError
 	if errors.As(err, &told) {
 		lost.Reason, lost.Cause = told.Reason, told.Cause
 	}
 	if lost.Reason == LostAdopted {
-		return wrap("unlock", l.m.key(), ErrAdopted)
+		return wrap("unlock", l.Lock.Key(), ErrAdopted)
 	}
 	// An earlier copy may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
 	// because the lease had not run out, unless the engine remembers how.
-	if doubt && !isRemembered(told) && l.m.client().reading() < until {
+	if doubt && !isRemembered(told) && clientOfLock(l.Lock).reading() < until {
 		return nil
 	}
 	return lost

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Settling: a release or an undo is repeated in the background until its outcome is known, until nothing can be left of
@@ -28,8 +29,8 @@ const shortestHorizon = 10 * time.Second
 // the acquisition can arrive any more, and what the last copy took has run out. It reports false if something may be
 // left for ever, on engines without leases or whose queue never forgets a waiter.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
-	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
-	if !c.hasLeases() || r.Undo && place == 0 {
+	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.core.Traits.QueueTimeout
+	if !c.core.HasLeases() || r.Undo && place == 0 {
 		return 0, false
 	}
 	return copies + max(lease, place), true
@@ -38,9 +39,9 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 // settleNow asks the engine to release r, of m, until it is known to be done, until nothing can be left of r, or until
 // Close gives up. It returns the last answer, and in doubt whether a copy before it may have been carried out. It tells
 // the Observer, and blocks for up to endsByItself.
-func (c *Client) settleNow(m *lock, r *driver.Release) (doubt bool, err error) {
+func (c *Client) settleNow(m *core.Lock, r *driver.Release) (doubt bool, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
-		e := m.event(nil)
+		e := eventOf(m, nil)
 		e.Undo = r.Undo
 		c.tell("Settling", o.Settling, e)
 		defer func() {
@@ -73,7 +74,7 @@ func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 		}
 		over := ends && time.Since(start) >= after
 		if over || !pause(c.hard, wait) {
-			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.core.Traits.Engine, "err", err)
 			return doubt, c.unsettled(doubtful("unlock", r.Key, err, open))
 		}
 		doubt, open = doubt || mayHaveRun(err), open || leavesDoubt(err)
@@ -84,9 +85,9 @@ func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 func (c *Client) unsettled(err error) error {
 	c.lock()
 	defer c.unlock()
-	if c.closed {
+	if c.core.Closed {
 		c.unconfirmed = append(c.unconfirmed,
-			fmt.Errorf("%w: the lock becomes free when its %s has ended", err, c.traits.Lifetime))
+			fmt.Errorf("%w: the lock becomes free when its %s has ended", err, c.core.Traits.Lifetime))
 	}
 	return err
 }

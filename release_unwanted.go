@@ -1,30 +1,34 @@
 package interlock
 
-import "context"
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/internal/core"
+)
 
 // Holds that were granted to a caller that never got to know. Its context had ended, or a panic or a part of a Multi
 // got in the way. They are released without their MinHold, because nothing was done under them.
 
-// disown takes the MinHold off l, because nobody got to know it.
-func (l *Lease) disown() {
-	c := l.m.client()
+// disownHold takes the MinHold off l, because nobody got to know it.
+func disownHold(l *core.Hold) {
+	c := clientOfLock(l.Lock)
 	c.lock()
 	defer c.unlock()
-	if l.ended() == nil {
-		l.dropMinHold()
+	if l.Ended() == nil {
+		l.DropMinHold()
 	}
 }
 
-// giveBack is Unlock of such a hold, within CloseTimeout. If ctx has ended, it returns at once and the release goes on
+// giveBackHold is Unlock of such a hold, within CloseTimeout. If ctx has ended, it returns at once and the release goes on
 // in the background.
-func (l *Lease) giveBack(ctx context.Context) error {
-	l.disown()
+func giveBackHold(ctx context.Context, l *core.Hold) error {
+	disownHold(l)
 	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, l.m.client().opts.CloseTimeout)
+		bounded, cancel := context.WithTimeout(ctx, clientOfLock(l.Lock).opts.CloseTimeout)
 		defer cancel()
-		return l.Unlock(bounded)
+		return leaseOf(l).Unlock(bounded)
 	}
-	if !l.m.client().spawn(func() { _ = l.Unlock(l.m.client().hard) }) {
+	if !clientOfLock(l.Lock).spawn(func() { _ = leaseOf(l).Unlock(clientOfLock(l.Lock).hard) }) {
 		return ErrClosed // Close has released it
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -16,10 +17,10 @@ import (
 
 // renewBatch sends renewals that travel together, in a goroutine of its own. Its context ends after half of the longest
 // lease among them; Close ends it earlier.
-func (c *Client) renewBatch(batch []pendingRenewal) {
+func (c *Client) renewBatch(batch []core.PendingRenewal) {
 	var patience time.Duration
 	for _, b := range batch {
-		patience = max(patience, b.r.Lease/2)
+		patience = max(patience, b.Renewal.Lease/2)
 	}
 	ctx, cancel := context.WithTimeout(c.base, patience)
 	defer cancel()
@@ -28,30 +29,30 @@ func (c *Client) renewBatch(batch []pendingRenewal) {
 
 // sendRenewals sends batch and processes each answer as it comes, so that a slow part of it delays no other hold. It
 // calls each after every answer, without Client.mu, and returns after the last.
-func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each func(i int, err error)) {
+func (c *Client) sendRenewals(ctx context.Context, batch []core.PendingRenewal, each func(i int, err error)) {
 	requests := make([]driver.Renewal, len(batch))
 	for i, b := range batch {
-		requests[i] = b.r
+		requests[i] = b.Renewal
 	}
 	c.renewer.Renew(ctx, requests, func(i int, err error) {
 		c.lock()
-		err = c.renewed(batch[i], err)
+		err = c.core.Renewed(batch[i], err)
 		c.unlockInside()
 		each(i, err)
 	})
 }
 
 // renewalConfirmed tells of a confirmed renewal. The caller holds Client.mu.
-func (c *Client) renewalConfirmed(g *grant, left, lease time.Duration) {
-	c.observeRenewal(g, c.now(), left, lease)
+func (c *Client) renewalConfirmed(g *core.EngineHold, left, lease time.Duration) {
+	c.observeRenewal(g, c.core.Now(), left, lease)
 }
 
 // renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds Client.mu.
-func (c *Client) renewalFailed(g *grant, left time.Duration, again bool, err error) {
+func (c *Client) renewalFailed(g *core.EngineHold, left time.Duration, again bool, err error) {
 	token := g.Token // read now: an upgrade may change it before the callback runs
-	c.afterUnlock(func() {
+	c.core.AfterUnlock(func() {
 		c.opts.Logger.Log(c.base, onceWarn(again), "interlock: renewal failed",
-			"lock", g.m.key().Name, "engine", c.traits.Engine,
+			"lock", g.Lock.Key().Name, "engine", c.core.Traits.Engine,
 			"token", token, "remaining", left, "err", err)
 	})
 	c.observeFailure(g, left, err)
@@ -69,23 +70,23 @@ func onceWarn(again bool) slog.Level {
 // observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
 // length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
 // answer, or attempts before it have failed: Event.Late. The caller holds Client.mu.
-func (c *Client) observeRenewal(g *grant, now trust.Instant, left, lease time.Duration) {
-	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
+func (c *Client) observeRenewal(g *core.EngineHold, now trust.Instant, left, lease time.Duration) {
+	if c.opts.Observer.Renewed == nil || g.Holds.First == nil {
 		return
 	}
-	e := g.holds.first.event()
-	e.Remained, e.Margin, e.Late = g.remaining(now), left, left < lease/2
+	e := holdEvent(g.Holds.First)
+	e.Remained, e.Margin, e.Late = g.TrustLeft(now), left, left < lease/2
 	c.tellLater("Renewed", c.opts.Observer.Renewed, e)
 }
 
 // observeFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
 // with sessions nothing is in danger, so nothing is told. The caller holds Client.mu.
-func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
-	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil || !c.hasLeases() {
+func (c *Client) observeFailure(g *core.EngineHold, left time.Duration, err error) {
+	if c.opts.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.core.HasLeases() {
 		return
 	}
-	e := g.holds.first.event()
-	e.Remained, e.Err = left, unavailable("renew", g.m.key(), err)
+	e := holdEvent(g.Holds.First)
+	e.Remained, e.Err = left, unavailable("renew", g.Lock.Key(), err)
 	c.tellLater("RenewalFailed", c.opts.Observer.RenewalFailed, e)
 }
 
@@ -93,26 +94,26 @@ func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
 // the renewal is confirmed, and the loss if g is lost. It returns an *UnavailableError when the engine has not answered
 // within half a lease or the rest of the trust, or when ctx has ended. A renewal that ctx has left goes on, and counts
 // if it is answered.
-func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) error {
+func (c *Client) renewNow(ctx context.Context, g *core.EngineHold, lease time.Duration) error {
 	c.lock()
-	now := c.now()
-	c.expire(g, now)
+	now := c.core.Now()
+	c.core.Expire(g, now)
 	if g.Phase == grants.Gone {
 		defer c.unlock()
-		return g.goneError()
+		return g.GoneError()
 	}
-	wanted, _ := g.renewalTerms()
-	b, left := g.renewalFor(max(lease, wanted), now), g.remaining(now)
+	wanted, _ := g.RenewalTerms()
+	b, left := g.RenewalFor(max(lease, wanted), now), g.TrustLeft(now)
 	c.unlock()
-	bounded, cancel := context.WithTimeout(c.base, min(b.r.Lease/2, left))
+	bounded, cancel := context.WithTimeout(c.base, min(b.Renewal.Lease/2, left))
 	// The buffer lets the answer be processed when nobody waits for it any more.
 	answered := make(chan error, 1)
 	send := func() {
 		defer cancel()
-		c.sendRenewals(bounded, []pendingRenewal{b}, func(_ int, err error) { answered <- err })
+		c.sendRenewals(bounded, []core.PendingRenewal{b}, func(_ int, err error) { answered <- err })
 	}
 	// A local engine answers at once, so no goroutine is needed.
-	if c.traits.Local {
+	if c.core.Traits.Local {
 		send()
 	} else if !c.spawn(send) {
 		cancel()
@@ -123,13 +124,13 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 			return err
 		}
-		return unavailable("renew", g.m.key(), err)
+		return unavailable("renew", g.Lock.Key(), err)
 	case <-ctx.Done():
 	}
 	c.lock()
 	defer c.unlock()
 	if g.Phase == grants.Gone { // a loss ends the hold's contexts too, so it may be why ctx has ended
-		return g.goneError()
+		return g.GoneError()
 	}
-	return unavailable("renew", g.m.key(), ctx.Err())
+	return unavailable("renew", g.Lock.Key(), ctx.Err())
 }

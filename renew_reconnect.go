@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
@@ -13,7 +14,7 @@ import (
 
 // heedReconnections has the driver tell of reconnections until the client is closed, if it can.
 func (c *Client) heedReconnections() {
-	if r, can := c.d.(driver.Reconnector); can && c.hasLeases() {
+	if r, can := c.d.(driver.Reconnector); can && c.core.HasLeases() {
 		context.AfterFunc(c.base, r.OnReconnect(c.renewHeld))
 	}
 }
@@ -23,27 +24,27 @@ func (c *Client) heedReconnections() {
 func (c *Client) renewHeld() {
 	c.lock()
 	defer c.unlockInside()
-	var batch []pendingRenewal
+	var batch []core.PendingRenewal
 	send := func() {
-		if len(batch) > 0 && !c.closed { // Close waits for no new goroutine
-			c.emit(effect{verb: sendRenewals, batch: batch})
+		if len(batch) > 0 && !c.core.Closed { // Close waits for no new goroutine
+			c.core.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
 		}
 		batch = nil
 	}
 	looked := 0
-	for _, g := range c.grants {
-		if looked++; looked%atOnce == 0 { // as bundle.yieldMutex does
+	for _, g := range c.core.EngineHolds {
+		if looked++; looked%core.AtOnce == 0 { // as bundle.yieldMutex does
 			c.unlockInside()
 			c.lock()
 		}
-		now := c.now()
-		for ; g != nil; g = g.next {
-			if g.mayHaveBeenForgotten(now) {
-				batch = append(batch, g.renewal(now))
-				c.reschedule(g)
+		now := c.core.Now()
+		for ; g != nil; g = g.After {
+			if mayHaveBeenForgotten(g, now) {
+				batch = append(batch, g.Renewal(now))
+				c.core.Reschedule(g)
 			}
 		}
-		if len(batch) >= mostTogether {
+		if len(batch) >= core.MostTogether {
 			send()
 		}
 	}
@@ -53,7 +54,7 @@ func (c *Client) renewHeld() {
 // mayHaveBeenForgotten reports whether a renewal has to find out whether the engine still knows g. A lock that is
 // retained is not asked for: nobody relies on it, and whoever takes it again asks first where there is doubt. The
 // caller holds Client.mu.
-func (g *grant) mayHaveBeenForgotten(now trust.Instant) bool {
-	_, failed := g.m.c.failures[g]
-	return g.Phase != grants.Gone && g.renewing() && g.retained() == nil && (failed || now >= g.NotBefore)
+func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
+	_, failed := g.Lock.Core.Failures[g]
+	return g.Phase != grants.Gone && g.Renewing() && g.Retained() == nil && (failed || now >= g.NotBefore)
 }

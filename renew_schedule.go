@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -12,37 +13,37 @@ import (
 // than its other work in this process. The goroutine would also want Client.mu while the caller still holds it. The
 // caller holds Client.mu.
 func (c *Client) arm(at trust.Instant) {
-	s := &c.sched
-	s.armed = at
+	s := &c.core.Scheduler
+	s.Armed = at
 	if at == trust.Never {
-		s.timer.Stop()
+		s.Timer.Stop()
 		return
 	}
 	pause := at.Since(c.reading())
 	// The timer stands still while the machine is suspended. With this bound a suspension is noticed a second after it
 	// at the latest.
-	if c.watching {
-		pause = min(pause, suspensionCheck)
+	if c.core.Watching {
+		pause = min(pause, core.SuspensionCheck)
 	}
-	s.timer.Reset(pause)
+	s.Timer.Reset(pause)
 }
 
 // watch is the scheduler's goroutine. Close ends it.
 func (c *Client) watch() {
-	defer c.sched.timer.Stop()
+	defer c.core.Scheduler.Timer.Stop()
 	for {
 		c.lock()
-		now := c.now()
+		now := c.core.Now()
 		// Before collect, because a suspension has brought all ends nearer.
-		c.heedSuspensions()
-		batch := c.collect(now)
-		c.arm(min(c.deadlocks.look(c, now), c.sched.next(now)))
+		c.core.HeedSuspensions()
+		batch := c.core.Collect(now)
+		c.arm(min(c.deadlocks.look(c, now), c.core.Scheduler.Next(now)))
 		if len(batch) > 0 {
-			c.emit(effect{verb: sendRenewals, batch: batch})
+			c.core.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
 		}
 		c.unlockInside()
 		select {
-		case <-c.sched.timer.C:
+		case <-c.core.Scheduler.Timer.C:
 		case <-c.base.Done():
 			return
 		}

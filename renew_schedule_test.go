@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // batches is an engine that records the size of each batch of renewals.
@@ -28,7 +29,7 @@ func (d *batches) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 // Very many grants that are due at the same instant must not be one batch, because each would wait for the last answer.
 func TestRenewals_OfVeryManyGrants_TravelInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const locks = 2*mostTogether + 1
+		const locks = 2*core.MostTogether + 1
 		d := new(batches)
 		c := mustNew(t, d, nil)
 		defer c.Close()
@@ -41,8 +42,8 @@ func TestRenewals_OfVeryManyGrants_TravelInBatches(t *testing.T) {
 		defer d.mu.Unlock()
 		renewed := 0
 		for _, n := range d.sizes {
-			if renewed += n; n > mostTogether {
-				t.Errorf("%d renewals came together, want at most %d", n, mostTogether)
+			if renewed += n; n > core.MostTogether {
+				t.Errorf("%d renewals came together, want at most %d", n, core.MostTogether)
 			}
 		}
 		if renewed != locks {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Read/write locks. acquire_direct.go asks for them, each mode by itself; hold_convert.go turns one mode into another.
@@ -24,9 +25,9 @@ import (
 // An RWMutex is safe for concurrent use. The zero value cannot be used. All of one client with the same name are the
 // same lock.
 type RWMutex struct {
-	_      noCopy
-	modes  [3]lock // by driver.Mode: the lock as each mode asks for it
-	params [3]params
+	_      core.NoCopy
+	modes  [3]core.Lock // by driver.Mode: the lock as each mode asks for it
+	params [3]core.Terms
 }
 
 // RWMutex returns the read/write lock of that name with the given options. It asks no engine. An invalid name, invalid
@@ -37,11 +38,11 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
-		m.params[i].share = shareMode{direct: true, mode: driver.Mode(i), weight: 1, of: &m.modes}
-		m.modes[i] = lock{c: c.coreOf(), name: name, p: &m.params[i]}
+		m.params[i].Share = core.ShareMode{Direct: true, Mode: driver.Mode(i), Weight: 1, Of: &m.modes}
+		m.modes[i] = core.Lock{Core: c.coreOf(), Name: name, Terms: &m.params[i]}
 	}
-	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
-		up.err = wrap("lock", key, c.noConversion())
+	if up := &m.params[driver.Upgradeable]; up.Err == nil && c.convert == nil {
+		up.Err = wrap("lock", key, c.core.NoConversion())
 	}
 	return m
 }
@@ -52,23 +53,23 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 // An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads
 // gets ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Exclusive).acquire(ctx, false)
+	return handOver(acquire(ctx, m.modeMutex(driver.Exclusive), false))
 }
 
 // TryLock is Lock without waiting: if another owner holds the lock, or waits for it, the error is a *HeldError.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Exclusive).acquire(ctx, true)
+	return handOver(acquire(ctx, m.modeMutex(driver.Exclusive), true))
 }
 
 // RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared.
 // See [RWMutex.Lock] for the rest.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Shared).acquire(ctx, false)
+	return handOver(acquire(ctx, m.modeMutex(driver.Shared), false))
 }
 
 // TryRLock is RLock without waiting: if another owner writes, or anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Shared).acquire(ctx, true)
+	return handOver(acquire(ctx, m.modeMutex(driver.Shared), true))
 }
 
 // UpgradeableRLock waits for the upgradeable read, and returns the hold. It is a read beside other readers, but only
@@ -79,11 +80,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Upgradeable).acquire(ctx, false)
+	return handOver(acquire(ctx, m.modeMutex(driver.Upgradeable), false))
 }
 
 // TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or
 // anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.modeMutex(driver.Upgradeable).acquire(ctx, true)
+	return handOver(acquire(ctx, m.modeMutex(driver.Upgradeable), true))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
@@ -36,8 +37,8 @@ func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
 		stillWaits(t, late, "beside a writer")
 		mustUnlock(t, w.lease)
 		mustUnlock(t, must(t)((<-late).lease, nil))
-		if h.renewals.Load() != 0 || len(c.grants) != 0 || len(c.alone) != 0 {
-			t.Errorf("left: %d renewals, %d grants, %d waiters", h.renewals.Load(), len(c.grants), len(c.alone))
+		if h.renewals.Load() != 0 || len(c.core.EngineHolds) != 0 || len(c.core.LinesOfOne) != 0 {
+			t.Errorf("left: %d renewals, %d grants, %d waiters", h.renewals.Load(), len(c.core.EngineHolds), len(c.core.LinesOfOne))
 		}
 	})
 }
@@ -53,8 +54,8 @@ func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *
 		synctest.Wait()
 		counted := make(map[bool]int32)
 		c.lock()
-		for w := range c.alone {
-			counted[w.lease.owner == base.owner] += w.lease.owner.waits.Load()
+		for w := range c.core.LinesOfOne {
+			counted[w.Hold.Owner == base.hold().Owner] += w.Hold.Owner.Waits.Load()
 		}
 		c.unlock()
 		if counted[false] != 0 || counted[true] != 1 {
@@ -209,7 +210,7 @@ func TestRWMutex_WhenTheEngineSaysThatTheWriteIsGone_AReadBesideItLosesIt(t *tes
 		m := c.RWMutex("x", nil)
 		write := must(t)(m.Lock(t.Context()))
 		ctx := context.WithoutCancel(write.Context(t.Context()))
-		_ = h.Driver.Release(t.Context(), &driver.Release{Key: write.m.key(), ID: write.g.ID})
+		_ = h.Driver.Release(t.Context(), &driver.Release{Key: write.hold().Lock.Key(), ID: write.hold().Engine.ID})
 		_, err := m.RLock(ctx)
 		wantErr(t, "RLock", err, ErrLost)
 		wantErr(t, "the write", write.Err(), ErrLost)
@@ -324,10 +325,10 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		m := &rw.modes[driver.Exclusive]
 		ctx, cancel := context.WithTimeout(t.Context(), second) // who waits after all is told so
 		defer cancel()
-		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.newCall()), false); !errors.Is(err, errAgain) {
+		if _, err := c.askAlone(ctx, newWaiter(m, l.hold().Owner, c.newCall()), false); !errors.Is(err, core.ErrAgain) {
 			t.Errorf("got %v", err)
 		}
-		beside := must(t)(m.attemptDirect(t.Context(), l.owner, false, c.newCall()))
+		beside := must(t)(handOver(attemptDirect(t.Context(), m, l.hold().Owner, false, c.newCall())))
 		mustUnlock(t, beside)
 		mustUnlock(t, l)
 	})

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Semaphores: locks with a number of permits. acquire_direct.go asks for them; semaphore_resize.go changes the number.
@@ -25,25 +26,25 @@ import (
 //
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
-	_   noCopy
+	_   core.NoCopy
 	one atomic.Pointer[permit] // how one permit is asked for; Resize replaces it
 
-	resizes resizes
+	resizes core.Resizes
 }
 
 // limit is that with which s asks now.
-func (s *Semaphore) limit() int { return s.one.Load().share.limit }
+func (s *Semaphore) limit() int { return s.one.Load().params.Share.Limit }
 
 // permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
 type permit struct {
-	lock
-	params
+	lock   core.Lock
+	params core.Terms
 }
 
 // newPermit returns a permit with the options p, limit and weight included.
-func newPermit(c *Client, name string, p params) *permit {
+func newPermit(c *Client, name string, p core.Terms) *permit {
 	ask := &permit{params: p}
-	ask.c, ask.name, ask.p = c.coreOf(), name, &ask.params
+	ask.lock.Core, ask.lock.Name, ask.lock.Terms = c.coreOf(), name, &ask.params
 	return ask
 }
 
@@ -54,10 +55,10 @@ func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
 	p := c.paramsDirect(key, opts)
 	s := &Semaphore{}
-	s.resizes.limit = s.limit
-	p.share = shareMode{direct: true, mode: driver.Shared, limit: limit, weight: 1, resizes: &s.resizes}
-	if p.err == nil {
-		p.err = validateLimit(name, limit)
+	s.resizes.Limit = s.limit
+	p.Share = core.ShareMode{Direct: true, Mode: driver.Shared, Limit: limit, Weight: 1, Resizes: &s.resizes}
+	if p.Err == nil {
+		p.Err = validateLimit(name, limit)
 	}
 	s.one.Store(newPermit(c, name, p))
 	return s
@@ -79,29 +80,29 @@ func validateLimit(name string, limit int) error {
 //
 // It costs one round trip, and one message when it has to wait.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
-	return s.permits(n).acquire(ctx, false)
+	return handOver(acquire(ctx, s.permits(n), false))
 }
 
 // TryAcquire is Acquire without waiting: if fewer than n permits are free, or anybody waits, the error is a *HeldError.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
-	return s.permits(n).acquire(ctx, true)
+	return handOver(acquire(ctx, s.permits(n), true))
 }
 
 // permits returns how n permits are asked for. One permit, the usual number, costs no allocation.
-func (s *Semaphore) permits(n int) *lock {
+func (s *Semaphore) permits(n int) *core.Lock {
 	if err := s.checkMade(); err != nil {
-		return &lock{p: &params{err: err}}
+		return &core.Lock{Terms: &core.Terms{Err: err}}
 	}
 	one := s.one.Load()
 	if n == 1 {
 		return &one.lock
 	}
-	many := newPermit(one.client(), one.name, one.params)
-	many.share.weight = n
-	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
-		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
+	many := newPermit(clientOfLock(&one.lock), one.lock.Name, one.params)
+	many.params.Share.Weight = n
+	if limit := many.params.Share.Limit; many.params.Err == nil && (n < 1 || n > limit) {
+		many.params.Err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
 			"most its limit of %d",
-			many.name, n, limit)
+			many.lock.Name, n, limit)
 	}
 	return &many.lock
 }

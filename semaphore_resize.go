@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Changing the limit of a semaphore that is in use. The limit stands in the engine; semaphore.go keeps what this client
@@ -28,35 +29,35 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 		return err
 	}
 	now := s.one.Load()
-	c, key := now.client(), now.key()
-	if now.err != nil {
-		return now.err
+	c, key := clientOfLock(&now.lock), now.lock.Key()
+	if now.params.Err != nil {
+		return now.params.Err
 	}
-	if err := validateLimit(now.name, limit); err != nil {
+	if err := validateLimit(now.lock.Name, limit); err != nil {
 		return err
 	}
 	resizer, err := c.resizer()
 	if err != nil {
 		return wrap("resize", key, err)
 	}
-	s.resizes.begin()
-	defer s.resizes.end()
+	s.resizes.Begin()
+	defer s.resizes.End()
 	err = c.persist(ctx, "resize", key, func(ctx context.Context) error { return resizer.Resize(ctx, key, limit) })
 	if err != nil {
 		return err
 	}
 	p := now.params
-	p.share.limit = limit
-	s.one.Store(newPermit(c, now.name, p))
+	p.Share.Limit = limit
+	s.one.Store(newPermit(c, now.lock.Name, p))
 	return nil
 }
 
-// resized returns m with the limit that its semaphore has now, if err is a conflict that one of its own changes may
+// resizedLock returns m with the limit that its semaphore has now, if err is a conflict that one of its own changes may
 // have made; else nil. Programs that ask with a limit of their own are told of the conflict.
 //
 // A try waits no longer for a Resize under way than for a recall: the engine may not answer that for long.
-func (m *lock) resized(ctx context.Context, since int, try bool, err error) *lock {
-	r := m.p.share.resizes
+func resizedLock(ctx context.Context, m *core.Lock, since int, try bool, err error) *core.Lock {
+	r := m.Terms.Share.Resizes
 	if r == nil || !errors.Is(err, ErrConflict) || !driver.IsDefinite(err) {
 		return nil
 	}
@@ -66,23 +67,23 @@ func (m *lock) resized(ctx context.Context, since int, try bool, err error) *loc
 		ctx = bounded
 	}
 	// The limit may also have changed after m was made and before the request was.
-	if crossed := r.crossed(ctx, since); ctx.Err() != nil || !crossed && r.limit() == m.p.share.limit {
+	if crossed := r.Crossed(ctx, since); ctx.Err() != nil || !crossed && r.Limit() == m.Terms.Share.Limit {
 		return nil
 	}
-	p := *m.p
-	p.share.limit = r.limit()
-	return &newPermit(m.client(), m.name, p).lock
+	p := *m.Terms
+	p.Share.Limit = r.Limit()
+	return &newPermit(clientOfLock(m), m.Name, p).lock
 }
 
 // resizer returns the engine as a Resizer, or says why it cannot resize.
 func (c *Client) resizer() (driver.Resizer, error) {
 	resizer, can := c.d.(driver.Resizer)
-	reason, lacks := c.traits.Lacking(driver.Resizing)
+	reason, lacks := c.core.Traits.Lacking(driver.Resizing)
 	switch {
 	case lacks:
-		return nil, unsupported(c.traits, reason)
+		return nil, core.Unsupported(c.core.Traits, reason)
 	case !can:
-		return nil, unsupported(c.traits, "its driver is no driver.Resizer")
+		return nil, core.Unsupported(c.core.Traits, "its driver is no driver.Resizer")
 	}
 	return resizer, nil
 }

@@ -1,14 +1,14 @@
-package interlock
+package core
 
 import (
 	"context"
 	"sync"
 )
 
-// resizes says which requests of a Semaphore may have crossed one of its own changes of the limit: the engine has the
+// Resizes says which requests of a Semaphore may have crossed one of its own changes of the limit: the engine has the
 // new one before or after s asks with it, and refuses what comes in between as a conflict.
-type resizes struct {
-	limit func() int // with which the semaphore asks now
+type Resizes struct {
+	Limit func() int // with which the semaphore asks now
 
 	mu       sync.Mutex    // guards what follows; nothing is waited for under it
 	underWay int           // how many calls of Resize are
@@ -16,7 +16,7 @@ type resizes struct {
 	idle     chan struct{} // closed when none is under way; nil before the first
 }
 
-func (r *resizes) begin() {
+func (r *Resizes) Begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns++
@@ -25,7 +25,7 @@ func (r *resizes) begin() {
 	}
 }
 
-func (r *resizes) end() {
+func (r *Resizes) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns++
@@ -34,15 +34,15 @@ func (r *resizes) end() {
 	}
 }
 
-// seen is what crossed compares with, before a request is sent.
-func (r *resizes) seen() int {
+// Seen is what crossed compares with, before a request is sent.
+func (r *Resizes) Seen() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns
 }
 
-// crossed reports whether a Resize was under way since then. It waits for those that are still, or for ctx.
-func (r *resizes) crossed(ctx context.Context, since int) bool {
+// Crossed reports whether a Resize was under way since then. It waits for those that are still, or for ctx.
+func (r *Resizes) Crossed(ctx context.Context, since int) bool {
 	r.mu.Lock()
 	idle, underWay := r.idle, r.underWay > 0
 	r.mu.Unlock()
@@ -53,5 +53,5 @@ func (r *resizes) crossed(ctx context.Context, since int) bool {
 			return false
 		}
 	}
-	return r.seen() != since || underWay
+	return r.Seen() != since || underWay
 }

@@ -1,9 +1,9 @@
-package interlock
+package core
 
 import "github.com/interlock-go/interlock/driver"
 
-// errAdopted is ErrAdopted of the package above.
-var errAdopted error = adoptedError{}
+// ErrAdopted is ErrAdopted of the package above.
+var ErrAdopted error = adoptedError{}
 
 type adoptedError struct{}
 
@@ -13,8 +13,8 @@ func (adoptedError) Error() string { return "another client has adopted it" }
 // Is matches ErrReleased.
 func (adoptedError) Is(t error) bool { return t == driver.ErrReleased }
 
-// unsupported returns the error for what the engine lacks, with its reason.
-func unsupported(t driver.Traits, reason string) error {
+// Unsupported returns the error for what the engine lacks, with its reason.
+func Unsupported(t driver.Traits, reason string) error {
 	return &unsupportedError{engine: t.Engine, reason: reason}
 }
 
@@ -27,4 +27,3 @@ func (e *unsupportedError) Error() string {
 
 // Is matches driver.ErrUnsupported.
 func (e *unsupportedError) Is(t error) bool { return t == driver.ErrUnsupported }
-

@@ -1,0 +1,191 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/grants"
+	"github.com/interlock-go/interlock/internal/trust"
+)
+
+// Lease is a hold as its user has it in hand. The package above gives it its methods, by a conversion of the pointer.
+type Lease struct {
+	_    NoCopy
+	hold Hold
+}
+
+// Hold returns the hold, and nil of a nil Lease. A copy of a Lease has a hold that no event reaches; see IsCopy.
+func (l *Lease) Hold() *Hold {
+	if l == nil {
+		return nil
+	}
+	return &l.hold
+}
+
+// Hold is one hold of a lock: what Lock has taken, until it is given back or lost.
+type Hold struct {
+	lease  *Lease // of which it is; nil of an inner one
+	Lock   *Lock
+	Engine *EngineHold // the engine's grant on which it rests; a conversion changes it; guarded by Client.mu
+	Owner  *Owner
+	Links  [listKinds]links // its neighbours in the lists of its grant and of its owner; see list
+
+	Since     trust.Instant // when it was granted; MaxHold, MinHold and events count from here
+	Waited    time.Duration // from the call to the grant, for events
+	Pass      int32         // of the grant: the token and nonce in use are its own; guarded by Client.mu
+	rank      int32         // its place in its owner's holdHeap; guarded by owner.mu
+	Local     bool          // it came by a pass or a re-entry, without a request to the engine
+	Announced Announced     // what the Observer knows; guarded by Client.mu
+	Inner     bool          // it keeps the upgradeable read of upgradePair; see core_convert.go
+
+	// Guarded by Client.mu.
+	released bool              // by Unlock or Close
+	Pending  int32             // calls of Pending that are not over
+	Loss     *driver.LostError // how it was lost; nil if it was not
+	// by NoRenew or MaxHold, or never; once the hold has ended, when it did
+	End       trust.Instant
+	Listeners *EndListeners // nil until somebody listens for its end
+	// of an upgraded hold the inner one that keeps its read, and of the inner one the upgraded hold; else nil
+	UpgradePair *Hold
+}
+
+// EndListeners are notified when the lease ends. Most holds have none, so they are made when asked for. Guarded by
+// Client.mu.
+type EndListeners struct {
+	Lost       chan struct{} // closed by a loss; nil until Lost is called
+	Wanted     chan struct{} // closed when another client wants the lock; nil until Wanted is called
+	Contexts   Endings       // to be cancelled, once Client.mu has been given up
+	Conversion *Waiter       // the Upgrade or Downgrade that waits; see hold_convert.go
+	CondWait   GivenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
+}
+
+// Lease returns what the user of h has in hand, and nil of a nil Hold.
+func (h *Hold) Lease() *Lease {
+	if h == nil {
+		return nil
+	}
+	return h.lease
+}
+
+// IsCopy reports whether the user has copied the Lease of which h is.
+func (h *Hold) IsCopy() bool { return h.lease == nil || &h.lease.hold != h }
+
+// Listening returns the listeners, and makes them on first use. The caller holds Client.mu.
+func (l *Hold) Listening() *EndListeners {
+	if l.Listeners == nil {
+		l.Listeners = &EndListeners{}
+	}
+	return l.Listeners
+}
+
+// NewHold returns a lease of m for o, which is no hold yet. Without an owner it makes one, in the same allocation: an
+// anonymous owner lives about as long as its first hold.
+func (m *Lock) NewHold(o *Owner) *Hold {
+	if o == nil {
+		first := &struct {
+			lease Lease
+			owner Owner
+		}{}
+		first.owner.ID = m.Core.Shell.NewID()
+		return first.lease.Begin(m, &first.owner)
+	}
+	return new(Lease).Begin(m, o)
+}
+
+// Begin makes the hold of l one of m for o.
+func (l *Lease) Begin(m *Lock, o *Owner) *Hold {
+	l.hold.Lock, l.hold.Owner, l.hold.lease = m, o, l
+	return &l.hold
+}
+
+// Token is like Token; the caller must hold Client.mu, or know that the token no longer changes.
+func (l *Hold) Token() uint64 { return l.Engine.Token + uint64(l.Pass) }
+
+// Ended says how the hold has ended, or returns nil. It looks at no clock; see check. The caller holds Client.mu.
+func (l *Hold) Ended() error {
+	switch {
+	case l.IsAdopted():
+		return ErrAdopted
+	case l.Loss != nil:
+		return l.Loss
+	case l.released:
+		return driver.ErrReleased
+	}
+	return nil
+}
+
+// IsAdopted reports whether another client has adopted the hold. It is kept as a loss, because it comes from the engine
+// in the same way, but callers see ErrAdopted. The caller holds Client.mu.
+func (l *Hold) IsAdopted() bool { return l.Loss != nil && l.Loss.Reason == driver.LostAdopted }
+
+// MaxHoldEnd returns the end of MaxHold, which Extend cannot move, or never.
+func (l *Hold) MaxHoldEnd() trust.Instant {
+	if l.Lock.Terms.MaxHold == 0 {
+		return trust.Never
+	}
+	return l.Since.Plus(l.Lock.Terms.MaxHold)
+}
+
+// Check notices that the hold's time is over, which the scheduler may not have seen yet. Every method that says whether
+// the hold lives calls it first. The caller holds Client.mu.
+func (l *Hold) Check(now trust.Instant) {
+	if l.UpgradePair != nil { // the read below an upgrade may end first
+		l.Lock.Core.Expire(l.UpgradePair.Engine, now)
+	}
+	if l.Ended() == nil {
+		l.Lock.Core.Expire(l.Engine, now)
+	}
+}
+
+// Terms is a lock's options with the client's filled in. It does not change once the lock is made: many Mutexes, holds
+// and calls share one.
+type Terms struct {
+	grants.Terms
+	Kind         driver.Kind   // of lock
+	Wait         time.Duration // LockOptions.Wait; 0 if the caller's context alone bounds the waiting
+	Single       bool          // it never passes on, and each request goes to the engine by itself: an election
+	Label, Class string
+	LabelFrom    func(context.Context, string) string // nil if all calls have the same label
+	OwnLabel     bool                                 // label belongs to one call
+	Err          error                                // an invalid name or option; the first call returns it
+	// for readers, writers and permits
+	Share ShareMode
+}
+
+// ShareMode is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
+type ShareMode struct {
+	Direct        bool // each request goes to the engine by itself; see acquire_direct.go
+	Mode          driver.Mode
+	Limit, Weight int
+	Of            *[3]Lock // the lock of which this is one mode; nil of a semaphore
+	Resizes       *Resizes // of the semaphore whose permits these are; nil of other locks
+}
+
+// Announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.
+type Announced uint8
+
+const (
+	unannounced    Announced = iota // Acquired has not returned; for a hold that nobody gets it is never called
+	AnnouncedStart                  // Acquired has returned, so the end is told when it comes
+	EndOwed                         // the hold ended before Acquired returned: whoever calls Acquired tells the end
+)
+
+// relabel notes that l is about to have g. The engine shows the label of the request, or of an earlier holder, until a
+// renewal brings this one. The caller holds Client.mu.
+func (g *EngineHold) relabel(l *Hold) {
+	if g.Holds.First != nil { // the oldest hold's label is shown
+		return
+	}
+	shown := g.Lock.Terms.Label
+	if g.Last != nil {
+		shown = g.Last.Lock.Terms.Label
+	}
+	if l.Lock.Terms.Label != shown {
+		g.Mislabelled = true
+	}
+}
+
+// RelabelDelay is how long a hold that was passed on inside the process goes before the engine is told its label.
+// Most holds are over by then and cost no message.
+const RelabelDelay = 100 * time.Millisecond
