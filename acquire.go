@@ -148,7 +148,7 @@ func (c *Client) reenterGrant(ctx context.Context, g *core.EngineHold, o *core.O
 	return l, nil
 }
 
-// takeLock acquires the mutex for an owner that does not hold it. Client.mu is held from the look at the queue and the
+// takeLock acquires the mutex for an owner that does not hold it. Machine.Mu is held from the look at the queue and the
 // grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
 func takeLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at core.Call) (*core.Hold, error) {
 	c := clientOfLock(m)
@@ -183,12 +183,12 @@ func takeLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at cor
 }
 
 // busy reports whether this client has a grant of m that passes on inside the process, or somebody in line for one.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func (c *Client) busy(m *core.Lock) bool {
 	return c.core.Lines[m.LineKey()] != nil || c.core.Passing(m) != nil
 }
 
-// tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Client.mu, which
+// tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Machine.Mu, which
 // tryBusy gives up.
 func tryBusy(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call) (*core.Hold, error) {
 	c := clientOfLock(m)
@@ -205,7 +205,7 @@ func tryBusy(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call) (*c
 }
 
 // takeFree asks the engine first, because no goroutine of this client has the lock or waits for it. After a refusal it
-// waits, or says who holds the lock. The caller holds Client.mu, which takeFree gives up.
+// waits, or says who holds the lock. The caller holds Machine.Mu, which takeFree gives up.
 func takeFree(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at core.Call) (*core.Hold, error) {
 	lease, err := tryOnce(ctx, m, o, !try, at)
 	switch {
@@ -221,7 +221,7 @@ func takeFree(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at cor
 }
 
 // tryOnce asks the engine for m once. waits says that the caller waits after a refusal; a local engine then need not
-// find out who holds the lock. The caller holds Client.mu, which tryOnce gives up.
+// find out who holds the lock. The caller holds Machine.Mu, which tryOnce gives up.
 func tryOnce(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at core.Call) (*core.Hold, error) {
 	if clientOfLock(m).core.Traits.Local {
 		return tryLocal(ctx, m, o, waits, at)

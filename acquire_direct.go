@@ -11,7 +11,7 @@ import (
 // Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
 // goes to the engine by itself, and nothing passes on inside the process. Only the engine knows whose turn it is among
 // readers and writers, and whether enough permits are left. It follows acquire.go in place of the line of
-// core_line.go.
+// internal/core/line.go.
 
 // attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
 // because then the request has to be another one. It is made beside that hold, and not on its own.

@@ -10,11 +10,11 @@ import (
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
-// acquire_request.go says what is asked. A usable answer becomes a grant (core_grant.go); everything else goes to
+// acquire_request.go says what is asked. A usable answer becomes a grant (internal/core/enginehold.go); everything else goes to
 // acquire_retry.go.
 
 // newRequest prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
-// renewal brings those of the actual holder. The caller holds Client.mu.
+// renewal brings those of the actual holder. The caller holds Machine.Mu.
 func (c *Client) newRequest(w *core.Waiter, try bool) *core.Request {
 	m := w.Hold.Lock
 	f := &core.Request{Core: &c.core, Alongside: w.Alongside, Ask: driverRequest(m, requestID(w), w.Hold.Owner)}
@@ -54,7 +54,7 @@ func toldWaiting(f *core.Request, held *HeldError) {
 
 // leadRequest makes the request in the goroutine of w, who has come first, and waits there. Each change of goroutines would
 // cost as much as the engine's own work. If w leaves while others stand in the line, another goroutine goes on, because
-// f belongs to the line. The caller has counted f as background under Client.mu; whoever ends f counts it down.
+// f belongs to the line. The caller has counted f as background under Machine.Mu; whoever ends f counts it down.
 func leadRequest(ctx context.Context, f *core.Request, w *core.Waiter) (*core.Hold, error) {
 	if !clientOf(f.Core).core.Traits.Resumes {
 		go runInBackground(f)
@@ -143,7 +143,7 @@ func requestDone(f *core.Request, answer driver.Grant, err error) {
 	// The hold beside which f asked is over; its owner must hear of that.
 	case refused && f.Alongside != nil:
 		besideEnded(f, err, wanted)
-	// A grant that still has trust, and somebody who wants it. All three are checked under one Client.mu, or a loss
+	// A grant that still has trust, and somebody who wants it. All three are checked under one Machine.Mu, or a loss
 	// that is reported in between would be missed.
 	case wanted && !refused && f.Engine.Phase != grants.Revoked && !clientOf(f.Core).core.ExpiredOnArrival(answer, clientOf(f.Core).core.Now()):
 		requestGranted(f, answer)
@@ -173,7 +173,7 @@ func askEngine(f *core.Request) (driver.Grant, error) {
 }
 
 // detachRequest detaches the fetch from its queue and reports whether somebody waits for its answer. The caller holds
-// Client.mu.
+// Machine.Mu.
 func detachRequest(f *core.Request) bool {
 	if f.Waiter != nil {
 		return !f.Abandoned && !f.Waiter.Answered
@@ -185,7 +185,7 @@ func detachRequest(f *core.Request) bool {
 	return f.Line.Waiters.First != nil
 }
 
-// requestGranted makes the engine's answer a grant and serves it. The caller holds Client.mu.
+// requestGranted makes the engine's answer a grant and serves it. The caller holds Machine.Mu.
 func requestGranted(f *core.Request, answer driver.Grant) {
 	g := f.Engine
 	old := clientOf(f.Core).core.Passing(g.Lock)

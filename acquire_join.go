@@ -8,12 +8,12 @@ import (
 )
 
 // A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
-// itself alone (askAlone, waitAlone). acquire.go decides which. The line is in core_line.go, the request in
+// itself alone (askAlone, waitAlone). acquire.go decides which. The line is in internal/core/line.go, the request in
 // acquire_fetch.go, and the wait of the caller in acquire_wait.go.
 
-// join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.
+// join puts w at the end of its queue's line and waits there. The caller holds Machine.Mu, which join gives up.
 //
-// Both shortcuts before the line, overtaken and takeOver, must be looked at under the same Client.mu as the push.
+// Both shortcuts before the line, overtaken and takeOver, must be looked at under the same Machine.Mu as the push.
 // Otherwise a grant could come free between the look and the push, and w would ask the engine for a lock that its own
 // process keeps.
 func (c *Client) join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
@@ -54,7 +54,7 @@ func (c *Client) join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	// Nobody asks for this line yet, so w does, in its own goroutine. The fetch still belongs to the line: see
 	// fetch.lead.
 	f.Leader = w
-	// Counted under Client.mu, so that Close waits for the request.
+	// Counted under Machine.Mu, so that Close waits for the request.
 	c.core.Background.Add(1)
 	c.unlock()
 	return leadRequest(ctx, f, w)
@@ -79,7 +79,7 @@ func (c *Client) askAlone(ctx context.Context, w *core.Waiter, try bool) (*core.
 }
 
 // waitAlone is askAlone for a call that waits: a named owner, or a candidate of an election. The caller holds
-// Client.mu, which waitAlone gives up.
+// Machine.Mu, which waitAlone gives up.
 func (c *Client) waitAlone(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	switch {
 	case c.core.Closed:
@@ -92,7 +92,7 @@ func (c *Client) waitAlone(ctx context.Context, w *core.Waiter) (*core.Hold, err
 	return c.ask(ctx, w, false)
 }
 
-// ask makes the request of askAlone and waitAlone and waits for its answer. The caller holds Client.mu, which ask gives
+// ask makes the request of askAlone and waitAlone and waits for its answer. The caller holds Machine.Mu, which ask gives
 // up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold, error) {
 	// An owner that was made for this call is known to no other goroutine. Its waits need no count, because nobody else
@@ -117,7 +117,7 @@ func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold,
 }
 
 // inTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
-// whoever the engine has named to the line; if neither is known, only the client. The caller holds Client.mu.
+// whoever the engine has named to the line; if neither is known, only the client. The caller holds Machine.Mu.
 func (c *Client) inTheWay(m *core.Lock) *HeldError {
 	if g := c.core.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
 		return heldErrorOf(g.Holder())

@@ -16,18 +16,18 @@ import (
 // taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire_join.go.
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
-// need not find out who holds the lock. The caller holds Client.mu, which tryLocal gives up.
+// need not find out who holds the lock. The caller holds Machine.Mu, which tryLocal gives up.
 func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at core.Call) (*core.Hold, error) {
 	c := clientOfLock(m)
 	if c.core.Closed {
 		c.unlock()
 		return nil, wrap("lock", m.Key(), ErrClosed)
 	}
-	c.core.Background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.core.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	defer c.core.Background.Done()
 	c.unlock()
 	g, l := newLocalHold(m, o)
-	// The driver is called without Client.mu, as everywhere: files have to be read.
+	// The driver is called without Machine.Mu, as everywhere: files have to be read.
 	answer, err := askLocally(g, l.Owner, waits)
 	c.lock()
 	now := c.core.Now()
@@ -58,7 +58,7 @@ func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at c
 }
 
 // tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
-// stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Client.mu,
+// stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Machine.Mu,
 // which tryAgain gives up.
 func tryAgain(ctx context.Context, m *core.Lock, l *core.Hold, g *core.EngineHold, gone bool, at core.Call) (*core.Hold, error) {
 	g.ReleaseInBackground(gone)

@@ -8,7 +8,7 @@ import (
 )
 
 // What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
-// hold until it is released (core_grant.go).
+// hold until it is released (internal/core/enginehold.go).
 
 // driverRequest describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
 // engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
@@ -51,7 +51,7 @@ func (c *Client) newID() string {
 }
 
 // requestID returns the id for a request that w makes. The first request of an anonymous owner uses the owner's own id,
-// so that a hold keeps one string for both. Repetitions need a new one. The caller holds Client.mu.
+// so that a hold keeps one string for both. Repetitions need a new one. The caller holds Machine.Mu.
 func requestID(w *core.Waiter) string {
 	if !w.Fresh {
 		return clientOfLock(w.Hold.Lock).newID()

@@ -14,7 +14,7 @@ import (
 // asked again for those who still wait. release_settle.go does the undoing.
 
 // requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still
-// wait. refused says that the engine itself reported the hold gone. The caller holds Client.mu, which returned gives
+// wait. refused says that the engine itself reported the hold gone. The caller holds Machine.Mu, which returned gives
 // up. It does not block.
 func requestReturned(f *core.Request, refused, wanted bool) {
 	undoRequest(f, refused)
@@ -37,8 +37,8 @@ func requestReturned(f *core.Request, refused, wanted bool) {
 	}
 }
 
-// undoRequest is grant.settle for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
-// Client.mu.
+// undoRequest is EngineHold.ReleaseInBackground for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
+// Machine.Mu.
 func undoRequest(f *core.Request, undo bool) {
 	give := f.Engine.ReleaseRequest()
 	give.Undo = undo
@@ -58,7 +58,7 @@ func tellOver(f *core.Request) {
 const mostLate = 2
 
 // heedLate notes for the waiters of f that its answer, a grant, was over before they got it, if that is so. It reports
-// whether to ask again for them. The caller holds Client.mu.
+// whether to ask again for them. The caller holds Machine.Mu.
 func heedLate(f *core.Request, answer driver.Grant) (again bool) {
 	c := clientOf(f.Core)
 	if !c.core.ExpiredOnArrival(answer, c.core.Now()) || answer.Sent.IsZero() {
@@ -135,7 +135,7 @@ func repeatRequest(f *core.Request) *core.Request {
 }
 
 // requestFailed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
-// caller holds Client.mu, which failed gives up.
+// caller holds Machine.Mu, which failed gives up.
 func requestFailed(f *core.Request, err error, wanted bool) {
 	c, q := clientOf(f.Core), f.Line
 	definite := driver.IsDefinite(err)
@@ -170,7 +170,7 @@ func requestFailed(f *core.Request, err error, wanted bool) {
 // A wait survives err if it had begun, that is if the waiter knows who is in the way, and if err is neither definite
 // nor a refusal. Its place in the engine's queue may be lost. A waiter that the engine has never answered learns at
 // once that the engine cannot be reached. A refusal ends every wait, because the engine would say the same again. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func sortOut(f *core.Request, err error, definite bool) (told, again bool) {
 	if f.Withdrawn { // its waiter knows already what to say
 		return false, false
@@ -241,7 +241,7 @@ func requestAgain(q *core.Line) {
 }
 
 // besideEnded handles the engine's word that the hold beside which f asked is over. That hold is lost then, unless this
-// process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Client.mu, which
+// process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Machine.Mu, which
 // orphaned gives up.
 func besideEnded(f *core.Request, err error, wanted bool) {
 	c, g := clientOf(f.Core), f.Alongside

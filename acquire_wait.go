@@ -10,7 +10,7 @@ import (
 )
 
 // A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
-// comes, or its context ends. core_line.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
+// comes, or its context ends. internal/core/line.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
 // survives.
 
 // newWaiter returns an attempt for o, or for a new owner if o is nil.
@@ -33,7 +33,7 @@ func waitFor(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	// Answered by a grant, an error, Close, or a deadlock search.
 	case <-w.Ready:
 		return resultOf(w)
-	// The caller gives up. Whether it was answered meanwhile is only known under Client.mu.
+	// The caller gives up. Whether it was answered meanwhile is only known under Machine.Mu.
 	case <-ctx.Done():
 	}
 	c := clientOfLock(w.Hold.Lock)
@@ -62,7 +62,7 @@ const withdrawGrace = unlockGrace
 
 // giveUpWaiting ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine that
 // could be granted: whoever has given up must not be named as the leader. If the engine was quicker, the caller leads,
-// and others may have seen that. The caller holds Client.mu, which withdraw gives up.
+// and others may have seen that. The caller holds Machine.Mu, which withdraw gives up.
 func giveUpWaiting(w *core.Waiter, cause error) (*core.Hold, error) {
 	c, f := clientOfLock(w.Hold.Lock), w.Request
 	if w.Answered {
@@ -109,7 +109,7 @@ func awaitAll(all []chan struct{}, most time.Duration) {
 // timeoutOf returns the error of a wait whose context has ended. It is a *HeldError if another owner is known to be in
 // the way. It is an *UnavailableError if the engine has not said so, or has gone silent since. The newest knowledge
 // wins: a holder in this process, then the engine's answer to the request under way, then its earlier ones. The caller
-// holds Client.mu.
+// holds Machine.Mu.
 func timeoutOf(w *core.Waiter, cause error) error {
 	f, m := w.Request, w.Hold.Lock
 	if f == nil {

@@ -88,7 +88,7 @@ func adoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driv
 		c.unlock()
 		return nil, wrap("adopt", m.Key(), ErrClosed)
 	}
-	c.core.Background.Add(1) // under Client.mu, so that Close waits for it
+	c.core.Background.Add(1) // under Machine.Mu, so that Close waits for it
 	defer c.core.Background.Done()
 	c.unlock()
 	g, l := newLocalHold(m, nil)

@@ -2,17 +2,17 @@ package interlock
 
 import "github.com/interlock-go/interlock/internal/core"
 
-// Client.mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
+// Machine.Mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
 // nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
 
-// lock takes Client.mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
-// it. owner.mu is a leaf, which may be taken under it.
+// lock takes Machine.Mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
+// it. Owner.Mu is a leaf, which may be taken under it.
 func (c *Client) lock() {
 	c.core.Mu.Lock()
 	c.core.Instant = 0
 }
 
-// unlock gives Client.mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
+// unlock gives Machine.Mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
 func (c *Client) unlock() {
 	todo := c.take()
 	c.core.Mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Client) unlockInside() {
 	c.perform(todo)
 }
 
-// take empties the list of effects. The caller holds Client.mu.
+// take empties the list of effects. The caller holds Machine.Mu.
 func (c *Client) take() []core.Effect {
 	todo := c.core.Effects
 	c.core.Effects = nil

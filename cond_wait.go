@@ -26,7 +26,7 @@ type condWait struct {
 	give *driver.Release // of old: the engine ends it in the step in which r begins to wait
 	at   trust.Instant
 
-	// Guarded by Client.mu.
+	// Guarded by Machine.Mu.
 	gone   bool       // old has ended in this process
 	waited bool       // the engine has said that r waits for a signal
 	loss   *LostError // how old would have been lost if it were not being given up; nil if it would not
@@ -106,7 +106,7 @@ func (w *condWait) over() {
 	w.c.core.Background.Done()
 }
 
-// mayWait says why l cannot be given up for a wait, or returns nil. The caller holds Client.mu.
+// mayWait says why l cannot be given up for a wait, or returns nil. The caller holds Machine.Mu.
 func mayWait(l *core.Hold, now trust.Instant) error {
 	l.Check(now)
 	switch err := l.Ended(); {
@@ -128,7 +128,7 @@ func mayWait(l *core.Hold, now trust.Instant) error {
 }
 
 // giveUp ends the old hold in this process. It may be called when the hold has ended already. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (w *condWait) giveUp(now trust.Instant) {
 	w.gone = true
 	if w.old.Ended() == nil {
@@ -142,7 +142,7 @@ func (w *condWait) giveUp(now trust.Instant) {
 
 // EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end it. Its
 // owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on the
-// way; if not, Wait reports what became of it. The caller holds Client.mu.
+// way; if not, Wait reports what became of it. The caller holds Machine.Mu.
 func (w *condWait) EndedMeanwhile(lost *LostError) {
 	w.loss, w.gone = lost, true
 	w.old.Release(w.c.core.Now())

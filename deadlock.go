@@ -17,7 +17,7 @@ import (
 // its way. The scheduler has the search run only while somebody waits who holds something, or may. What it finds must
 // be there twice, half a second apart, with the same waits and the same acquisitions: then all of them stood still at
 // every instant between the two. So a search need not see one instant. It runs in a goroutine of its own, and holds
-// Client.mu for a few waits at a time. deadlock_local.go makes the graph, package waitgraph searches it, and
+// Machine.Mu for a few waits at a time. deadlock_local.go makes the graph, package waitgraph searches it, and
 // deadlock_remote.go does the same over several clients. docs/adr/0023 has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
@@ -35,7 +35,7 @@ const (
 	searchAfter = 500 * time.Millisecond
 )
 
-// deadlockDetector is the state of the search. Guarded by Client.mu.
+// deadlockDetector is the state of the search. Guarded by Machine.Mu.
 type deadlockDetector struct {
 	at     trust.Instant              // when to search next; never if nobody is suspicious
 	busy   bool                       // a search is under way
@@ -72,7 +72,7 @@ func localFactOf(w *waitgraph.Wait[*core.Waiter, localHold], o *waitgraph.Obstac
 
 // suspectDeadlock has the search run soon if o may be part of a deadlock. It is called when o begins to wait, and when
 // it gets something while it waits. An owner that holds nothing and waits for nothing else is in nobody's way; a named
-// one may hold something in another process. The caller holds Client.mu.
+// one may hold something in another process. The caller holds Machine.Mu.
 func (c *Client) suspectDeadlock(o *core.Owner) {
 	if c.deadlocks.at < trust.Never || !o.Named && o.Waits.Load() < 2 && !o.HoldsAny() {
 		return
@@ -81,7 +81,7 @@ func (c *Client) suspectDeadlock(o *core.Owner) {
 	c.core.WakeBy(c.deadlocks.at)
 }
 
-// look has the search run if it is time to, and returns when to look next. The caller holds Client.mu.
+// look has the search run if it is time to, and returns when to look next. The caller holds Machine.Mu.
 func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
 	switch {
 	case k.busy: // the end of the search says when
@@ -119,7 +119,7 @@ func (k *deadlockDetector) search(c *Client) {
 	refuseWaiter(victim.What, &deadlockError{key: victim.What.Hold.Lock.Key(), cycle: describeCycle(found, victim)})
 }
 
-// hasMoved reports whether a wait of a cycle is over, or what was in its way. The caller holds Client.mu.
+// hasMoved reports whether a wait of a cycle is over, or what was in its way. The caller holds Machine.Mu.
 func hasMoved(s localEdge) bool {
 	by := s.Next.What
 	return s.What.Answered || by.g.Phase == grants.Gone || by.g.Pass != by.pass
@@ -134,7 +134,7 @@ func describeCycle(found []localEdge, victim localEdge) string {
 	})
 }
 
-// refuseWaiter ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Client.mu.
+// refuseWaiter ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Machine.Mu.
 func refuseWaiter(w *core.Waiter, err error) {
 	if w.Request != nil {
 		w.Withdraw()

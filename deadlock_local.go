@@ -14,7 +14,7 @@ import (
 // The graph of what this client knows: its waiters, its grants and its owners (package waitgraph searches it).
 
 // mostInTheWay bounds how many holds in the way of one wait are looked at. Otherwise a crowd of readers that waits for
-// another such crowd would keep Client.mu for the product of both. An obstacle that is left out can only hide a
+// another such crowd would keep Machine.Mu for the product of both. An obstacle that is left out can only hide a
 // deadlock, not invent one.
 const mostInTheWay = 64
 
@@ -47,7 +47,7 @@ func (all *waiterSet) remotePause() time.Duration {
 }
 
 // namedOnes returns the named owners that may be stuck, with the locks that they wait for and have in this process. Of
-// very many owners or locks it returns one more than are looked at. The caller holds Client.mu.
+// very many owners or locks it returns one more than are looked at. The caller holds Machine.Mu.
 func (all *waiterSet) namedOnes() (ones []waitgraph.Waiting) {
 	left := waitgraph.MostLooks + 1
 	for o, p := range all.owners {
@@ -80,7 +80,7 @@ func keysOf(o *core.Owner, most int) (keys []driver.Key) {
 	return keys
 }
 
-// waiterSet returns all waiting owners. Only to copy the lines it takes Client.mu: an owner is missed, or taken for
+// waiterSet returns all waiting owners. Only to copy the lines it takes Machine.Mu: an owner is missed, or taken for
 // free, if it comes or goes meanwhile.
 func (c *Client) waiterSet() *waiterSet {
 	all := &waiterSet{owners: make(map[*core.Owner]*waitingOwner)}
@@ -130,7 +130,7 @@ func (all *waiterSet) note(w *core.Waiter) *waitingOwner {
 }
 
 // waitGraph returns who of them waits for whom. Nodes are in the order of the owners' names and waits in the order in
-// which they began, so that two searches number them alike. It takes Client.mu for atOnce owners at a time.
+// which they began, so that two searches number them alike. It takes Machine.Mu for atOnce owners at a time.
 func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	waiting := make([]*waitingOwner, 0, len(all.owners))
 	shared := make(map[driver.Key][]waitgraph.Obstacle[localHold])
@@ -161,7 +161,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	return g
 }
 
-// inParts calls f for each of them under Client.mu, which it gives to others after atOnce.
+// inParts calls f for each of them under Machine.Mu, which it gives to others after atOnce.
 func (c *Client) inParts(waiting []*waitingOwner, f func(*waitingOwner)) {
 	for part := range slices.Chunk(waiting, core.AtOnce) {
 		c.lock()
@@ -174,7 +174,7 @@ func (c *Client) inParts(waiting []*waitingOwner, f func(*waitingOwner)) {
 
 // sharedBy adds to shared what p has of the locks that are its keys. It leaves out permits that p has by several holds,
 // or beside which it waits for more than one thing. p has several goroutines then, and one of them may give the permits
-// back. The caller holds Client.mu.
+// back. The caller holds Machine.Mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obstacle[localHold]) {
 	for _, l := range holdsOnAny(p.o, &c.core, shared) {
 		if l.Ended() != nil {
@@ -195,7 +195,7 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]waitgraph.Obs
 }
 
 // waitOf returns what w of p waits for. Only holds of owners that wait themselves are obstacles: any other owner may
-// get on. The caller holds Client.mu.
+// get on. The caller holds Machine.Mu.
 func (c *Client) waitOf(
 	p *waitingOwner, w *core.Waiter, all *waiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
 ) *waitgraph.Wait[*core.Waiter, localHold] {
@@ -230,7 +230,7 @@ func excludes(a, b driver.Mode) bool {
 }
 
 // holderFor returns the grant that is in the way of w, if w waits for a mutex that another owner of this client holds.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func (c *Client) holderFor(w *core.Waiter) *core.EngineHold {
 	m := w.Hold.Lock
 	if m.Key().Kind != driver.KindMutex {
@@ -245,7 +245,7 @@ func (c *Client) holderFor(w *core.Waiter) *core.EngineHold {
 }
 
 // holdsOnAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func holdsOnAny(o *core.Owner, c *core.Machine, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*core.Hold) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()

@@ -72,7 +72,7 @@ func TestDeadlock_OverClients_OfACrowd_ListsNoMoreThanOne(t *testing.T) {
 	}
 }
 
-// Very many owners that wait and hold something must not keep Client.mu from everybody else.
+// Very many owners that wait and hold something must not keep Machine.Mu from everybody else.
 func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) {
 	const many = 10*core.AtOnce + 1
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
@@ -88,7 +88,7 @@ func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) 
 		}
 		parts, longest, now := 0, 0, 0
 		c.inParts(slices.Collect(maps.Values(waiters.owners)), func(*waitingOwner) {
-			if c.core.Instant == 0 { // Client.mu has been taken anew
+			if c.core.Instant == 0 { // Machine.Mu has been taken anew
 				c.core.Instant, now = 1, 0
 				parts++
 			}

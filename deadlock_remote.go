@@ -34,7 +34,7 @@ const (
 	mostTurns = 32
 )
 
-// remoteDetector is the state of that search. Guarded by Client.mu.
+// remoteDetector is the state of that search. Guarded by Machine.Mu.
 type remoteDetector struct {
 	at    trust.Instant                         // when to ask next, at the earliest
 	first time.Duration                         // the pause with which it began for the present waiters
@@ -44,7 +44,7 @@ type remoteDetector struct {
 	seen  waitgraph.Facts[waitgraph.ListedFact] // what the last list had
 }
 
-// look has the engine asked if it is time to, in a goroutine of its own. The caller holds Client.mu.
+// look has the engine asked if it is time to, in a goroutine of its own. The caller holds Machine.Mu.
 func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) {
 	first := waiters.remotePause()
 	inspector, can := c.d.(driver.Inspector)
@@ -79,7 +79,7 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) 
 	})
 }
 
-// remoteSearch is one search, prepared under Client.mu.
+// remoteSearch is one search, prepared under Machine.Mu.
 type remoteSearch struct {
 	c         *Client
 	inspector driver.Inspector
@@ -109,7 +109,7 @@ func (s *remoteSearch) isTurn(found waitgraph.Suspicion) bool {
 	return found.Possible && s.turn >= 0 && turns > 0 && s.turn%turns == found.Place%turns
 }
 
-// takeList processes what a search has found; g is nil if it asked for no list. The caller holds Client.mu.
+// takeList processes what a search has found; g is nil if it asked for no list. The caller holds Machine.Mu.
 func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) {
 	if f.pause == 0 { // the waiters have gone while the engine was asked
 		return
@@ -139,7 +139,7 @@ func (f *remoteDetector) takeList(c *Client, g *waitgraph.ListGraph, err error) 
 	}
 }
 
-// isListed reports whether w is the wait that f describes. The caller holds Client.mu.
+// isListed reports whether w is the wait that f describes. The caller holds Machine.Mu.
 func isListed(w *core.Waiter, f waitgraph.ListedWait) bool {
 	o, m := w.Hold.Owner, w.Hold.Lock
 	return o.Named && o.ID == f.Owner && m.Key() == f.Key && !w.Request.Ask.Try &&

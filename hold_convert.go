@@ -13,7 +13,7 @@ import (
 // new grant.
 //
 // A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
-// inner one of an upgrade pair (core_convert.go), holds the upgradeable read meanwhile. Both are lost and released
+// inner one of an upgrade pair (internal/core/convert.go), holds the upgradeable read meanwhile. Both are lost and released
 // together. docs/adr/0021 has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
@@ -64,7 +64,7 @@ func upgradeHold(ctx context.Context, l *core.Hold, at core.Call) error {
 		c.unlock()
 		return wrap("upgrade", l.Lock.Key(), err)
 	}
-	w, err := askConversion(ctx, l, driver.Exclusive, at) // gives up Client.mu
+	w, err := askConversion(ctx, l, driver.Exclusive, at) // gives up Machine.Mu
 	if w.Err == nil && w.Answered {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		left = h.GoBack()
 		c.unlock()
 	} else {
-		w, err := askConversion(ctx, h, driver.Shared, core.Call{Start: c.reading()}) // gives up Client.mu
+		w, err := askConversion(ctx, h, driver.Shared, core.Call{Start: c.reading()}) // gives up Machine.Mu
 		if w.Err != nil || !w.Answered {
 			return namedError(h, "downgrade", withOperation("downgrade", h.Lock.Key(), err))
 		}
@@ -113,7 +113,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 }
 
 // askConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
-// answered, w.err says how, and l has turned if w.err is nil. The caller holds Client.mu, which askConversion gives up.
+// answered, w.err says how, and l has turned if w.err is nil. The caller holds Machine.Mu, which askConversion gives up.
 func askConversion(ctx context.Context, l *core.Hold, mode driver.Mode, at core.Call) (w *core.Waiter, err error) {
 	c, m := clientOfLock(l.Lock), &l.Lock.Terms.Share.Of[mode]
 	if l.Lock.Terms.OwnLabel {
@@ -122,7 +122,7 @@ func askConversion(ctx context.Context, l *core.Hold, mode driver.Mode, at core.
 	w = &core.Waiter{Hold: &core.Hold{Lock: m, Owner: l.Owner}, Call: at, Alongside: l.Engine, Converts: l}
 	listeners := l.Listening()
 	listeners.Conversion = w
-	_, err = c.ask(ctx, w, false) // gives up Client.mu
+	_, err = c.ask(ctx, w, false) // gives up Machine.Mu
 	c.lock()
 	defer c.unlock()
 	listeners.Conversion = nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss. release.go and
-// core_end.go come here when a hold ends; docs/adr/0022 has the decision.
+// internal/core/end.go come here when a hold ends; docs/adr/0022 has the decision.
 
 // keepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
 // The engine shows it as held, so an election would show a leader that has resigned.
@@ -31,7 +31,7 @@ func (c *Client) has(key driver.Key, token uint64) bool {
 }
 
 // takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
-// must be released when that time is over, the earliest first. The caller holds Client.mu.
+// must be released when that time is over, the earliest first. The caller holds Machine.Mu.
 func (c *Client) takeLater() []core.LateRelease {
 	all := c.takeAllRunOuts()
 	for g, r := range c.core.Cooldowns {

@@ -3,11 +3,11 @@ package interlock
 import "github.com/interlock-go/interlock/internal/core"
 
 // How a hold ends, and who is told: its contexts, channels and waits here, at once; the Observer and the log once
-// Client.mu has been given up. lease.go has what its owner sees; core_end.go and release.go decide when.
+// Machine.Mu has been given up. lease.go has what its owner sees; internal/core/end.go and release.go decide when.
 
-// lost tells that l was lost. The caller holds Client.mu.
+// lost tells that l was lost. The caller holds Machine.Mu.
 func (c *Client) lost(l *core.Hold, lost *LostError) {
-	// Read under Client.mu; the callback below runs after it.
+	// Read under Machine.Mu; the callback below runs after it.
 	told, held := l.Announced == core.AnnouncedStart, l.End.Since(l.Since)
 	c.core.AfterUnlock(func() {
 		if told {
@@ -26,7 +26,7 @@ func (c *Client) lost(l *core.Hold, lost *LostError) {
 }
 
 // tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func tellAdopted(l *core.Hold) {
 	c := clientOfLock(l.Lock)
 	c.core.AfterUnlock(func() {
@@ -37,7 +37,7 @@ func tellAdopted(l *core.Hold) {
 	})
 }
 
-// holdEventNow is event for a caller that does not hold Client.mu.
+// holdEventNow is event for a caller that does not hold Machine.Mu.
 func holdEventNow(l *core.Hold) Event {
 	clientOfLock(l.Lock).lock()
 	defer clientOfLock(l.Lock).unlock()
@@ -45,7 +45,7 @@ func holdEventNow(l *core.Hold) Event {
 }
 
 // holdEvent describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
-// Client.mu.
+// Machine.Mu.
 func holdEvent(l *core.Hold) Event {
 	until := clientOfLock(l.Lock).core.Now()
 	if l.Ended() != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // What ends by itself, or because the engine says so: the trust in a grant, and the time of a hold. The scheduler
-// (core_renew.go) and every look at a lease call expire; the driver calls lossOf. hold_end.go tells the
+// (internal/core/renew.go) and every look at a lease call expire; the driver calls lossOf. hold_end.go tells the
 // holder.
 
 // lossOf returns Request.Lost for g. Drivers keep it for as long as the hold lasts, so it keeps nothing but g alive.

@@ -5,7 +5,7 @@ import "github.com/interlock-go/interlock/internal/core"
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
 // this client takes the grant over without a message. It gets the next token and the trust that is left, like a pass
 // inside the process. When another client asks the engine for the lock, the engine tells this one (Request.Wanted),
-// which gives the grant back. release.go retains; acquire.go takes over; core_retain.go has what differs with
+// which gives the grant back. release.go retains; acquire.go takes over; internal/core/retain.go has what differs with
 // sessions.
 //
 // A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the

@@ -187,7 +187,7 @@ func (c *Client) Close() error {
 	}
 	// Waits end first: their callers return at once, however long the rest takes. Renewals go on while a COMMIT is
 	// pending. takeLater comes before dropAll, which would end its holds too. Everything held is dropped under one
-	// Client.mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
+	// Machine.Mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
 	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
 	defer timer.Stop()
 	c.core.Closed = true
@@ -216,7 +216,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// endWaits answers every waiting call with ErrClosed. The caller holds Client.mu.
+// endWaits answers every waiting call with ErrClosed. The caller holds Machine.Mu.
 func (c *Client) endWaits() {
 	for _, q := range c.core.Lines {
 		q.Fail(wrap("lock", q.Lock.Key(), ErrClosed))
@@ -227,7 +227,7 @@ func (c *Client) endWaits() {
 	}
 }
 
-// dropAll ends every hold and returns what must be released at once. The caller holds Client.mu.
+// dropAll ends every hold and returns what must be released at once. The caller holds Machine.Mu.
 func (c *Client) dropAll() (releases []core.LateRelease) {
 	for len(c.core.EngineHolds) > 0 { // dropGrant takes them out
 		for _, g := range c.core.EngineHolds {
@@ -244,7 +244,7 @@ func (c *Client) dropAll() (releases []core.LateRelease) {
 	return releases
 }
 
-// dropGrant ends g and its holds as released, and sends nothing. The caller holds Client.mu.
+// dropGrant ends g and its holds as released, and sends nothing. The caller holds Machine.Mu.
 func (c *Client) dropGrant(g *core.EngineHold) {
 	for l := range g.Holds.All(core.OfGrant) {
 		l.Release(c.core.Now())

@@ -19,7 +19,7 @@ const (
 )
 
 // labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
-// It calls the user's LabelFrom, in the caller's goroutine and without Client.mu. The result asks for no label again.
+// It calls the user's LabelFrom, in the caller's goroutine and without Machine.Mu. The result asks for no label again.
 func labelled(ctx context.Context, m *core.Lock) *core.Lock {
 	if m.Terms.LabelFrom == nil || m.Terms.Err != nil {
 		return m

@@ -177,7 +177,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Client.mu.
+// heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Machine.Mu.
 func heldErrorOf(l *core.Hold) *HeldError {
 	c := clientOfLock(l.Lock)
 	return &HeldError{

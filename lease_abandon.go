@@ -101,7 +101,7 @@ func (c *Client) takeRunOut(own *core.LateRelease) bool {
 }
 
 // takeAllRunOuts is takeRunOut for Close: it returns all that is left to run out, held or not, and ends the holds. On
-// engines with leases it returns nothing, because leases end by themselves. The caller holds Client.mu.
+// engines with leases it returns nothing, because leases end by themselves. The caller holds Machine.Mu.
 func (c *Client) takeAllRunOuts() (all []core.LateRelease) {
 	left := c.core.LeftToExpire
 	c.core.LeftToExpire = nil

@@ -148,7 +148,7 @@ func TestCond_WhileCloseWaitsForSomethingPending_HoldsNothingAfterErrClosed(t *t
 	})
 }
 
-// When a parent of very many contexts ends, each of them comes with a goroutine of its own. If each took Client.mu, the
+// When a parent of very many contexts ends, each of them comes with a goroutine of its own. If each took Machine.Mu, the
 // client would stand still meanwhile.
 func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 	const many = 1000

@@ -57,7 +57,7 @@ func (l *Lease) Handle() (string, error) {
 	return travels.Encode(), nil
 }
 
-// mayTravel says why l cannot go on to another client, or returns nil. The caller holds Client.mu.
+// mayTravel says why l cannot go on to another client, or returns nil. The caller holds Machine.Mu.
 func mayTravel(l *core.Hold) error {
 	switch _, err := clientOfLock(l.Lock).adopter(); {
 	case l.Ended() != nil:

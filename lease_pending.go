@@ -7,7 +7,7 @@ import (
 )
 
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
-// out; core_end.go and Close (interlock.go) ask isPending before they would give it back.
+// out; internal/core/end.go and Close (interlock.go) ask isPending before they would give it back.
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
 // such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.
@@ -54,7 +54,7 @@ func (l *Lease) Pending() (over func(), err error) {
 	}, nil
 }
 
-// awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Client.mu, which is
+// awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Machine.Mu, which is
 // given up meanwhile: renewals go on, and over needs it.
 func (c *Client) awaitPending(most time.Duration) {
 	if c.pending == 0 {
@@ -72,7 +72,7 @@ func (c *Client) awaitPending(most time.Duration) {
 }
 
 // leavePending marks what is still pending, so that Close leaves it to run out. Where nothing runs out by itself,
-// releaseLater keeps it for a lease. The caller holds Client.mu.
+// releaseLater keeps it for a lease. The caller holds Machine.Mu.
 func (c *Client) leavePending() {
 	if c.pending == 0 {
 		return
@@ -86,7 +86,7 @@ func (c *Client) leavePending() {
 	}
 }
 
-// leftPending logs that. The caller holds Client.mu.
+// leftPending logs that. The caller holds Machine.Mu.
 func (c *Client) leftPending(g *core.EngineHold) {
 	c.core.AfterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",

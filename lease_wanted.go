@@ -30,7 +30,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 	return listeners.Wanted
 }
 
-// tellWanted closes the channel of Wanted. The caller holds Client.mu, and calls it once for each hold.
+// tellWanted closes the channel of Wanted. The caller holds Machine.Mu, and calls it once for each hold.
 func tellWanted(l *core.Hold) {
 	if l.Listeners != nil && l.Listeners.Wanted != nil {
 		close(l.Listeners.Wanted)

@@ -25,7 +25,7 @@ type MultiLease struct {
 	leases []*core.Hold // in the order given; nil where one has not been taken yet
 	owner  *core.Owner
 
-	// Guards what follows. It is a leaf, except that it is never held while Client.mu is taken.
+	// Guards what follows. It is a leaf, except that it is never held while Machine.Mu is taken.
 	mu       sync.Mutex
 	lost     chan struct{}
 	loss     error // the *LostError of the first hold that was lost
@@ -57,7 +57,7 @@ func watchHold(l *core.Hold, w *leaseContext) error {
 	return nil
 }
 
-// ended notes that one of the holds has ended, and cancels the contexts. It is called without Client.mu, because a
+// ended notes that one of the holds has ended, and cancels the contexts. It is called without Machine.Mu, because a
 // cancellation runs the user's functions.
 func (l *MultiLease) ended(cause error) {
 	l.mu.Lock()

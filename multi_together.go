@@ -92,8 +92,8 @@ func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 	return b.granted(answers)
 }
 
-// yieldMutex gives Client.mu to others after each atOnce locks. What was seen before may have changed after it. The
-// caller holds Client.mu.
+// yieldMutex gives Machine.Mu to others after each atOnce locks. What was seen before may have changed after it. The
+// caller holds Machine.Mu.
 func (b *bundle) yieldMutex(looked int) {
 	if looked%core.AtOnce == core.AtOnce-1 {
 		b.c.unlock()
@@ -120,11 +120,11 @@ func (b *bundle) begin() error {
 	if c.core.Closed {
 		return wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	c.core.Background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.core.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	return nil
 }
 
-// alone reports whether the request for l is independent of all others in this process; see Mutex.take.
+// alone reports whether the request for l is independent of all others in this process; see takeLock.
 func (b *bundle) alone(l *core.Lock) bool { return b.o.Named || l.Terms.Single }
 
 // prepare makes the requests, each with an id and a grant of its own.
@@ -139,7 +139,7 @@ func (b *bundle) prepare() {
 }
 
 // refused decides what the engine's err means. If its outcome is unknown, each request is undone. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (b *bundle) refused(err error) error {
 	var held *HeldError
 	definite := driver.IsDefinite(err)
@@ -160,7 +160,7 @@ func (b *bundle) refused(err error) error {
 }
 
 // granted makes the engine's answers holds. If one of them is over already, all are given back, and the locks are taken
-// one by one. The caller holds Client.mu, which is given to others now and then.
+// one by one. The caller holds Machine.Mu, which is given to others now and then.
 func (b *bundle) granted(answers []driver.Grant) ([]*core.Hold, error) {
 	c := b.c
 	leases := make([]*core.Hold, 0, len(b.grants))
@@ -189,7 +189,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*core.Hold, error) {
 	return leases, nil
 }
 
-// settle releases whatever the requests from the number from on have left. The caller holds Client.mu.
+// settle releases whatever the requests from the number from on have left. The caller holds Machine.Mu.
 func (b *bundle) settle(from int, undo bool) {
 	for _, g := range b.grants[from:] {
 		g.ReleaseInBackground(undo)

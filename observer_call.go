@@ -59,7 +59,7 @@ func callOver(at core.Call) bool {
 }
 
 // announcementOf returns a function that tells the Observer that w waits, or nil if nobody listens. The function calls
-// the user's code, so it runs without Client.mu.
+// the user's code, so it runs without Machine.Mu.
 func announcementOf(ctx context.Context, w *core.Waiter) func() {
 	if w.Waiting == nil {
 		return nil

@@ -74,7 +74,7 @@ type HoldID struct{ lease *core.Hold }
 type CallID struct{ call *core.Announcement }
 
 // holdID returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
-// Client.mu.
+// Machine.Mu.
 func holdID(l *core.Hold) HoldID {
 	if l.Inner && l.UpgradePair != nil {
 		return HoldID{l.UpgradePair}

@@ -7,15 +7,15 @@ import (
 
 // What the Observer is told of retention (hold_retain.go): the end never before the beginning.
 
-// retentionNews is what the Observer knows of one retention. Guarded by Client.mu.
+// retentionNews is what the Observer knows of one retention. Guarded by Machine.Mu.
 type retentionNews struct {
 	c          *Client
 	e          Event // what Retained was told
 	told, over bool  // Retained has returned; the retention has ended
 }
 
-// tellRetained tells the Observer that g is retained from now on, once Client.mu has been given up. It returns nil if
-// nobody listens. The caller holds Client.mu.
+// tellRetained tells the Observer that g is retained from now on, once Machine.Mu has been given up. It returns nil if
+// nobody listens. The caller holds Machine.Mu.
 func tellRetained(g *core.EngineHold) *retentionNews {
 	c := clientOfLock(g.Lock)
 	if o := c.opts.Observer; o.Retained == nil && o.RetentionEnded == nil {
@@ -35,7 +35,7 @@ func tellRetained(g *core.EngineHold) *retentionNews {
 }
 
 // End tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (n *retentionNews) End() {
 	if n == nil {
 		return
@@ -46,7 +46,7 @@ func (n *retentionNews) End() {
 	}
 }
 
-// tellEnd tells the end. Of the event only what identifies the hold is left. The caller holds Client.mu.
+// tellEnd tells the end. Of the event only what identifies the hold is left. The caller holds Machine.Mu.
 func (n *retentionNews) tellEnd() {
 	if ended := n.c.opts.Observer.RetentionEnded; ended != nil {
 		e := n.e
@@ -56,7 +56,7 @@ func (n *retentionNews) tellEnd() {
 }
 
 // tellRecalled tells the Observer, once, that another client wants g. The engine may say so before anybody here has got
-// g: then there is nothing to tell yet. The caller holds Client.mu.
+// g: then there is nothing to tell yet. The caller holds Machine.Mu.
 func tellRecalled(g *core.EngineHold) {
 	recalled := clientOfLock(g.Lock).opts.Observer.Recalled
 	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.Holder() == nil {

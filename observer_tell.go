@@ -13,7 +13,7 @@ import (
 // this package ends the process. The callers are in the acquire_*, hold_* and release files.
 
 // tellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
-// lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Client.mu.
+// lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Machine.Mu.
 func tellHeld(ctx context.Context, l *core.Hold, how Event) {
 	acquired := clientOfLock(l.Lock).opts.Observer.Acquired
 	if acquired == nil {
@@ -98,7 +98,7 @@ func (c *Client) tell(name string, f func(Event), e Event) {
 	}
 }
 
-// tellLater tells as soon as Client.mu has been given up. The caller holds Client.mu, and has seen that f is not nil.
+// tellLater tells as soon as Machine.Mu has been given up. The caller holds Machine.Mu, and has seen that f is not nil.
 func (c *Client) tellLater(name string, f func(Event), e Event) {
 	c.core.AfterUnlock(func() { c.tell(name, f, e) })
 }

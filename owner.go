@@ -9,7 +9,7 @@ import (
 )
 
 // Who holds: an owner, with all that it holds and how many of its goroutines wait. It travels in the context
-// (lease_context.go). core_owner.go has what it holds, and the table of named owners.
+// (lease_context.go). internal/core/owner.go has what it holds, and the table of named owners.
 
 // WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner,
 // however often WithOwner is called, by whichever client, and in another process too. It re-enters what it already
@@ -62,7 +62,7 @@ func ownerFrom(ctx context.Context) *core.Owner {
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
 // with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
 func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
-	if !o.Has(&c.core, key) { // as nearly always; it costs less than Client.mu
+	if !o.Has(&c.core, key) { // as nearly always; it costs less than Machine.Mu
 		return nil
 	}
 	c.lock()

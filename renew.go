@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// Renewals: what one says, how batches travel, and what an answer changes. core_renew.go decides when,
-// and what an answer changes; core_end.go has what happens when none comes.
+// Renewals: what one says, how batches travel, and what an answer changes. internal/core/renew.go decides when,
+// and what an answer changes; internal/core/end.go has what happens when none comes.
 
 // renewBatch sends renewals that travel together, in a goroutine of its own. Its context ends after half of the longest
 // lease among them; Close ends it earlier.
@@ -28,7 +28,7 @@ func (c *Client) renewBatch(batch []core.PendingRenewal) {
 }
 
 // sendRenewals sends batch and processes each answer as it comes, so that a slow part of it delays no other hold. It
-// calls each after every answer, without Client.mu, and returns after the last.
+// calls each after every answer, without Machine.Mu, and returns after the last.
 func (c *Client) sendRenewals(ctx context.Context, batch []core.PendingRenewal, each func(i int, err error)) {
 	requests := make([]driver.Renewal, len(batch))
 	for i, b := range batch {
@@ -42,12 +42,12 @@ func (c *Client) sendRenewals(ctx context.Context, batch []core.PendingRenewal, 
 	})
 }
 
-// renewalConfirmed tells of a confirmed renewal. The caller holds Client.mu.
+// renewalConfirmed tells of a confirmed renewal. The caller holds Machine.Mu.
 func (c *Client) renewalConfirmed(g *core.EngineHold, left, lease time.Duration) {
 	c.observeRenewal(g, c.core.Now(), left, lease)
 }
 
-// renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds Client.mu.
+// renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds Machine.Mu.
 func (c *Client) renewalFailed(g *core.EngineHold, left time.Duration, again bool, err error) {
 	token := g.Token // read now: an upgrade may change it before the callback runs
 	c.core.AfterUnlock(func() {
@@ -69,7 +69,7 @@ func onceWarn(again bool) slog.Level {
 
 // observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
 // length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
-// answer, or attempts before it have failed: Event.Late. The caller holds Client.mu.
+// answer, or attempts before it have failed: Event.Late. The caller holds Machine.Mu.
 func (c *Client) observeRenewal(g *core.EngineHold, now trust.Instant, left, lease time.Duration) {
 	if c.opts.Observer.Renewed == nil || g.Holds.First == nil {
 		return
@@ -80,7 +80,7 @@ func (c *Client) observeRenewal(g *core.EngineHold, now trust.Instant, left, lea
 }
 
 // observeFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
-// with sessions nothing is in danger, so nothing is told. The caller holds Client.mu.
+// with sessions nothing is in danger, so nothing is told. The caller holds Machine.Mu.
 func (c *Client) observeFailure(g *core.EngineHold, left time.Duration, err error) {
 	if c.opts.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.core.HasLeases() {
 		return

@@ -53,7 +53,7 @@ func (c *Client) renewHeld() {
 
 // mayHaveBeenForgotten reports whether a renewal has to find out whether the engine still knows g. A lock that is
 // retained is not asked for: nobody relies on it, and whoever takes it again asks first where there is doubt. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
 	_, failed := g.Lock.Core.Failures[g]
 	return g.Phase != grants.Gone && g.Renewing() && g.Retained() == nil && (failed || now >= g.NotBefore)

@@ -6,12 +6,12 @@ import (
 )
 
 // When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
-// is over (core_end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
+// is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
 // timer for each hold was refused (docs/adr/0005).
 
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
-// than its other work in this process. The goroutine would also want Client.mu while the caller still holds it. The
-// caller holds Client.mu.
+// than its other work in this process. The goroutine would also want Machine.Mu while the caller still holds it. The
+// caller holds Machine.Mu.
 func (c *Client) arm(at trust.Instant) {
 	s := &c.core.Scheduler
 	s.Armed = at

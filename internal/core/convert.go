@@ -8,7 +8,7 @@ import (
 )
 
 // MayConvert says why l cannot be turned into that mode, or nil. The order matters: the end of the hold is told before
-// what would be wrong with a live one. The caller holds Client.mu.
+// what would be wrong with a live one. The caller holds Machine.Mu.
 func (l *Hold) MayConvert(mode driver.Mode) error {
 	c := l.Lock.Core
 	l.Check(c.Now())
@@ -42,7 +42,7 @@ func (c *Machine) NoConversion() error {
 	return Unsupported(c.Traits, reason)
 }
 
-// Mode returns what l may do now: the mode of its grant, which conversions change. The caller holds Client.mu.
+// Mode returns what l may do now: the mode of its grant, which conversions change. The caller holds Machine.Mu.
 func (l *Hold) Mode() driver.Mode {
 	// Such a hold may be on the grant of a write, where the engine cannot convert; see reenterDirect.
 	if l.Lock.Terms.Share.Mode == driver.Shared {
@@ -51,11 +51,11 @@ func (l *Hold) Mode() driver.Mode {
 	return l.Engine.Lock.Terms.Share.Mode
 }
 
-// Reads reports whether l is a reader's hold, plain or upgradeable. The caller holds Client.mu.
+// Reads reports whether l is a reader's hold, plain or upgradeable. The caller holds Machine.Mu.
 func (l *Hold) Reads() bool { return l.Lock.Terms.Share.Of != nil && l.Mode() != driver.Exclusive }
 
 // convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and must be
-// released, or nil. The caller holds Client.mu.
+// released, or nil. The caller holds Machine.Mu.
 func (l *Hold) convertTo(g *EngineHold) (left *PendingRelease) {
 	had := l.Engine
 	if g.Lock.Terms.Share.Mode == driver.Exclusive {
@@ -74,7 +74,7 @@ func (l *Hold) convertTo(g *EngineHold) (left *PendingRelease) {
 }
 
 // GoBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and must be
-// released, or nil. The caller holds Client.mu.
+// released, or nil. The caller holds Machine.Mu.
 func (l *Hold) GoBack() (left *PendingRelease) {
 	had, read := l.Engine, l.SplitPair()
 	read.Engine.Holds.remove(OfGrant, read)
@@ -83,7 +83,7 @@ func (l *Hold) GoBack() (left *PendingRelease) {
 }
 
 // moveTo makes l a hold on g instead of the grant that it was on. Its MinHold moves along, because it is the lock that
-// must stay closed and not the mode. The caller holds Client.mu.
+// must stay closed and not the mode. The caller holds Machine.Mu.
 func (l *Hold) moveTo(g *EngineHold) {
 	c := l.Lock.Core
 	l.Engine.Holds.remove(OfGrant, l)
@@ -98,7 +98,7 @@ func (l *Hold) moveTo(g *EngineHold) {
 
 // leaves deals with had, the grant on which l was before a downgrade. It returns nil as long as another hold is on had,
 // and else the release to await. A MinHold on had, also one of a hold that has ended, goes on with what l has now. A
-// LockDelay stays with had, which is closed to readers too until it is over. The caller holds Client.mu.
+// LockDelay stays with had, which is closed to readers too until it is over. The caller holds Machine.Mu.
 func (l *Hold) leaves(had *EngineHold) (left *PendingRelease) {
 	c := l.Lock.Core
 	r, now := c.Cooldowns[had], c.Now()
@@ -114,7 +114,7 @@ func (l *Hold) leaves(had *EngineHold) (left *PendingRelease) {
 }
 
 // SplitPair takes the pair of an upgraded hold apart and returns the inner lease. Each can then end without the other.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func (l *Hold) SplitPair() *Hold {
 	inner := l.UpgradePair
 	l.UpgradePair, inner.UpgradePair = nil, nil
@@ -123,7 +123,7 @@ func (l *Hold) SplitPair() *Hold {
 
 // splitLostPair takes apart the pair to which l belongs, because l is being lost. It returns the user's hold, the inner
 // one, and the grant on which l was not. The caller vacates that one when both holds have ended. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (l *Hold) splitLostPair() (outer, inner *Hold, other *EngineHold) {
 	if l.Inner {
 		outer = l.UpgradePair
@@ -134,7 +134,7 @@ func (l *Hold) splitLostPair() (outer, inner *Hold, other *EngineHold) {
 }
 
 // vacate releases g, on which the lost pair rested too, if nobody holds it any more. The release begins when the
-// holders' contexts have been cancelled. The caller holds Client.mu.
+// holders' contexts have been cancelled. The caller holds Machine.Mu.
 func (c *Machine) vacate(g *EngineHold, lost *Hold) {
 	g.delay(lost, c.Now())
 	// Read before dropIfUnheld, which drops g and its cooldown.
@@ -148,7 +148,7 @@ func (c *Machine) vacate(g *EngineHold, lost *Hold) {
 }
 
 // dropIfUnheld ends g in this process if nobody holds it any more. It reports whether the caller is to release g, which
-// counts as background from then on. The caller holds Client.mu.
+// counts as background from then on. The caller holds Machine.Mu.
 func (c *Machine) dropIfUnheld(g *EngineHold) bool {
 	switch {
 	case g.Phase == grants.Gone:
@@ -165,7 +165,7 @@ func (c *Machine) dropIfUnheld(g *EngineHold) bool {
 	return true
 }
 
-// EngineHolds returns what l rests on: one grant, or the two of an upgrade pair. The caller holds Client.mu.
+// EngineHolds returns what l rests on: one grant, or the two of an upgrade pair. The caller holds Machine.Mu.
 func (l *Hold) EngineHolds() []*EngineHold {
 	if l.UpgradePair != nil {
 		return []*EngineHold{l.Engine, l.UpgradePair.Engine}

@@ -9,7 +9,7 @@ import (
 )
 
 // cooldown keeps a grant from other owners until the end of a MinHold, or of a LockDelay after one of its holds was
-// lost. Few grants have one, so cooldowns stand in a map beside them. Guarded by Client.mu.
+// lost. Few grants have one, so cooldowns stand in a map beside them. Guarded by Machine.Mu.
 //
 // An engine with leases keeps the lock closed by itself (Release.Keep), which outlasts this process. What a session or
 // a process holds ends with it in any case. So on those engines the grant stays in this process, held by nobody, and
@@ -22,7 +22,7 @@ type cooldown struct {
 }
 
 // closeUntil keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means
-// several, or a loss. dropMinHold can take back only what is one hold's. The caller holds Client.mu.
+// several, or a loss. dropMinHold can take back only what is one hold's. The caller holds Machine.Mu.
 func (g *EngineHold) closeUntil(until trust.Instant, by *Hold) {
 	c := g.Lock.Core
 	r := c.Cooldowns[g]
@@ -41,7 +41,7 @@ func (g *EngineHold) closeUntil(until trust.Instant, by *Hold) {
 
 // delay begins the LockDelay of l, one of the holds on g, because l is being lost. A hold that re-entered has at least
 // the LockDelay of the first: that is the one that the engine knows. It comes before the hold is taken off g: from then
-// on only the cooldown keeps g from others. The caller holds Client.mu.
+// on only the cooldown keeps g from others. The caller holds Machine.Mu.
 func (g *EngineHold) delay(l *Hold, now trust.Instant) {
 	if delay := max(l.Lock.Terms.LockDelay, g.Lock.Terms.LockDelay); delay > 0 {
 		until := now.Plus(delay)
@@ -51,7 +51,7 @@ func (g *EngineHold) delay(l *Hold, now trust.Instant) {
 	}
 }
 
-// Cooldown returns for how much longer g must not pass on; 0 for most grants. The caller holds Client.mu.
+// Cooldown returns for how much longer g must not pass on; 0 for most grants. The caller holds Machine.Mu.
 func (g *EngineHold) Cooldown() time.Duration {
 	c := g.Lock.Core
 	if len(c.Cooldowns) == 0 || c.Cooldowns[g] == nil {
@@ -61,7 +61,7 @@ func (g *EngineHold) Cooldown() time.Duration {
 }
 
 // EngineCooldown returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps it.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func (g *EngineHold) EngineCooldown() time.Duration {
 	if !g.Lock.Core.HasLeases() {
 		return 0
@@ -70,7 +70,7 @@ func (g *EngineHold) EngineCooldown() time.Duration {
 }
 
 // coolDown keeps g, which nobody holds any more, in this process until its cooldown is over. It reports false if
-// there is none, or if the engine does that. The caller holds Client.mu.
+// there is none, or if the engine does that. The caller holds Machine.Mu.
 func (g *EngineHold) coolDown() bool {
 	if g.Lock.Core.HasLeases() || g.Cooldown() == 0 {
 		return false
@@ -81,7 +81,7 @@ func (g *EngineHold) coolDown() bool {
 }
 
 // CooldownEnd returns when g, which this process keeps for a cooldown, is to pass on; never for every other grant. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func (g *EngineHold) CooldownEnd() trust.Instant {
 	if r := g.Lock.Core.Cooldowns[g]; r != nil && r.kept {
 		return r.Until
@@ -89,7 +89,7 @@ func (g *EngineHold) CooldownEnd() trust.Instant {
 	return trust.Never
 }
 
-// EngineHoldOf returns this client's grant of key with that token, or nil. The caller holds Client.mu.
+// EngineHoldOf returns this client's grant of key with that token, or nil. The caller holds Machine.Mu.
 func (c *Machine) EngineHoldOf(key driver.Key, token uint64) *EngineHold {
 	for g := c.EngineHolds[key.Name]; g != nil; g = g.After {
 		if g.Lock.Key() == key && g.Token == token {
@@ -100,7 +100,7 @@ func (c *Machine) EngineHoldOf(key driver.Key, token uint64) *EngineHold {
 }
 
 // endCooldown passes g on, or gives it back, if its cooldown is over. It reports whether the scheduler is done with g.
-// The caller holds Client.mu.
+// The caller holds Machine.Mu.
 func (g *EngineHold) endCooldown(now trust.Instant) bool {
 	if g.CooldownEnd() > now {
 		return false
@@ -115,7 +115,7 @@ func (g *EngineHold) endCooldown(now trust.Instant) bool {
 }
 
 // DropMinHold takes back the MinHold of a hold that its owner never got to know: nothing was done under it. What other
-// holds have asked for stays, even of those that have ended. The caller holds Client.mu.
+// holds have asked for stays, even of those that have ended. The caller holds Machine.Mu.
 func (l *Hold) DropMinHold() {
 	if r := l.Engine.Lock.Core.Cooldowns[l.Engine]; r != nil && r.by == l {
 		delete(l.Engine.Lock.Core.Cooldowns, l.Engine)

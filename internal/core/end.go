@@ -12,13 +12,13 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// Release ends the hold because its owner, or Close, gives it up. It sends nothing. The caller holds Client.mu.
+// Release ends the hold because its owner, or Close, gives it up. It sends nothing. The caller holds Machine.Mu.
 func (l *Hold) Release(now trust.Instant) {
 	l.released = true
 	l.finish(now)
 }
 
-// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds Client.mu.
+// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds Machine.Mu.
 func (l *Hold) lose(reason driver.LostReason, cause error) {
 	c, end := l.Lock.Core, l.lasted()
 	var inner *Hold
@@ -57,17 +57,17 @@ func (l *Hold) lose(reason driver.LostReason, cause error) {
 }
 
 // lasted returns until when a hold that is lost now was trusted. That is until its time was over, however late that is
-// noticed, or until now if the engine reports the loss earlier. The caller holds Client.mu.
+// noticed, or until now if the engine reports the loss earlier. The caller holds Machine.Mu.
 func (l *Hold) lasted() trust.Instant { return min(l.Lock.Core.Now(), l.End, l.Trusted()) }
 
-// LostError returns the error that says that l was lost. The caller holds Client.mu.
+// LostError returns the error that says that l was lost. The caller holds Machine.Mu.
 func (l *Hold) LostError(reason driver.LostReason, cause error) *driver.LostError {
 	key := l.Lock.Key()
 	return &driver.LostError{Kind: key.Kind, Name: key.Name, Token: l.Token(), Reason: reason, Cause: cause}
 }
 
 // finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off its grant.
-// Foreign code, such as the cancellation of contexts, runs after Client.mu is given up. The caller holds Client.mu.
+// Foreign code, such as the cancellation of contexts, runs after Machine.Mu is given up. The caller holds Machine.Mu.
 func (l *Hold) finish(end trust.Instant) {
 	c := l.Lock.Core
 	l.End = end
@@ -97,7 +97,7 @@ func (l *Hold) finish(end trust.Instant) {
 }
 
 // Expire ends g if its trust window is over, and those of its holds whose own end has come (NoRenew, MaxHold). It reads
-// no clock, so that one judgement is made at one instant. The caller holds Client.mu.
+// no clock, so that one judgement is made at one instant. The caller holds Machine.Mu.
 func (c *Machine) Expire(g *EngineHold, now trust.Instant) {
 	if g.Phase == grants.Gone {
 		return
@@ -106,10 +106,10 @@ func (c *Machine) Expire(g *EngineHold, now trust.Instant) {
 		c.LoseAndRelease(g, g.LossReason(&c.Env, now, end, g.Renewing()))
 		return
 	}
-	// The delay comes first: see grant.delay.
+	// The delay comes first: see EngineHold.delay.
 	for l := range g.Holds.All(OfGrant) {
 		if now >= l.End {
-			// Before lose: see grant.delay.
+			// Before lose: see EngineHold.delay.
 			g.delay(l, now)
 			l.lose(driver.LostExpired, nil)
 		}
@@ -122,7 +122,7 @@ func (c *Machine) Expire(g *EngineHold, now trust.Instant) {
 
 // LoseAndRelease loses g on this process's own judgement. The engine may still count it as held, so it is released as
 // soon as the engine can be reached. It must not block others for longer than it protects anybody. The caller holds
-// Client.mu.
+// Machine.Mu.
 //
 // The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
 // holder is told.
@@ -144,7 +144,7 @@ func (c *Machine) LoseAndRelease(g *EngineHold, reason driver.LostReason) {
 }
 
 // Lose ends g and all its holds as a loss. The waiters behind g are sent to the engine at once: the loser may never
-// call Unlock, so they must not wait for it. The caller holds Client.mu.
+// call Unlock, so they must not wait for it. The caller holds Machine.Mu.
 func (c *Machine) Lose(g *EngineHold, reason driver.LostReason, cause error) {
 	if g.Phase == grants.Gone {
 		return
@@ -184,7 +184,7 @@ var classes = []error{
 }
 
 // hasFailed notes how a renewal of g failed. Few renewals fail, so the errors stand in a map beside the grants. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func (g *EngineHold) hasFailed(err error) {
 	g.Failed = true
 	if own, is := err.(*driver.UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
@@ -197,14 +197,14 @@ func (g *EngineHold) hasFailed(err error) {
 	c.Failures[g] = err
 }
 
-// hasSucceeded forgets that a renewal has failed. The caller holds Client.mu.
+// hasSucceeded forgets that a renewal has failed. The caller holds Machine.Mu.
 func (g *EngineHold) hasSucceeded() {
 	g.Failed = false
 	delete(g.Lock.Core.Failures, g)
 }
 
 // cause returns what led to the loss of g for that reason, as far as this process knows, or nil. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (g *EngineHold) cause(reason driver.LostReason) error {
 	if err := g.Lock.Core.Failures[g]; err != nil && reason == driver.LostUnconfirmed {
 		return &renewalError{err}
@@ -212,7 +212,7 @@ func (g *EngineHold) cause(reason driver.LostReason) error {
 	return nil
 }
 
-// GoneError says how g has ended, to a caller that was about to use it. The caller holds Client.mu.
+// GoneError says how g has ended, to a caller that was about to use it. The caller holds Machine.Mu.
 func (g *EngineHold) GoneError() error {
 	if l := g.Last; l != nil && l.Loss != nil {
 		return l.Ended()
@@ -220,7 +220,7 @@ func (g *EngineHold) GoneError() error {
 	return driver.ErrReleased
 }
 
-// leaveToExpire ends g in this process and lets it run out. The caller holds Client.mu.
+// leaveToExpire ends g in this process and lets it run out. The caller holds Machine.Mu.
 func (g *EngineHold) leaveToExpire() {
 	after := g.ExpiryDelay()
 	g.Forget()
@@ -229,14 +229,14 @@ func (g *EngineHold) leaveToExpire() {
 }
 
 // ExpiryDelay returns how long g is kept when it is left to run out. That is one lease, as after a crash, or its
-// cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Client.mu.
+// cooldown if that is longer. It must be read before drop, which forgets the cooldown. The caller holds Machine.Mu.
 func (g *EngineHold) ExpiryDelay() time.Duration {
 	return max(g.Asked, g.Lock.Terms.Lease, g.Cooldown())
 }
 
 // releaseWhenExpired releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
 // It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
-// releaseLater. The caller holds Client.mu, and has dropped g.
+// releaseLater. The caller holds Machine.Mu, and has dropped g.
 func (g *EngineHold) releaseWhenExpired(after time.Duration) {
 	c := g.Lock.Core
 	g.RenewLast()
@@ -250,7 +250,7 @@ func (g *EngineHold) releaseWhenExpired(after time.Duration) {
 
 // RenewLast has g, which is left to run out, renewed once more if the engine has less for it than a lease from the last
 // renewal. A grant that came by a push is like that until it is claimed, and so is one that was retained until a moment
-// ago. The caller holds Client.mu.
+// ago. The caller holds Machine.Mu.
 func (g *EngineHold) RenewLast() {
 	c, now := g.Lock.Core, g.Lock.Core.Now()
 	l := g.Holder()
@@ -262,12 +262,12 @@ func (g *EngineHold) RenewLast() {
 }
 
 // isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func (l *Hold) isPending() bool {
 	return l.Pending > 0 || l.UpgradePair != nil && l.UpgradePair.Pending > 0
 }
 
-// IsPending reports whether any hold on g is pending. The caller holds Client.mu.
+// IsPending reports whether any hold on g is pending. The caller holds Machine.Mu.
 func (g *EngineHold) IsPending() bool {
 	for l := range g.Holds.All(OfGrant) {
 		if l.isPending() {
@@ -277,7 +277,7 @@ func (g *EngineHold) IsPending() bool {
 	return false
 }
 
-// LeaveAtClose is leavePending for one grant. The caller holds Client.mu.
+// LeaveAtClose is leavePending for one grant. The caller holds Machine.Mu.
 func (g *EngineHold) LeaveAtClose() {
 	c := g.Lock.Core
 	g.Phase = grants.Abandoned

@@ -27,19 +27,19 @@ func (l *Lease) Hold() *Hold {
 type Hold struct {
 	lease  *Lease // of which it is; nil of an inner one
 	Lock   *Lock
-	Engine *EngineHold // the engine's grant on which it rests; a conversion changes it; guarded by Client.mu
+	Engine *EngineHold // the engine's grant on which it rests; a conversion changes it; guarded by Machine.Mu
 	Owner  *Owner
 	Links  [listKinds]links // its neighbours in the lists of its grant and of its owner; see list
 
 	Since     trust.Instant // when it was granted; MaxHold, MinHold and events count from here
 	Waited    time.Duration // from the call to the grant, for events
-	Pass      int32         // of the grant: the token and nonce in use are its own; guarded by Client.mu
-	rank      int32         // its place in its owner's holdHeap; guarded by owner.mu
+	Pass      int32         // of the grant: the token and nonce in use are its own; guarded by Machine.Mu
+	rank      int32         // its place in its owner's holdHeap; guarded by Owner.Mu
 	Local     bool          // it came by a pass or a re-entry, without a request to the engine
-	Announced Announced     // what the Observer knows; guarded by Client.mu
-	Inner     bool          // it keeps the upgradeable read of upgradePair; see core_convert.go
+	Announced Announced     // what the Observer knows; guarded by Machine.Mu
+	Inner     bool          // it keeps the upgradeable read of upgradePair; see convert.go
 
-	// Guarded by Client.mu.
+	// Guarded by Machine.Mu.
 	released bool              // by Unlock or Close
 	Pending  int32             // calls of Pending that are not over
 	Loss     *driver.LostError // how it was lost; nil if it was not
@@ -51,11 +51,11 @@ type Hold struct {
 }
 
 // EndListeners are notified when the lease ends. Most holds have none, so they are made when asked for. Guarded by
-// Client.mu.
+// Machine.Mu.
 type EndListeners struct {
 	Lost       chan struct{} // closed by a loss; nil until Lost is called
 	Wanted     chan struct{} // closed when another client wants the lock; nil until Wanted is called
-	Contexts   Endings       // to be cancelled, once Client.mu has been given up
+	Contexts   Endings       // to be cancelled, once Machine.Mu has been given up
 	Conversion *Waiter       // the Upgrade or Downgrade that waits; see hold_convert.go
 	CondWait   GivenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
 }
@@ -71,7 +71,7 @@ func (h *Hold) Lease() *Lease {
 // IsCopy reports whether the user has copied the Lease of which h is.
 func (h *Hold) IsCopy() bool { return h.lease == nil || &h.lease.hold != h }
 
-// Listening returns the listeners, and makes them on first use. The caller holds Client.mu.
+// Listening returns the listeners, and makes them on first use. The caller holds Machine.Mu.
 func (l *Hold) Listening() *EndListeners {
 	if l.Listeners == nil {
 		l.Listeners = &EndListeners{}
@@ -99,10 +99,10 @@ func (l *Lease) Begin(m *Lock, o *Owner) *Hold {
 	return &l.hold
 }
 
-// Token is like Token; the caller must hold Client.mu, or know that the token no longer changes.
+// Token is like Token; the caller must hold Machine.Mu, or know that the token no longer changes.
 func (l *Hold) Token() uint64 { return l.Engine.Token + uint64(l.Pass) }
 
-// Ended says how the hold has ended, or returns nil. It looks at no clock; see check. The caller holds Client.mu.
+// Ended says how the hold has ended, or returns nil. It looks at no clock; see check. The caller holds Machine.Mu.
 func (l *Hold) Ended() error {
 	switch {
 	case l.IsAdopted():
@@ -116,7 +116,7 @@ func (l *Hold) Ended() error {
 }
 
 // IsAdopted reports whether another client has adopted the hold. It is kept as a loss, because it comes from the engine
-// in the same way, but callers see ErrAdopted. The caller holds Client.mu.
+// in the same way, but callers see ErrAdopted. The caller holds Machine.Mu.
 func (l *Hold) IsAdopted() bool { return l.Loss != nil && l.Loss.Reason == driver.LostAdopted }
 
 // MaxHoldEnd returns the end of MaxHold, which Extend cannot move, or never.
@@ -128,7 +128,7 @@ func (l *Hold) MaxHoldEnd() trust.Instant {
 }
 
 // Check notices that the hold's time is over, which the scheduler may not have seen yet. Every method that says whether
-// the hold lives calls it first. The caller holds Client.mu.
+// the hold lives calls it first. The caller holds Machine.Mu.
 func (l *Hold) Check(now trust.Instant) {
 	if l.UpgradePair != nil { // the read below an upgrade may end first
 		l.Lock.Core.Expire(l.UpgradePair.Engine, now)
@@ -172,7 +172,7 @@ const (
 )
 
 // relabel notes that l is about to have g. The engine shows the label of the request, or of an earlier holder, until a
-// renewal brings this one. The caller holds Client.mu.
+// renewal brings this one. The caller holds Machine.Mu.
 func (g *EngineHold) relabel(l *Hold) {
 	if g.Holds.First != nil { // the oldest hold's label is shown
 		return

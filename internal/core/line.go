@@ -13,13 +13,13 @@ import (
 
 // Line is the line of goroutines of this process that wait for one lock, first come, first served. The engine knows
 // only one waiter for the whole line: the queue's fetch asks on behalf of whoever is first. A grant then passes from
-// owner to owner inside the process for as long as grant.mayPass allows. The queue exists only while somebody waits or
+// owner to owner inside the process for as long as grants.Grant.mayPass allows. The queue exists only while somebody waits or
 // a request is under way.
 //
-// Guarded by Client.mu.
+// Guarded by Machine.Mu.
 type Line struct {
 	Core *Machine
-	Lock *Lock // of whoever came first; the others have the same queueKey
+	Lock *Lock // of whoever came first; the others have the same LineKey
 
 	Waiters waiterList
 	Request *Request // the request on behalf of the line; nil if none is under way
@@ -39,7 +39,7 @@ func (m *Lock) LineKey() LineKey {
 	return LineKey{Key: m.Key(), lease: m.Terms.Lease, delay: m.Terms.LockDelay, noRenew: m.Terms.NoRenew}
 }
 
-// LineFor returns the queue for m, and makes it if nobody waits yet. The caller holds Client.mu.
+// LineFor returns the queue for m, and makes it if nobody waits yet. The caller holds Machine.Mu.
 func (c *Machine) LineFor(m *Lock) *Line {
 	q := c.Lines[m.LineKey()]
 	if q == nil {
@@ -50,7 +50,7 @@ func (c *Machine) LineFor(m *Lock) *Line {
 }
 
 // Tidy forgets the queue when nothing is in it, so that a client keeps nothing of locks that are no longer in use. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func (q *Line) Tidy() {
 	if q.Request != nil || q.Waiters.First != nil {
 		return
@@ -62,7 +62,7 @@ func (q *Line) Tidy() {
 }
 
 // InTheWay returns the holder that the engine has named to the line's request, or nil if it has named none. The caller
-// holds Client.mu.
+// holds Machine.Mu.
 func (q *Line) InTheWay() *driver.HeldError {
 	if q.Request == nil {
 		return nil
@@ -71,7 +71,7 @@ func (q *Line) InTheWay() *driver.HeldError {
 }
 
 // Remove takes w out of the line. If w was the last, the request is cancelled: nobody would use its answer. If w led
-// the request, another goroutine goes on with it. The caller holds Client.mu.
+// the request, another goroutine goes on with it. The caller holds Machine.Mu.
 func (q *Line) Remove(w *Waiter) {
 	q.Waiters.drop(w)
 	w.Hold.Owner.Waits.Add(-1)
@@ -83,13 +83,13 @@ func (q *Line) Remove(w *Waiter) {
 		// The driver may return much later. done then finds that it is no longer the queue's fetch and gives its answer
 		// back.
 		q.Request = nil
-	case f.Leader == w: // its goroutine leaves; fetch.goOn asks again for the others
+	case f.Leader == w: // its goroutine leaves; goOnAlone asks again for the others
 		f.Call.End()
 	}
 	q.Tidy()
 }
 
-// Serve gives g to the first in line. The caller holds Client.mu and knows that somebody waits.
+// Serve gives g to the first in line. The caller holds Machine.Mu and knows that somebody waits.
 func (q *Line) Serve(g *EngineHold, local bool) {
 	w := q.Waiters.First
 	w.Grant(g, local)
@@ -98,7 +98,7 @@ func (q *Line) Serve(g *EngineHold, local bool) {
 }
 
 // AddSameOwner gives g to every other waiter of the same owner. The owner's goroutines may depend on each other, so one
-// of them must not wait while another holds the lock. The caller holds Client.mu.
+// of them must not wait while another holds the lock. The caller holds Machine.Mu.
 func (g *EngineHold) AddSameOwner() {
 	o := g.Holder().Owner
 	if g.Lock.Terms.Share.Direct {
@@ -127,7 +127,7 @@ func (g *EngineHold) AddSameOwner() {
 
 // addSameOwnerCandidates gives g to waiters of the same owner that stand in no line: candidates of an election, who have a value of
 // their own, whose owner leads already. Their requests are undone. Named owners are left to the engine, which re-enters
-// them by itself, and tries do not wait. The caller holds Client.mu.
+// them by itself, and tries do not wait. The caller holds Machine.Mu.
 func (g *EngineHold) addSameOwnerCandidates(o *Owner) {
 	if o.Named {
 		return
@@ -140,7 +140,7 @@ func (g *EngineHold) addSameOwnerCandidates(o *Owner) {
 	}
 }
 
-// Fail answers everybody in line with err, and empties the line. The caller holds Client.mu.
+// Fail answers everybody in line with err, and empties the line. The caller holds Machine.Mu.
 func (q *Line) Fail(err error) {
 	q.Waiters.Each(func(w *Waiter) {
 		w.Answer(err)
@@ -150,7 +150,7 @@ func (q *Line) Fail(err error) {
 
 // StartRequest asks the engine on behalf of the line, in a goroutine of its own. It does nothing if a grant of this
 // process will pass to the line, or if a request is under way. give, if not nil, is released in the same step as the
-// request. The caller holds Client.mu.
+// request. The caller holds Machine.Mu.
 func (q *Line) StartRequest(give *driver.Release) {
 	if f := q.PrepareRequest(give); f != nil {
 		q.Core.Emit(Effect{Verb: SendRequest, Request: f})
@@ -158,7 +158,7 @@ func (q *Line) StartRequest(give *driver.Release) {
 }
 
 // PrepareRequest returns the fetch that startFetch starts, or nil if there is nothing to ask. Then give is released by
-// itself, in the background. The caller holds Client.mu.
+// itself, in the background. The caller holds Machine.Mu.
 func (q *Line) PrepareRequest(give *driver.Release) *Request {
 	c := q.Core
 	if q.Request != nil || c.Passing(q.Lock) != nil || q.Waiters.First == nil || c.Closed {
@@ -180,7 +180,7 @@ func (q *Line) PrepareRequest(give *driver.Release) *Request {
 }
 
 // AskFor asks the engine on behalf of the line for m, if there is one: what the line waited for has gone. The caller
-// holds Client.mu.
+// holds Machine.Mu.
 func (c *Machine) AskFor(m *Lock) {
 	if q := c.Lines[m.LineKey()]; q != nil {
 		q.StartRequest(nil)
@@ -188,7 +188,7 @@ func (c *Machine) AskFor(m *Lock) {
 }
 
 // waiterList is a queue's waiters in the order in which they came. It is a linked list, so that any one of thousands
-// can leave at the same cost. A slice would move half of the line for each context that ends. Guarded by Client.mu.
+// can leave at the same cost. A slice would move half of the line for each context that ends. Guarded by Machine.Mu.
 type waiterList struct {
 	First, last *Waiter
 }
@@ -204,7 +204,7 @@ func (n *waiterList) Push(w *Waiter) {
 	n.last = w
 }
 
-// drop takes w out. It does nothing if w is not in the list. The owner's count of waits is kept by queue.remove, which
+// drop takes w out. It does nothing if w is not in the list. The owner's count of waits is kept by Line.Remove, which
 // must come once for each waiter.
 func (n *waiterList) drop(w *Waiter) {
 	if !w.standing {
@@ -234,7 +234,7 @@ func (n *waiterList) Each(f func(*Waiter)) {
 }
 
 // Waiter is one Lock or TryLock under way. It belongs to the goroutine of its caller; other goroutines answer it under
-// Client.mu and wake it by closing ready.
+// Machine.Mu and wake it by closing ready.
 type Waiter struct {
 	Hold *Hold // the owner and the lock; it becomes a hold when the wait succeeds
 	Call
@@ -243,29 +243,29 @@ type Waiter struct {
 
 	before, behind *Waiter // neighbours in the line; see waiterList
 	standing       bool    // it is in the line
-	Fresh          bool    // no request has used its owner's id yet; guarded by Client.mu
+	Fresh          bool    // no request has used its owner's id yet; guarded by Machine.Mu
 
 	Ready chan struct{} // closed by answer; nil for a waiter on which nobody blocks
 
-	Announce func() // tells the Observer that w waits; nil once called or if nobody listens; guarded by Client.mu
+	Announce func() // tells the Observer that w waits; nil once called or if nobody listens; guarded by Machine.Mu
 
 	Alongside *EngineHold // the grant of its owner beside which it asks; nil if it asks on its own
 	Converts  *Hold       // the hold that a conversion moves to the new grant; nil for a call that gets a hold of its own
-	// what converts held before, if nobody holds it any more; giveLeft releases it; guarded by Client.mu
+	// what converts held before, if nobody holds it any more; giveLeft releases it; guarded by Machine.Mu
 	Left *PendingRelease
 
-	Blocker *Hold             // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
-	HeldBy  *driver.HeldError // who holds the lock, by the engine's last word; nil until it says so; guarded by Client.mu
-	Broken  error             // why the engine has been silent since then; guarded by Client.mu
-	Doubt   bool              // the outcome of an earlier attempt is unknown; guarded by Client.mu
-	Late    uint8             // how many of its grants were over before it got them; guarded by Client.mu
+	Blocker *Hold             // the hold of this process that was in the way when w came; nil if none; guarded by Machine.Mu
+	HeldBy  *driver.HeldError // who holds the lock, by the engine's last word; nil until it says so; guarded by Machine.Mu
+	Broken  error             // why the engine has been silent since then; guarded by Machine.Mu
+	Doubt   bool              // the outcome of an earlier attempt is unknown; guarded by Machine.Mu
+	Late    uint8             // how many of its grants were over before it got them; guarded by Machine.Mu
 
-	// Guarded by Client.mu; constant once ready is closed, so that said reads them without it.
+	// Guarded by Machine.Mu; constant once ready is closed, so that said reads them without it.
 	Answered bool
 	Err      error
 }
 
-// Answer ends the wait of w with a success (nil) or err. It is called once. The caller holds Client.mu, and takes a
+// Answer ends the wait of w with a success (nil) or err. It is called once. The caller holds Machine.Mu, and takes a
 // waiter in a line out of it.
 func (w *Waiter) Answer(err error) {
 	w.Answered, w.Err = true, err
@@ -278,7 +278,7 @@ func (w *Waiter) Answer(err error) {
 }
 
 // Grant ends the wait of w with a hold on g. local says that g passed on inside the process. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (w *Waiter) Grant(g *EngineHold, local bool) {
 	if w.Converts != nil {
 		w.Left = w.Converts.convertTo(g)
@@ -290,7 +290,7 @@ func (w *Waiter) Grant(g *EngineHold, local bool) {
 }
 
 // Decline gives back what w was granted in the instant in which its context ended. The caller of Lock does not wait for
-// the engine to confirm that. The caller holds Client.mu.
+// the engine to confirm that. The caller holds Machine.Mu.
 func (w *Waiter) Decline() {
 	if w.Converts == nil { // else the grant stays: Upgrade and Downgrade see it and succeed
 		w.Hold.Decline()
@@ -298,7 +298,7 @@ func (w *Waiter) Decline() {
 }
 
 // MustWait records who is in the way of w, and tells the Observer once for each call that it waits. held is nil if a
-// hold of this process is in the way. The caller holds Client.mu.
+// hold of this process is in the way. The caller holds Machine.Mu.
 func (w *Waiter) MustWait(held *driver.HeldError) {
 	if held != nil {
 		w.HeldBy, w.Broken = held, nil
@@ -310,7 +310,7 @@ func (w *Waiter) MustWait(held *driver.HeldError) {
 }
 
 // Withdraw takes w out of its line, or cancels the request that is for w alone. The fetch undoes by itself whatever that
-// request has left in the engine. The caller holds Client.mu.
+// request has left in the engine. The caller holds Machine.Mu.
 func (w *Waiter) Withdraw() {
 	if w.Request != nil {
 		delete(w.Hold.Lock.Core.LinesOfOne, w)
@@ -322,11 +322,11 @@ func (w *Waiter) Withdraw() {
 }
 
 // HasBegun reports whether another owner is known to be in the way of w. From then on the wait survives broken
-// connections; before, the first error ends it. The caller holds Client.mu.
+// connections; before, the first error ends it. The caller holds Machine.Mu.
 func (w *Waiter) HasBegun() bool { return w.HeldBy != nil || w.Blocker != nil }
 
 // AlreadyInside gives w a hold on the grant that its owner has, if another goroutine of that owner was quicker. Without
-// this the owner would wait for itself. The caller holds Client.mu.
+// this the owner would wait for itself. The caller holds Machine.Mu.
 func (c *Machine) AlreadyInside(w *Waiter) bool {
 	g := c.LiveEngineHold(w.Hold.Owner, w.Hold.Lock.Key())
 	if g == nil {
@@ -344,7 +344,7 @@ type Request struct {
 	Core      *Machine
 	Line      *Line       // whose line it is for; nil if it is for one waiter alone
 	Waiter    *Waiter     // the one waiter that it is for; nil if it is for a line
-	Leader    *Waiter     // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Client.mu
+	Leader    *Waiter     // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Machine.Mu
 	Alongside *EngineHold // the grant beside which a conversion or re-entry asks; nil if it asks on its own
 	Ask       driver.Request
 	// what a successful answer becomes; made before the request, so that the driver can report its loss at any time
@@ -359,7 +359,7 @@ type Request struct {
 	// of a candidate: over of the request before it, which may still be undone; nil if there is none
 	Undone chan struct{}
 
-	// Guarded by Client.mu.
+	// Guarded by Machine.Mu.
 	Held      *driver.HeldError // who holds the lock, once the engine has said so
 	Abandoned bool              // the waiter of only has left
 	Withdrawn bool              // it is about to, and waits for over: nothing is asked again
@@ -382,7 +382,7 @@ var ErrReader = fmt.Errorf("it only reads, and would wait for itself; take Upgra
 	driver.ErrDeadlock)
 
 // addSameOwnerDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait for it.
-// Each asks again beside g. The engine does so by itself for named owners. The caller holds Client.mu.
+// Each asks again beside g. The engine does so by itself for named owners. The caller holds Machine.Mu.
 func (g *EngineHold) addSameOwnerDirect(o *Owner) {
 	if g.Lock.Terms.Share.Of == nil { // permits: each call takes its own
 		return
@@ -402,7 +402,7 @@ func (g *EngineHold) addSameOwnerDirect(o *Owner) {
 }
 
 // spreadToken gives the token of g, if g is an upgrade, to all holds of o on this lock. A fence that has seen the
-// write's token would refuse a read with an older one, although both are the same owner's. The caller holds Client.mu.
+// write's token would refuse a read with an older one, although both are the same owner's. The caller holds Machine.Mu.
 func (g *EngineHold) spreadToken(o *Owner) {
 	for _, l := range o.On(g.Lock.Key()) {
 		if l.Lock.Core != g.Lock.Core || l.Ended() != nil {
@@ -429,7 +429,7 @@ type Announcement struct {
 }
 
 // HasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (l *Hold) HasOthers() bool {
 	return l.Owner.First(l.Lock.Core, l.Lock.Key(), func(other *Hold) bool { return other != l && other.Ended() == nil }) != nil
 }

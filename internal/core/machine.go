@@ -36,7 +36,7 @@ type Machine struct {
 	Instant trust.Instant     // of what happens under this mu; 0 until now is asked for
 	Closed  bool              // Close has begun: nothing new may start
 	Lines   map[LineKey]*Line // the lines of waiters; empty lines are removed
-	// by grant.listName, the first of a list each: everything that the engine gave, until it is released or lost
+	// by EngineHold.listName, the first of a list each: everything that the engine gave, until it is released or lost
 	EngineHolds map[string]*EngineHold
 	LinesOfOne  map[*Waiter]struct{} // waiters that stand in no line; see askAlone
 	// grants that others must not get yet, held or not; nil until there is one
@@ -79,8 +79,8 @@ type Lock struct {
 // Key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many locks.
 func (m *Lock) Key() driver.Key { return driver.Key{Kind: m.Terms.Kind, Name: m.Name} }
 
-// Now returns the instant at which everything under this Client.mu happens, and notices if the machine was suspended.
-// The caller holds Client.mu.
+// Now returns the instant at which everything under this Machine.Mu happens, and notices if the machine was suspended.
+// The caller holds Machine.Mu.
 func (c *Machine) Now() trust.Instant {
 	if c.Instant == 0 {
 		c.Instant = c.Env.Clock.Now()
@@ -123,7 +123,7 @@ type Effect struct {
 	Done     chan struct{} // of sendRelease: closed when its outcome is known; nil if nobody waits for that
 }
 
-// Emit has e done as soon as Client.mu has been given up. The caller holds Client.mu.
+// Emit has e done as soon as Machine.Mu has been given up. The caller holds Machine.Mu.
 func (c *Machine) Emit(e Effect) {
 	switch e.Verb {
 	case CancelContexts, CallUser:
@@ -133,10 +133,10 @@ func (c *Machine) Emit(e Effect) {
 	c.Effects = append(c.Effects, e)
 }
 
-// AfterUnlock has f, which calls the user's code, called. The caller holds Client.mu.
+// AfterUnlock has f, which calls the user's code, called. The caller holds Machine.Mu.
 func (c *Machine) AfterUnlock(f func()) { c.Emit(Effect{Verb: CallUser, Call: f}) }
 
-// ReleaseInBackground has r, of m, released in the background. The caller holds Client.mu.
+// ReleaseInBackground has r, of m, released in the background. The caller holds Machine.Mu.
 func (c *Machine) ReleaseInBackground(m *Lock, r *driver.Release) {
 	c.Emit(Effect{Verb: SendRelease, Lock: m, Give: r})
 }

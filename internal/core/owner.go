@@ -18,7 +18,7 @@ import (
 type Owner struct {
 	ID string // shown to operators; for a named owner, the name that the engine compares
 
-	// Guards holds. It is a leaf: it may be taken under Client.mu, and nothing that takes a mutex is called under it.
+	// Guards holds. It is a leaf: it may be taken under Machine.Mu, and nothing that takes a mutex is called under it.
 	Mu    sync.Mutex
 	Holds Holdings
 
@@ -59,14 +59,14 @@ func (o *Owner) several() bool {
 }
 
 // On returns the holds on the lock of that key, by whichever client. The slice is a copy, so that the caller may take
-// Client.mu.
+// Machine.Mu.
 func (o *Owner) On(key driver.Key) []*Hold {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	return slices.Collect(o.Holds.OnLock(key))
 }
 
-// First returns the oldest hold on that lock of c for which f returns true, or nil. f is called under owner.mu and
+// First returns the oldest hold on that lock of c for which f returns true, or nil. f is called under Owner.Mu and
 // takes no mutex.
 func (o *Owner) First(c *Machine, key driver.Key, f func(*Hold) bool) *Hold {
 	o.Mu.Lock()
@@ -85,7 +85,7 @@ func (o *Owner) Has(c *Machine, key driver.Key) bool {
 }
 
 // LiveHold returns the oldest live hold of o on key, or nil. It notices holds that have just ended, and tries again
-// then. The caller holds Client.mu.
+// then. The caller holds Machine.Mu.
 func (c *Machine) LiveHold(o *Owner, key driver.Key) *Hold {
 	for {
 		l := o.First(c, key, func(l *Hold) bool { return l.Ended() == nil })
@@ -99,7 +99,7 @@ func (c *Machine) LiveHold(o *Owner, key driver.Key) *Hold {
 }
 
 // LiveEngineHold returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners, because the
-// engine counts their holds one by one. The caller holds Client.mu.
+// engine counts their holds one by one. The caller holds Machine.Mu.
 func (c *Machine) LiveEngineHold(o *Owner, key driver.Key) *EngineHold {
 	if o.Named {
 		return nil
@@ -115,7 +115,7 @@ const fewHolds = 8
 
 // Holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, which stand in
 // one list. An owner with more than a few has a list for each lock, so that nothing it does takes longer the more it
-// holds. The zero value has none. Guarded by owner.mu.
+// holds. The zero value has none. Guarded by Owner.Mu.
 type Holdings struct {
 	few  list // all of them, ofOwner, while many is nil
 	Many *manyHolds
@@ -235,7 +235,7 @@ func (h *manyHolds) add(l *Hold) {
 	}
 }
 
-// remove takes l out, which must be in. The heap finds it by Lease.rank, without a search.
+// remove takes l out, which must be in. The heap finds it by Hold.rank, without a search.
 func (h *manyHolds) remove(l *Hold) {
 	held := h.On[l.Lock.Key()]
 	held.remove(ofOwner, l)
@@ -275,7 +275,7 @@ func LaterInMulti(a, b *Hold) bool {
 	return Compare(a.Lock, b.Lock) > 0
 }
 
-// holdHeap has in front the hold that comes last in the order of a Multi. Each hold knows its place (Lease.rank), so
+// holdHeap has in front the hold that comes last in the order of a Multi. Each hold knows its place (Hold.rank), so
 // that it can be taken out.
 type holdHeap []*Hold
 

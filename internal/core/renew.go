@@ -19,7 +19,7 @@ type PendingRenewal struct {
 }
 
 // Renewal prepares a renewal of g that is due, and keeps the scheduler from sending another before this one has had
-// time to be answered. The caller holds Client.mu.
+// time to be answered. The caller holds Machine.Mu.
 func (g *EngineHold) Renewal(now trust.Instant) PendingRenewal {
 	lease, _ := g.RenewalTerms()
 	g.NotBefore = now.Plus(g.patience())
@@ -35,7 +35,7 @@ func (g *EngineHold) Renewal(now trust.Instant) PendingRenewal {
 }
 
 // RenewalFor prepares a renewal of g for that lease. It may take effect although it is never answered. So from now on
-// everything that g may leave in the engine is taken to last as long (grant.asked). The caller holds Client.mu.
+// everything that g may leave in the engine is taken to last as long (EngineHold.Asked). The caller holds Machine.Mu.
 func (g *EngineHold) RenewalFor(lease time.Duration, now trust.Instant) PendingRenewal {
 	g.Asked = max(g.Asked, lease)
 	l := g.Holder()
@@ -69,7 +69,7 @@ func (g *EngineHold) retryIn(now trust.Instant) time.Duration {
 const minRetry = 5 * time.Millisecond
 
 // Renewed processes the answer to one renewal, and returns the error for a caller that waits for it. The caller holds
-// Client.mu.
+// Machine.Mu.
 func (c *Machine) Renewed(b PendingRenewal, err error) error {
 	g, now := b.engine, c.Now()
 	c.Expire(g, now) // an answer that comes after the end does not revive it
@@ -115,7 +115,7 @@ func (c *Machine) Renewed(b PendingRenewal, err error) error {
 }
 
 // scheduler watches all grants of a client with one goroutine and one timer. It sends their renewals, those due
-// together in one batch, and ends them in time. Guarded by Client.mu.
+// together in one batch, and ends them in time. Guarded by Machine.Mu.
 type scheduler struct {
 	Due         grantHeap     // those with something to do, the earliest first
 	Armed       trust.Instant // when the goroutine wakes next; never if no timer is set
@@ -172,7 +172,7 @@ func (h *grantHeap) add(g *EngineHold, due trust.Instant) {
 }
 
 // Reschedule puts g where its next instant says, or takes it out if nothing is due. It is called whenever something
-// changes that nextLook reads. The caller holds Client.mu.
+// changes that nextLook reads. The caller holds Machine.Mu.
 func (c *Machine) Reschedule(g *EngineHold) {
 	if g.Phase == grants.Gone {
 		return
@@ -194,14 +194,14 @@ func (c *Machine) Reschedule(g *EngineHold) {
 	c.WakeBy(due)
 }
 
-// WakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Client.mu.
+// WakeBy makes sure that the goroutine looks at that instant, or earlier. The caller holds Machine.Mu.
 func (c *Machine) WakeBy(due trust.Instant) {
 	if due < c.Scheduler.Armed {
 		c.Shell.Arm(due)
 	}
 }
 
-// unschedule takes g out, if it is in. The caller holds Client.mu.
+// unschedule takes g out, if it is in. The caller holds Machine.Mu.
 func (c *Machine) unschedule(g *EngineHold) {
 	if g.Index >= 0 {
 		heap.Remove(&c.Scheduler.Due, int(g.Index))
@@ -209,7 +209,7 @@ func (c *Machine) unschedule(g *EngineHold) {
 }
 
 // nextLook returns the earliest instant at which something about g must be done. Its trust or a hold ends then, or a
-// renewal, a cooldown or a retention is due. The caller holds Client.mu.
+// renewal, a cooldown or a retention is due. The caller holds Machine.Mu.
 func (g *EngineHold) nextLook() trust.Instant {
 	next := g.TrustEnd()
 	for l := range g.Holds.All(OfGrant) {
@@ -233,7 +233,7 @@ const ClaimDelay = 5 * time.Millisecond
 
 // renewalDue returns when g must be renewed next. That is one interval after the last confirmed renewal was sent. It
 // comes sooner if the engine gave less than was asked for or shows another call's label. It is never before notBefore,
-// which is the pause after an attempt. The caller holds Client.mu.
+// which is the pause after an attempt. The caller holds Machine.Mu.
 func (g *EngineHold) renewalDue() trust.Instant {
 	if r := g.Retained(); r != nil {
 		return g.retainedRenewalDue(r)
@@ -257,7 +257,7 @@ func (g *EngineHold) renewalDue() trust.Instant {
 const SuspensionCheck = time.Second
 
 // Next returns when to look again. While nothing is held the timer stays as it was set. Otherwise a client that takes
-// and releases one lock after the other would set and wake it for each. The caller holds Client.mu.
+// and releases one lock after the other would set and wake it for each. The caller holds Machine.Mu.
 func (s *scheduler) Next(now trust.Instant) trust.Instant {
 	switch {
 	case len(s.Due) > 0:
@@ -269,7 +269,7 @@ func (s *scheduler) Next(now trust.Instant) trust.Instant {
 }
 
 // HeedSuspensions computes all instants anew after a suspension. It costs as much as there are grants, and suspensions
-// are rare. The caller holds Client.mu.
+// are rare. The caller holds Machine.Mu.
 func (c *Machine) HeedSuspensions() {
 	if c.Scheduler.suspensions == c.Env.Suspensions.Count() {
 		return
@@ -282,7 +282,7 @@ func (c *Machine) HeedSuspensions() {
 }
 
 // Collect ends what is over and returns the renewals to send now, at most mostTogether. Grants that are nearly due
-// travel along: one batch costs one round trip for each shard, however many it has. The caller holds Client.mu.
+// travel along: one batch costs one round trip for each shard, however many it has. The caller holds Machine.Mu.
 func (c *Machine) Collect(now trust.Instant) []PendingRenewal {
 	var looked []*EngineHold
 	var batch []PendingRenewal
@@ -318,7 +318,7 @@ func (c *Machine) Collect(now trust.Instant) []PendingRenewal {
 }
 
 // renewable reports whether g may be renewed now: it is due, or will be within a tenth of its interval. The pause after
-// an attempt is always kept. The caller holds Client.mu.
+// an attempt is always kept. The caller holds Machine.Mu.
 func (g *EngineHold) renewable(now trust.Instant) bool {
 	if !g.Renewing() || now < g.NotBefore {
 		return false

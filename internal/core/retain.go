@@ -22,7 +22,7 @@ const (
 	RetainTokens = 1024
 )
 
-// retention is what a client retains. Guarded by Client.mu.
+// retention is what a client retains. Guarded by Machine.Mu.
 type retention struct {
 	Kept    map[*EngineHold]*retained // nil until one is retained
 	last    retained                  // the joint of a ring: next is the oldest, before the latest
@@ -49,7 +49,7 @@ type recalls struct {
 const mostSkipped, mostRecalls = 64, 1024
 
 // retain keeps g, which has no holder and no waiter in this process. It reports false if g must be released instead,
-// because others have recalled the lock lately. The caller holds Client.mu.
+// because others have recalled the lock lately. The caller holds Machine.Mu.
 func (g *EngineHold) retain(now trust.Instant) bool {
 	c := g.Lock.Core
 	if c.Retention.skips(g.Lock) {
@@ -68,7 +68,7 @@ func (g *EngineHold) retain(now trust.Instant) bool {
 	return true
 }
 
-// Retained returns what is noted of g while it is retained, or nil. The caller holds Client.mu.
+// Retained returns what is noted of g while it is retained, or nil. The caller holds Machine.Mu.
 func (g *EngineHold) Retained() *retained {
 	if !g.Between { // as nearly always: no look into the map
 		return nil
@@ -78,7 +78,7 @@ func (g *EngineHold) Retained() *retained {
 
 // TakeOver makes l, which was asked for at the instant asked, a hold on the grant that its client retains. It reports
 // false if there is none, or if too little trust is left; in that case it has released the grant. It sends nothing
-// otherwise. The caller holds Client.mu.
+// otherwise. The caller holds Machine.Mu.
 func (c *Machine) TakeOver(l *Hold, asked trust.Instant) bool {
 	if len(c.Retention.Kept) == 0 {
 		return false
@@ -105,14 +105,14 @@ func (c *Machine) TakeOver(l *Hold, asked trust.Instant) bool {
 }
 
 // ReleaseRetained ends the retention of g and releases it in the background. A grant that is being released is never
-// taken over, because drop has removed it from Client.grants. The caller holds Client.mu.
+// taken over, because drop has removed it from Machine.EngineHolds. The caller holds Machine.Mu.
 func (c *Machine) ReleaseRetained(g *EngineHold) {
 	g.Forget()
 	c.ReleaseInBackground(g.Lock, g.ReleaseRequest())
 }
 
 // endRetentionIfDue releases g if it has been retained for as long as LockOptions.Retain says. It reports whether the
-// scheduler is done with g. The caller holds Client.mu.
+// scheduler is done with g. The caller holds Machine.Mu.
 func (g *EngineHold) endRetentionIfDue(now trust.Instant) bool {
 	r := g.Retained()
 	if r == nil || r.until > now {
@@ -123,7 +123,7 @@ func (g *EngineHold) endRetentionIfDue(now trust.Instant) bool {
 }
 
 // retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
-// then after half of the short lease. The caller holds Client.mu.
+// then after half of the short lease. The caller holds Machine.Mu.
 func (g *EngineHold) retainedRenewalDue(r *retained) trust.Instant {
 	if g.Lock.Core.HasSessions() {
 		return max(g.showingDue(r), g.NotBefore)
@@ -206,7 +206,7 @@ func (c *Machine) MayRetain() error {
 const ShowDelay = time.Second
 
 // showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
-// of the session's timeout to learn whether others wait. The caller holds Client.mu.
+// of the session's timeout to learn whether others wait. The caller holds Machine.Mu.
 func (g *EngineHold) showingDue(r *retained) trust.Instant {
 	if g.Renewed > r.since {
 		return g.Renewed.Plus(g.Window.Lease / 3)
@@ -215,7 +215,7 @@ func (g *EngineHold) showingDue(r *retained) trust.Instant {
 }
 
 // showed records that the engine shows what b says. An answer that a later take-over has outdated changes nothing. The
-// caller holds Client.mu.
+// caller holds Machine.Mu.
 func (g *EngineHold) showed(b PendingRenewal) {
 	g.hasSucceeded()
 	g.Renewed = max(g.Renewed, b.sent)

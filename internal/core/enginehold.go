@@ -13,11 +13,11 @@ import (
 // re-entries of an anonymous owner share one grant, and inside the process it may pass from owner to owner. A named
 // owner has a grant for each Lock, because the engine itself counts those.
 //
-// Client.mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
+// Machine.Mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
 type EngineHold struct {
 	grants.Grant
 	Lock  *Lock       // by which it was asked for
-	After *EngineHold // in Client.grants, of the same listName; nil at the end
+	After *EngineHold // in Machine.EngineHolds, of the same listName; nil at the end
 	Holds list        // of its owner, ofGrant; empty only between two owners
 	Last  *Hold       // the latest hold while there is none: what events and operators are shown
 	Index int32       // in the scheduler's heap; -1 if it is not there
@@ -29,7 +29,7 @@ func (m *Lock) NewEngineHold(id string) *EngineHold {
 }
 
 // Accept makes g live by the engine's answer a, at the instant now. Grants of one lock form a list, the newest first, so
-// that passing and Look find them by name. The caller holds Client.mu.
+// that passing and Look find them by name. The caller holds Machine.Mu.
 func (g *EngineHold) Accept(a driver.Grant, now trust.Instant) {
 	c := g.Lock.Core
 	g.Take(&c.Env, a, now)
@@ -37,8 +37,8 @@ func (g *EngineHold) Accept(a driver.Grant, now trust.Instant) {
 	c.EngineHolds[g.listName()] = g
 }
 
-// Passing returns the grant that waiters for m get without the engine, or nil. There is at most one for a queueKey: a
-// second one has alone set. The caller holds Client.mu.
+// Passing returns the grant that waiters for m get without the engine, or nil. There is at most one for a LineKey: a
+// second one has alone set. The caller holds Machine.Mu.
 func (c *Machine) Passing(m *Lock) *EngineHold {
 	for g := c.EngineHolds[m.Key().Name]; g != nil; g = g.After {
 		if !g.Alone && g.Lock.LineKey() == m.LineKey() {
@@ -49,7 +49,7 @@ func (c *Machine) Passing(m *Lock) *EngineHold {
 }
 
 // AddHold makes l a hold on g. asked is when it was asked for; local says that no request was sent for it. The caller
-// holds Client.mu.
+// holds Machine.Mu.
 func (g *EngineHold) AddHold(l *Hold, asked, now trust.Instant, local bool) {
 	c, p := g.Lock.Core, l.Lock.Terms
 	l.Engine, l.Pass, l.Waited, l.Local = g, g.Pass, now.Since(asked), local
@@ -75,7 +75,7 @@ func (g *EngineHold) AddHold(l *Hold, asked, now trust.Instant, local bool) {
 	c.Reschedule(g)
 }
 
-// Holder returns the oldest hold on g, or the latest one while nobody holds it. The caller holds Client.mu.
+// Holder returns the oldest hold on g, or the latest one while nobody holds it. The caller holds Machine.Mu.
 func (g *EngineHold) Holder() *Hold {
 	if g.Holds.First == nil {
 		return g.Last
@@ -84,7 +84,7 @@ func (g *EngineHold) Holder() *Hold {
 }
 
 // Renewing reports whether g must be renewed: for a live hold, or for the retention. On engines with sessions only
-// what is shown to operators is renewed, because the session keeps the hold. The caller holds Client.mu.
+// what is shown to operators is renewed, because the session keeps the hold. The caller holds Machine.Mu.
 func (g *EngineHold) Renewing() bool {
 	switch {
 	case !g.Lock.Core.Renews:
@@ -103,7 +103,7 @@ func (g *EngineHold) Renewing() bool {
 }
 
 // RenewalTerms returns the lease to renew g for and the interval between two renewals. They are the longest lease and
-// the shortest interval that any of its holds asks for. Both are 0 if none needs renewal. The caller holds Client.mu.
+// the shortest interval that any of its holds asks for. Both are 0 if none needs renewal. The caller holds Machine.Mu.
 func (g *EngineHold) RenewalTerms() (lease, renewal time.Duration) {
 	switch {
 	case g.Lock.Core.HasSessions():
@@ -131,7 +131,7 @@ func (g *EngineHold) ReleaseRequest() *driver.Release {
 }
 
 // Forget ends g in this process: it is no longer renewed, passed on or watched. It sends nothing, so the caller releases
-// g or leaves it to run out. The caller holds Client.mu.
+// g or leaves it to run out. The caller holds Machine.Mu.
 func (g *EngineHold) Forget() {
 	c, name := g.Lock.Core, g.listName()
 	g.Phase = grants.Gone
@@ -158,7 +158,7 @@ func (g *EngineHold) isShorterThan(l *Hold) bool {
 	return g.Lock.Core.HasLeases() && l.End > g.Window.End()
 }
 
-// listName returns the key of g in Client.grants. All grants of a mutex share the lock's name. Readers and permits go
+// listName returns the key of g in Machine.EngineHolds. All grants of a mutex share the lock's name. Readers and permits go
 // by their id, because they never meet in this process and there may be many of one lock. To drop one would otherwise
 // walk all.
 func (g *EngineHold) listName() string {
@@ -168,16 +168,16 @@ func (g *EngineHold) listName() string {
 	return g.Lock.Key().Name
 }
 
-// TrustEnd returns the end of the trust window of g. The caller holds Client.mu.
+// TrustEnd returns the end of the trust window of g. The caller holds Machine.Mu.
 func (g *EngineHold) TrustEnd() trust.Instant { return g.Deadline(&g.Lock.Core.Env) }
 
-// TrustLeft returns how much of it is left. The caller holds Client.mu.
+// TrustLeft returns how much of it is left. The caller holds Machine.Mu.
 func (g *EngineHold) TrustLeft(now trust.Instant) time.Duration {
 	return g.Remaining(&g.Lock.Core.Env, now)
 }
 
 // Trusted returns the end of the trust in all that l rests on: an upgraded hold rests on two grants, and ends with the
-// first. The caller holds Client.mu.
+// first. The caller holds Machine.Mu.
 func (l *Hold) Trusted() trust.Instant {
 	if l.UpgradePair != nil {
 		return min(l.Engine.TrustEnd(), l.UpgradePair.Engine.TrustEnd())
@@ -185,7 +185,7 @@ func (l *Hold) Trusted() trust.Instant {
 	return l.Engine.TrustEnd()
 }
 
-// ExpiredOnArrival reports whether answer is over before anybody got the hold. The caller holds Client.mu.
+// ExpiredOnArrival reports whether answer is over before anybody got the hold. The caller holds Machine.Mu.
 func (c *Machine) ExpiredOnArrival(answer driver.Grant, now trust.Instant) bool {
 	return grants.TooLate(&c.Env, answer, now)
 }
@@ -268,8 +268,8 @@ func (w PendingRelease) ReleaseRequest() *driver.Release {
 }
 
 // EndHold ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this process,
-// this client's retention, or the engine. What it returns must be awaited exactly once, after Client.mu has been given
-// up, because it is counted as background. The caller holds Client.mu.
+// this client's retention, or the engine. What it returns must be awaited exactly once, after Machine.Mu has been given
+// up, because it is counted as background. The caller holds Machine.Mu.
 func (l *Hold) EndHold(now trust.Instant) PendingRelease {
 	g := l.Engine
 	c := g.Lock.Core
@@ -283,7 +283,7 @@ func (l *Hold) EndHold(now trust.Instant) PendingRelease {
 	}
 	w := PendingRelease{Hold: l, Until: g.TrustEnd(), Cooldown: g.EngineCooldown()}
 	g.Forget()
-	c.Background.Add(1) // under Client.mu, so that Close waits for what is under way
+	c.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	// Whoever waits here asks after the release; see releaseLocal.
 	if c.Traits.Local {
 		return w
@@ -293,7 +293,7 @@ func (l *Hold) EndHold(now trust.Instant) PendingRelease {
 }
 
 // GoOn decides what becomes of g, which nobody holds any more, and does it. It reports true if the caller is to release
-// g. The caller holds Client.mu.
+// g. The caller holds Machine.Mu.
 func (g *EngineHold) GoOn(now trust.Instant, a grants.Around) (release bool) {
 	c, q := g.Lock.Core, g.waitingLine()
 	// The line goes by the terms of the request, which its waiters share. Retention goes by those of the hold that
@@ -324,7 +324,7 @@ func (g *EngineHold) GoOn(now trust.Instant, a grants.Around) (release bool) {
 	return false
 }
 
-// GiveBack releases g in the background, and asks anew for the waiters of this process. The caller holds Client.mu.
+// GiveBack releases g in the background, and asks anew for the waiters of this process. The caller holds Machine.Mu.
 func (g *EngineHold) GiveBack() {
 	g.Forget()
 	g.Lock.Core.ReleaseInBackground(g.Lock, g.ReleaseRequest())
@@ -332,7 +332,7 @@ func (g *EngineHold) GiveBack() {
 }
 
 // waitingLine returns the queue to which g passes on, or nil if nobody waits there or g never passes on. The caller
-// holds Client.mu.
+// holds Machine.Mu.
 func (g *EngineHold) waitingLine() *Line {
 	q := g.Lock.Core.Lines[g.Lock.LineKey()]
 	if g.Alone || q == nil || q.Waiters.First == nil {
@@ -342,14 +342,14 @@ func (g *EngineHold) waitingLine() *Line {
 }
 
 // ReleaseInBackground releases in the background what the request of g may have left. undo says that its outcome is unknown: then
-// the engine also takes away a place in its queue, and refuses late copies of the request. The caller holds Client.mu.
+// the engine also takes away a place in its queue, and refuses late copies of the request. The caller holds Machine.Mu.
 func (g *EngineHold) ReleaseInBackground(undo bool) {
 	give := g.ReleaseRequest()
 	give.Undo = undo
 	g.Lock.Core.ReleaseInBackground(g.Lock, give)
 }
 
-// Decline releases such a hold and does not wait for the engine. The caller holds Client.mu.
+// Decline releases such a hold and does not wait for the engine. The caller holds Machine.Mu.
 func (l *Hold) Decline() {
 	l.Owner.Remove(l)
 	if l.Ended() != nil {
