@@ -49,7 +49,7 @@ func mayAcquire(ctx context.Context, m *core.Lock) error {
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.
 func tellAcquired(ctx context.Context, m *core.Lock, lease *core.Hold, at core.Call) {
-	var how Event
+	var how facts
 	endCall(at, &how)
 	tellHeld(ctx, lease, how)
 	log := clientOfLock(m).opts.Logger
@@ -62,7 +62,7 @@ func tellAcquired(ctx context.Context, m *core.Lock, lease *core.Hold, at core.C
 
 // tellFailed tells the Observer that a call of o has failed with err. o is nil if the call had no owner yet.
 func tellFailed(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call, err error) {
-	e := eventOf(m, o)
+	e := factsOf(m, o)
 	endCall(at, &e)
 	e.Waited, e.Err = clientOfLock(m).reading().Since(at.Start), err
 	clientOfLock(m).tellFailed(ctx, e)
@@ -83,12 +83,12 @@ func attemptLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at 
 	return lease, err
 }
 
-// eventOf describes to an Observer an attempt that has no lease.
-func eventOf(m *core.Lock, o *core.Owner) Event {
+// factsOf describes to an Observer an attempt that has no lease.
+func factsOf(m *core.Lock, o *core.Owner) facts {
 	key := m.Key()
-	e := Event{
+	e := facts{
 		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.Terms.Class, otherClass),
-		Engine: clientOfLock(m).core.Traits.Engine, c: clientOfLock(m),
+		Engine: clientOfLock(m).core.Traits.Engine, Client: clientOfLock(m),
 	}
 	if o != nil {
 		e.Owner = o.ID

@@ -212,6 +212,6 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*core.Hold
 	w.g.AddHold(w.new, w.at, now, false)
 	w.g.AddSameOwner()
 	c.unlock()
-	tellHeld(ctx, w.new, Event{Cond: true})
+	tellHeld(ctx, w.new, facts{Cond: true})
 	return w.new, nil
 }

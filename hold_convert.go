@@ -40,7 +40,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	c, at := clientOfLock(h.Lock), clientOfLock(h.Lock).newCall()
 	bound, bounded := boundWait(ctx, h.Lock.Terms.Wait)
 	err := bound.end("upgrade", h.Lock.Key(), upgradeHold(bounded, h, at))
-	e := holdEventNow(h)
+	e := holdFactsNow(h)
 	endCall(at, &e)
 	e.Waited, e.Local, e.Err = c.reading().Since(at.Start), false, err
 	if err != nil {

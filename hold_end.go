@@ -11,7 +11,7 @@ func (c *Client) lost(l *core.Hold, lost *LostError) {
 	told, held := l.Announced == core.AnnouncedStart, l.End.Since(l.Since)
 	c.core.AfterUnlock(func() {
 		if told {
-			c.tellLost(holdEventNow(l), lost)
+			c.tellLost(holdFactsNow(l), lost)
 		}
 		attrs := []any{
 			"kind", string(l.Lock.Key().Kind), "lock", l.Lock.Key().Name, "class", l.Lock.Terms.Class, "engine", c.core.Traits.Engine, "token",
@@ -37,24 +37,33 @@ func tellAdopted(l *core.Hold) {
 	})
 }
 
-// holdEventNow is event for a caller that does not hold Machine.Mu.
-func holdEventNow(l *core.Hold) Event {
+// holdFactsNow is event for a caller that does not hold Machine.Mu.
+func holdFactsNow(l *core.Hold) facts {
 	clientOfLock(l.Lock).lock()
 	defer clientOfLock(l.Lock).unlock()
-	return holdEvent(l)
+	return holdFacts(l)
 }
 
-// holdEvent describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
+// holdFacts describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
 // Machine.Mu.
-func holdEvent(l *core.Hold) Event {
+func holdFacts(l *core.Hold) facts {
 	until := clientOfLock(l.Lock).core.Now()
 	if l.Ended() != nil {
 		until = l.End
 	}
-	return Event{
+	return facts{
 		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Class: l.Lock.Terms.Class, Engine: clientOfLock(l.Lock).core.Traits.Engine,
-		Hold: holdID(l), Owner: l.Owner.ID, Token: l.Token(),
+		Hold: userHold(l), Owner: l.Owner.ID, Token: l.Token(),
 		Waited: l.Waited, Held: until.Since(l.Since), Local: l.Local,
-		c: clientOfLock(l.Lock),
+		Client: clientOfLock(l.Lock),
 	}
+}
+
+// userHold returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
+// Machine.Mu.
+func userHold(l *core.Hold) *core.Hold {
+	if l.Inner && l.UpgradePair != nil {
+		return l.UpgradePair
+	}
+	return l
 }

@@ -31,7 +31,7 @@ type Client struct {
 	requeuer driver.Requeuer      // nil if the engine cannot requeue
 	multi    driver.MultiAcquirer // nil if the engine cannot take several locks in one step
 	convert  driver.Converter     // nil if the engine cannot convert
-	opts     Options
+	opts     config
 	owned    bool   // Open made it, so Close closes the driver
 	id       string // random; the prefix of all request ids
 	lastID   atomic.Uint64
@@ -98,7 +98,7 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 // newClient is New with checked options. suspended is machineSuspended, except in tests.
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
-		d: d, opts: o, id: rand.Text()[:16],
+		d: d, opts: o.config(), id: rand.Text()[:16],
 		core: core.Machine{
 			Traits: d.Traits(),
 			Defaults: core.Terms{

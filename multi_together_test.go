@@ -47,7 +47,7 @@ func TestMulti_IsOneRequestWhereTheEngineCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := (<-later).lease
-		if e := holdEventNow(passed.hold()); !e.Local {
+		if e := holdFactsNow(passed.hold()); !e.Local {
 			t.Error("a lock of a Multi does not pass on inside the process")
 		}
 		mustUnlock(t, passed)

@@ -76,3 +76,30 @@ type Observer struct {
 
 	_ struct{}
 }
+
+// functions returns o as the client calls it.
+func (o *Observer) functions() *listeners {
+	return &listeners{
+		Waiting: during(o.Waiting), Acquired: during(o.Acquired), Upgraded: during(o.Upgraded), Failed: during(o.Failed),
+		Renewed: after(o.Renewed), RenewalFailed: after(o.RenewalFailed), Lost: after(o.Lost), Released: after(o.Released),
+		Retained: after(o.Retained), RetentionEnded: after(o.RetentionEnded), Recalled: after(o.Recalled),
+		Settling: after(o.Settling), Settled: after(o.Settled),
+	}
+}
+
+// during is f as the client calls it, in the middle of a call. A function that is not there stays nil, and costs
+// nothing.
+func during(f func(context.Context, Event)) func(context.Context, facts) {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, e facts) { f(ctx, eventFor(e)) }
+}
+
+// after is f as the client calls it, when something has happened.
+func after(f func(Event)) func(facts) {
+	if f == nil {
+		return nil
+	}
+	return func(e facts) { f(eventFor(e)) }
+}

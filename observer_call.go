@@ -20,7 +20,7 @@ func (c *Client) newCall() core.Call {
 
 // tellWaiting calls Waiting, unless it has been called or the call is over. It may run in any goroutine, beside the end of the
 // call.
-func tellWaiting(ctx context.Context, a *core.Announcement, c *Client, e Event) {
+func tellWaiting(ctx context.Context, a *core.Announcement, c *Client, e facts) {
 	a.Mu.Lock()
 	if a.Told != nil || a.Over {
 		a.Mu.Unlock()
@@ -34,9 +34,9 @@ func tellWaiting(ctx context.Context, a *core.Announcement, c *Client, e Event) 
 }
 
 // endCall ends the call for its announcement, and says in e whether it had to wait.
-func endCall(at core.Call, e *Event) {
+func endCall(at core.Call, e *facts) {
 	if e.Queued = callOver(at); e.Queued {
-		e.Call = CallID{at.Waiting}
+		e.Call = at.Waiting
 	}
 }
 
@@ -65,8 +65,8 @@ func announcementOf(ctx context.Context, w *core.Waiter) func() {
 		return nil
 	}
 	return func() {
-		e := eventOf(w.Hold.Lock, w.Hold.Owner)
-		e.Call = CallID{w.Waiting}
+		e := factsOf(w.Hold.Lock, w.Hold.Owner)
+		e.Call = w.Waiting
 		tellWaiting(ctx, w.Waiting, clientOfLock(w.Hold.Lock), e)
 	}
 }

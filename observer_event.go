@@ -73,13 +73,15 @@ type HoldID struct{ lease *core.Hold }
 // it. Compare it with == or use it as the key of a map.
 type CallID struct{ call *core.Announcement }
 
-// holdID returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
-// Machine.Mu.
-func holdID(l *core.Hold) HoldID {
-	if l.Inner && l.UpgradePair != nil {
-		return HoldID{l.UpgradePair}
+// eventFor returns what the user is told of e.
+func eventFor(e facts) Event {
+	return Event{
+		Kind: e.Kind, Name: e.Name, Class: e.Class, Engine: e.Engine, Owner: e.Owner, Token: e.Token,
+		Hold: HoldID{e.Hold}, Call: CallID{e.Call},
+		Waited: e.Waited, Held: e.Held, Remained: e.Remained, Margin: e.Margin,
+		Queued: e.Queued, Cond: e.Cond, Local: e.Local, Late: e.Late, Undo: e.Undo,
+		Reason: e.Reason, Err: e.Err, c: e.Client,
 	}
-	return HoldID{l}
 }
 
 // Result says in one word how a call for a lock has ended. It is a string from a closed set, for logs and metrics.

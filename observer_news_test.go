@@ -222,7 +222,7 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 			t.Error("it announces to nobody")
 		}
 		tellFailed(t.Context(), &m.lock, nil, at, ErrClosed)
-		tellHeld(t.Context(), l.hold(), Event{})
+		tellHeld(t.Context(), l.hold(), facts{})
 		tellReleased(l.hold(), nil)
 		c.lock()
 		c.observeRenewal(l.hold().Engine, c.core.Now(), second, second)

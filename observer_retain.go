@@ -10,7 +10,7 @@ import (
 // retentionNews is what the Observer knows of one retention. Guarded by Machine.Mu.
 type retentionNews struct {
 	c          *Client
-	e          Event // what Retained was told
+	e          facts // what Retained was told
 	told, over bool  // Retained has returned; the retention has ended
 }
 
@@ -21,7 +21,7 @@ func tellRetained(g *core.EngineHold) *retentionNews {
 	if o := c.opts.Observer; o.Retained == nil && o.RetentionEnded == nil {
 		return nil
 	}
-	n := &retentionNews{c: c, e: holdEvent(g.Last)}
+	n := &retentionNews{c: c, e: holdFacts(g.Last)}
 	c.core.AfterUnlock(func() {
 		c.tell("Retained", c.opts.Observer.Retained, n.e)
 		c.lock()
@@ -63,5 +63,5 @@ func tellRecalled(g *core.EngineHold) {
 		return
 	}
 	g.RecallTold = true
-	clientOfLock(g.Lock).tellLater("Recalled", recalled, holdEvent(g.Holder()))
+	clientOfLock(g.Lock).tellLater("Recalled", recalled, holdFacts(g.Holder()))
 }

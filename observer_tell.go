@@ -14,7 +14,7 @@ import (
 
 // tellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Machine.Mu.
-func tellHeld(ctx context.Context, l *core.Hold, how Event) {
+func tellHeld(ctx context.Context, l *core.Hold, how facts) {
 	acquired := clientOfLock(l.Lock).opts.Observer.Acquired
 	if acquired == nil {
 		return
@@ -28,7 +28,7 @@ func tellHeld(ctx context.Context, l *core.Hold, how Event) {
 			_ = unlockInTime(ctx, l)
 		}
 	}()
-	e := holdEventNow(l)
+	e := holdFactsNow(l)
 	e.Held, e.Queued, e.Call, e.Cond = 0, how.Queued, how.Call, how.Cond
 	acquired(ctx, e)
 	returned = true
@@ -45,7 +45,7 @@ func acquiredReturned(l *core.Hold) {
 	if !late {
 		l.Announced = core.AnnouncedStart
 	}
-	e := holdEvent(l)
+	e := holdFacts(l)
 	c.unlock()
 	switch {
 	case late && loss != nil:
@@ -63,7 +63,7 @@ func tellReleased(l *core.Hold, err error) {
 		return
 	}
 	c.lock()
-	e, news := holdEvent(l), l.Announced
+	e, news := holdFacts(l), l.Announced
 	c.unlock()
 	if news == core.AnnouncedStart {
 		e.Err = err
@@ -72,34 +72,34 @@ func tellReleased(l *core.Hold, err error) {
 }
 
 // tellWaiting calls Observer.Waiting. A panic is logged and not passed on, because the goroutine may be the driver's.
-func (c *Client) tellWaiting(ctx context.Context, e Event) {
+func (c *Client) tellWaiting(ctx context.Context, e facts) {
 	if waiting := c.opts.Observer.Waiting; waiting != nil {
 		c.contain("Waiting", func() { waiting(ctx, e) })
 	}
 }
 
 // tellFailed calls Observer.Failed, in the goroutine of the call.
-func (c *Client) tellFailed(ctx context.Context, e Event) {
+func (c *Client) tellFailed(ctx context.Context, e facts) {
 	if failed := c.opts.Observer.Failed; failed != nil {
 		failed(ctx, e) // nothing is held, so a panic may go on
 	}
 }
 
 // tellLost calls Observer.Lost with loss.
-func (c *Client) tellLost(e Event, loss *LostError) {
+func (c *Client) tellLost(e facts, loss *LostError) {
 	e.Err, e.Reason = loss, loss.Reason
 	c.tell("Lost", c.opts.Observer.Lost, e)
 }
 
 // tell calls the function f of the Observer, if there is one; name is for the log.
-func (c *Client) tell(name string, f func(Event), e Event) {
+func (c *Client) tell(name string, f func(facts), e facts) {
 	if f != nil {
 		c.contain(name, func() { f(e) })
 	}
 }
 
 // tellLater tells as soon as Machine.Mu has been given up. The caller holds Machine.Mu, and has seen that f is not nil.
-func (c *Client) tellLater(name string, f func(Event), e Event) {
+func (c *Client) tellLater(name string, f func(facts), e facts) {
 	c.core.AfterUnlock(func() { c.tell(name, f, e) })
 }
 

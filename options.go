@@ -150,6 +150,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, c.validate()
 }
 
+// config returns what a client needs of o, whose defaults are filled in.
+func (o *Options) config() config {
+	return config{
+		Lease: o.Lease, Renewal: o.Renewal, CloseTimeout: o.CloseTimeout, LocalHandoffs: o.LocalHandoffs,
+		ClientName: o.ClientName, Store: o.Store, Logger: o.Logger, Observer: o.Observer.functions(),
+	}
+}
+
 // validate says which option contradicts what. It runs after the defaults are filled in, so it also finds a Lease that
 // is too short for the Renewal.
 func (o *Options) validate() error {

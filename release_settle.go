@@ -41,7 +41,7 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 // the Observer, and blocks for up to endsByItself.
 func (c *Client) settleNow(m *core.Lock, r *driver.Release) (doubt bool, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
-		e := eventOf(m, nil)
+		e := factsOf(m, nil)
 		e.Undo = r.Undo
 		c.tell("Settling", o.Settling, e)
 		defer func() {

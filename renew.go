@@ -74,7 +74,7 @@ func (c *Client) observeRenewal(g *core.EngineHold, now trust.Instant, left, lea
 	if c.opts.Observer.Renewed == nil || g.Holds.First == nil {
 		return
 	}
-	e := holdEvent(g.Holds.First)
+	e := holdFacts(g.Holds.First)
 	e.Remained, e.Margin, e.Late = g.TrustLeft(now), left, left < lease/2
 	c.tellLater("Renewed", c.opts.Observer.Renewed, e)
 }
@@ -85,7 +85,7 @@ func (c *Client) observeFailure(g *core.EngineHold, left time.Duration, err erro
 	if c.opts.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.core.HasLeases() {
 		return
 	}
-	e := holdEvent(g.Holds.First)
+	e := holdFacts(g.Holds.First)
 	e.Remained, e.Err = left, unavailable("renew", g.Lock.Key(), err)
 	c.tellLater("RenewalFailed", c.opts.Observer.RenewalFailed, e)
 }

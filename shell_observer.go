@@ -1,0 +1,44 @@
+package interlock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/core"
+)
+
+// config is what a client was configured with: the Options of the package above that are needed after New.
+type config struct {
+	Lease, Renewal, CloseTimeout time.Duration
+	LocalHandoffs                int
+	ClientName, Store            string
+	Logger                       *slog.Logger // guarded
+	Observer                     *listeners
+}
+
+// listeners are the functions of the Observer of the package above; what it lacks is nil.
+type listeners struct {
+	Waiting, Acquired, Upgraded, Failed func(ctx context.Context, e facts)
+
+	Renewed, RenewalFailed, Lost, Released, Retained, RetentionEnded, Recalled, Settling, Settled func(e facts)
+}
+
+// facts are what an Event of the package above says; the fields are described there.
+type facts struct {
+	Kind                Kind
+	Name, Class, Engine string
+	Owner               string
+	Token               uint64
+	Hold                *core.Hold         // which hold it is
+	Call                *core.Announcement // which call it is, if it had to wait
+
+	Waited, Held, Remained, Margin time.Duration
+
+	Queued, Cond, Local, Late, Undo bool
+
+	Reason LostReason
+	Err    error
+
+	Client *Client // which tells it
+}
