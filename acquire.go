@@ -55,7 +55,7 @@ func tellAcquired(ctx context.Context, m *core.Lock, lease *core.Hold, at core.C
 	log := clientOfLock(m).opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.Key().Name),
-			slog.String("engine", clientOfLock(m).core.Traits.Engine), slog.Uint64("token", leaseOf(lease).Token()),
+			slog.String("engine", clientOfLock(m).core.Traits.Engine), slog.Uint64("token", tokenOf(lease)),
 			slog.String("owner", lease.Owner.ID))
 	}
 }
@@ -107,7 +107,7 @@ func reenter(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold, erro
 	if held == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
-	if err := leaseOf(held).Err(); errors.Is(err, ErrLost) {
+	if err := endOf(held); errors.Is(err, ErrLost) {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

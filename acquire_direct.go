@@ -83,7 +83,7 @@ func reenterDirect(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold
 	if held == nil {
 		return nil, nil, nil
 	}
-	if err := leaseOf(held).Err(); errors.Is(err, ErrLost) {
+	if err := endOf(held); errors.Is(err, ErrLost) {
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {

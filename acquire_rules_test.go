@@ -160,7 +160,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 		var mu sync.Mutex
 		var asleep time.Duration
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(d, opts, func() time.Duration {
+		c, err := newClient(d, opts.config(), func() time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
 			return asleep

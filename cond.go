@@ -88,7 +88,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	}
 	ctx, cancel := waitContext(ctx, l.hold())
 	defer cancel()
-	w, err := c.begin(ctx, l.hold())
+	w, err := beginCondWait(ctx, &c.m.lock, l.hold())
 	if err != nil {
 		return nil, wrap("wait for the condition of", c.m.lock.Key(), err)
 	}

@@ -32,11 +32,11 @@ type condWait struct {
 	loss   *LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// begin prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
+// beginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
 // before that, l is unlocked.
-func (c *Cond) begin(ctx context.Context, l *core.Hold) (*condWait, error) {
+func beginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*condWait, error) {
 	for {
-		w, cooldown, err := c.prepare(l)
+		w, cooldown, err := prepareCondWait(m, l)
 		switch {
 		case errors.Is(err, ErrClosed): // Close may wait for something else before it releases l
 			return nil, joined(err, yieldHold(ctx, l))
@@ -44,9 +44,9 @@ func (c *Cond) begin(ctx context.Context, l *core.Hold) (*condWait, error) {
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
-		forget := context.AfterFunc(clientOfLock(&c.m.lock).asks, cancel)
+		forget := context.AfterFunc(clientOfLock(m).asks, cancel)
 		// The pause also ends if l ends, or with the client; prepare then says which.
-		over := pause(leaseOf(l).Context(bounded), cooldown)
+		over := pause(holdContext(bounded, l), cooldown)
 		forget()
 		cancel()
 		if !over && ctx.Err() != nil {
@@ -57,24 +57,24 @@ func (c *Cond) begin(ctx context.Context, l *core.Hold) (*condWait, error) {
 
 // yieldHold is Unlock of a hold that may have ended meanwhile, which is no error then.
 func yieldHold(ctx context.Context, l *core.Hold) error {
-	if err := leaseOf(l).Unlock(ctx); !errors.Is(err, ErrReleased) {
+	if err := unlock(ctx, l); !errors.Is(err, ErrReleased) {
 		return err
 	}
 	return nil
 }
 
-// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends with the
+// prepareCondWait ends l in this process, unless only the engine can say whether it may be given up: then l ends with the
 // engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
 // cooldown, prepare returns what is left of it and does nothing else.
-func (c *Cond) prepare(l *core.Hold) (w *condWait, cooldown time.Duration, err error) {
-	cl := clientOfLock(&c.m.lock)
+func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Duration, err error) {
+	cl := clientOfLock(m)
 	cl.lock()
 	defer cl.unlock()
 	switch {
 	case clientOfLock(l.Lock) != cl:
 		return nil, 0, fmt.Errorf("the lease is of %s %q of another client: wait by the client that took it: %w",
 			l.Lock.Key().Kind, l.Lock.Key().Name, ErrNotHeld)
-	case l.Lock.Key() != c.m.lock.Key():
+	case l.Lock.Key() != m.Key():
 		return nil, 0, fmt.Errorf("the lease is of %s %q: %w", l.Lock.Key().Kind, l.Lock.Key().Name, ErrNotHeld)
 	}
 	now := cl.core.Now()

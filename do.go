@@ -108,7 +108,7 @@ func tryDoUnder(ctx context.Context, m *core.Lock, fn func(ctx context.Context) 
 // doHolding runs fn under l and unlocks l, also when fn panics.
 func doHolding(ctx context.Context, l *core.Hold, fn func(ctx context.Context) error) (err error) {
 	defer func() { err = joined(err, unlockInTime(ctx, l)) }()
-	return fn(leaseOf(l).Context(ctx))
+	return fn(holdContext(ctx, l))
 }
 
 // unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
@@ -117,7 +117,7 @@ func doHolding(ctx context.Context, l *core.Hold, fn func(ctx context.Context) e
 func unlockInTime(ctx context.Context, l *core.Hold) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientOfLock(l.Lock).opts.CloseTimeout)
 	defer cancel()
-	err := leaseOf(l).Unlock(bounded)
+	err := unlock(bounded, l)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
 		return nil
 	}

@@ -64,8 +64,8 @@ func leadTerm(ctx context.Context, l *core.Hold, fn func(ctx context.Context) er
 			err = joined(err, released)
 		}
 	}()
-	err = fn(leaseOf(l).Context(ctx))
-	return !errors.Is(leaseOf(l).Err(), ErrLost), err
+	err = fn(holdContext(ctx, l))
+	return !errors.Is(endOf(l), ErrLost), err
 }
 
 // pauseOpen waits for d and returns true, or false if ctx or the client ended first.

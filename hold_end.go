@@ -33,7 +33,7 @@ func tellAdopted(l *core.Hold) {
 		l.Owner.Remove(l)
 		tellReleased(l, nil)
 		c.opts.Logger.Info("interlock: another client has adopted the lock", "lock", l.Lock.Key().Name, "engine",
-			c.core.Traits.Engine, "token", leaseOf(l).Token(), "owner", l.Owner.ID)
+			c.core.Traits.Engine, "token", tokenOf(l), "owner", l.Owner.ID)
 	})
 }
 
@@ -66,4 +66,22 @@ func userHold(l *core.Hold) *core.Hold {
 		return l.UpgradePair
 	}
 	return l
+}
+
+// endOf says how h has ended, or returns nil. It looks at the clock itself.
+func endOf(h *core.Hold) error {
+	c := clientOfLock(h.Lock)
+	c.lock()
+	defer c.unlock()
+	h.Check(c.core.Now())
+	return h.Ended()
+}
+
+// tokenOf returns the token of h, which an upgrade may change.
+func tokenOf(h *core.Hold) uint64 {
+	if h.Lock.Terms.Share.Direct { // of a mutex the token never changes, so it needs no lock
+		clientOfLock(h.Lock).lock()
+		defer clientOfLock(h.Lock).unlock()
+	}
+	return h.Token()
 }

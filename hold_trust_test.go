@@ -146,7 +146,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		defer d.Close()
 		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(d, opts, func() time.Duration { return time.Duration(suspended.Load()) })
+		c, err := newClient(d, opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}

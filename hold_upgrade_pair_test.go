@@ -87,7 +87,7 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		defer d.Close()
 		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(newHooks(d), opts, func() time.Duration { return time.Duration(suspended.Load()) })
+		c, err := newClient(newHooks(d), opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,13 +92,13 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(d, o, machineSuspended)
+	return newClient(d, o.config(), machineSuspended)
 }
 
 // newClient is New with checked options. suspended is machineSuspended, except in tests.
-func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
+func newClient(d driver.Driver, o config, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
-		d: d, opts: o.config(), id: rand.Text()[:16],
+		d: d, opts: o, id: rand.Text()[:16],
 		core: core.Machine{
 			Traits: d.Traits(),
 			Defaults: core.Terms{
@@ -180,6 +180,11 @@ func (c *Client) Close() error {
 	if err := c.checkMade(); err != nil {
 		return err
 	}
+	return c.close()
+}
+
+// close is Client.Close.
+func (c *Client) close() error {
 	c.lock()
 	if c.core.Closed {
 		c.unlock()

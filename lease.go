@@ -64,14 +64,8 @@ func (l *Lease) Owner() string {
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on. Token can be called after
 // the hold has ended, and asks no engine.
 func (l *Lease) Token() uint64 {
-	h := l.hold()
-
 	panicOn(l.checkMade())
-	if h.Lock.Terms.Share.Direct { // of a mutex the token never changes, so it needs no lock
-		clientOfLock(h.Lock).lock()
-		defer clientOfLock(h.Lock).unlock()
-	}
-	return h.Token()
+	return tokenOf(l.hold())
 }
 
 // Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
@@ -95,16 +89,10 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 // [ErrAdopted] after another client has adopted it. It looks at the clock itself, so it never returns nil after
 // Deadline, even if the scheduler is late. It asks no engine.
 func (l *Lease) Err() error {
-	h := l.hold()
-
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
-	return h.Ended()
+	return endOf(l.hold())
 }
 
 // Deadline returns the instant until which the hold is trusted without another renewal. Each confirmed renewal moves it
@@ -153,28 +141,31 @@ func (l *Lease) Lost() <-chan struct{} {
 // Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics. Each call makes a
 // new context, which the lease remembers until either of the two ends.
 func (l *Lease) Context(parent context.Context) context.Context {
-	h := l.hold()
-
 	panicOn(checkCall(l.checkMade(), parent))
-	w := &leaseContext{lease: h}
-	ctx := w.begin(parent, h.Owner)
-	c := clientOfLock(h.Lock)
-	c.lock()
-	h.Check(c.core.Now())
-	ended := h.Ended()
-	listeners := h.Listening()
-	c.unlock()
-	if ended != nil {
-		w.ending.Cancel(ended)
-		return ctx
+	return holdContext(parent, l.hold())
+}
+
+// Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
+//
+// If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
+// inside, so do not retry. The error of a second Unlock matches ErrReleased.
+//
+// ctx bounds only the waiting for the engine's confirmation, so Unlock needs no other context than the call's: it
+// releases the lock although ctx is already cancelled, and then waits 40 ms for the confirmation. A program that has to
+// know the outcome, or ends right after it, passes context.WithoutCancel with a time limit of its own. If no
+// confirmation comes in time, Unlock returns an *UnavailableError, and if the engine refuses a *RefusedError at once.
+// In both cases this process no longer holds the lock. The release goes on in the background until its outcome is
+// known, or the hold must have ended by itself (see [driver.Driver]).
+//
+// It costs one round trip, or none when the lock passes on to another goroutine of this process, when the client
+// retains it, or when the owner has further holds. When goroutines of this process wait but others have their turn
+// first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
+// the engine's confirmation.
+func (l *Lease) Unlock(ctx context.Context) error {
+	if err := checkCall(l.checkMade(), ctx); err != nil {
+		return err
 	}
-	// Forget the context when its parent has ended. Otherwise a long hold with many contexts would only ever grow.
-	w.ending.Stop = context.AfterFunc(parent, func() { listeners.Contexts.Forget(&w.ending, c.lock, c.unlock) })
-	// Only now, because whoever ends the hold calls stop.
-	if err := watchHold(h, w); err != nil {
-		w.ending.End(err)
-	}
-	return ctx
+	return unlock(ctx, l.hold())
 }
 
 // heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Machine.Mu.

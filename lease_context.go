@@ -19,8 +19,10 @@ type leaseContext struct {
 	ending core.Ending
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
 	done   <-chan struct{} // the context's own Done: a context with another one has an end of its own
-	lease  *core.Hold      // whose context it is, or
-	multi  *MultiLease     // whose
+	// whose context it is, or, of those of a Multi, all of whom, and how to make another
+	hold  *core.Hold
+	holds []*core.Hold
+	again func(parent context.Context) context.Context
 }
 
 type leaseContextKey struct{}
@@ -61,7 +63,7 @@ func (w *leaseContext) endsWith(l *core.Hold) bool {
 }
 
 func (w *leaseContext) ends(l *core.Hold) bool {
-	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
+	return w.hold == l || slices.Contains(w.holds, l)
 }
 
 // waitContext returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
@@ -79,10 +81,10 @@ func waitContext(ctx context.Context, l *core.Hold) (bounds context.Context, can
 	bounded, stop := context.WithCancel(outer)
 	switch { // the wait is still under the other hold, so it ends with that one
 	case w.ends(l):
-	case w.lease != nil:
-		bounded = leaseOf(w.lease).Context(bounded)
+	case w.hold != nil:
+		bounded = holdContext(bounded, w.hold)
 	default:
-		bounded = w.multi.Context(bounded)
+		bounded = w.again(bounded)
 	}
 	return &following{bounded, context.WithoutCancel(ctx)}, func() { stop(); forget() }
 }
@@ -110,3 +112,26 @@ type following struct {
 
 // Value returns what came with the call.
 func (x *following) Value(key any) any { return x.values.Value(key) }
+
+// holdContext is Lease.Context of h.
+func holdContext(parent context.Context, h *core.Hold) context.Context {
+	w := &leaseContext{hold: h}
+	ctx := w.begin(parent, h.Owner)
+	c := clientOfLock(h.Lock)
+	c.lock()
+	h.Check(c.core.Now())
+	ended := h.Ended()
+	listeners := h.Listening()
+	c.unlock()
+	if ended != nil {
+		w.ending.Cancel(ended)
+		return ctx
+	}
+	// Forget the context when its parent has ended. Otherwise a long hold with many contexts would only ever grow.
+	w.ending.Stop = context.AfterFunc(parent, func() { listeners.Contexts.Forget(&w.ending, c.lock, c.unlock) })
+	// Only now, because whoever ends the hold calls stop.
+	if err := watchHold(h, w); err != nil {
+		w.ending.End(err)
+	}
+	return ctx
+}

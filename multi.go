@@ -221,11 +221,11 @@ func heldLater(o *core.Owner, m *core.Lock) *core.Hold {
 	if last == nil || last.Lock.Key().Kind != driver.KindMutex || core.Compare(last.Lock, m) <= 0 {
 		return nil
 	}
-	if leaseOf(last).Err() == nil {
+	if endOf(last) == nil {
 		return last
 	}
 	for _, l := range o.AllHeldLater(m) { // the last was lost, and has not been unlocked yet
-		if leaseOf(l).Err() == nil {
+		if endOf(l) == nil {
 			return l
 		}
 	}

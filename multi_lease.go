@@ -105,7 +105,7 @@ func (l *MultiLease) Err() error {
 		return err
 	}
 	for _, lease := range l.leases {
-		if err := leaseOf(lease).Err(); err != nil {
+		if err := endOf(lease); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 
 // context is Context; it also works while not all of the holds have been taken.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	w := &leaseContext{multi: l}
+	w := &leaseContext{holds: l.leases, again: l.Context}
 	ctx := w.begin(parent, l.owner)
 	forget := func() { l.contexts.Forget(&w.ending, l.mu.Lock, l.mu.Unlock) }
 	w.ending.Stop = context.AfterFunc(parent, forget)
@@ -161,7 +161,7 @@ func (l *MultiLease) Unlock(ctx context.Context) error {
 	if !l.firstUnlock() {
 		return l.secondUnlockError()
 	}
-	return together(l.leases, func(lease *core.Hold) error { return leaseOf(lease).Unlock(ctx) })
+	return together(l.leases, func(lease *core.Hold) error { return unlock(ctx, lease) })
 }
 
 // unlockInTime is Unlock for Multi.Do; see Lease.unlockInTime.

@@ -153,8 +153,9 @@ func (o *Options) withDefaults() (Options, error) {
 // config returns what a client needs of o, whose defaults are filled in.
 func (o *Options) config() config {
 	return config{
-		Lease: o.Lease, Renewal: o.Renewal, CloseTimeout: o.CloseTimeout, LocalHandoffs: o.LocalHandoffs,
-		ClientName: o.ClientName, Store: o.Store, Logger: o.Logger, Observer: o.Observer.functions(),
+		Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain, CloseTimeout: o.CloseTimeout,
+		LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime, ClientName: o.ClientName, Store: o.Store,
+		LabelFrom: o.LabelFrom, Logger: o.Logger, Observer: o.Observer.functions(),
 	}
 }
 

@@ -44,7 +44,7 @@ func OwnerFrom(ctx context.Context) (string, bool) {
 func AssertHeld(ctx context.Context, name string) {
 	if o := ownerFrom(ctx); o != nil {
 		for _, l := range o.On(driver.Key{Kind: driver.KindMutex, Name: name}) {
-			if leaseOf(l).Err() == nil {
+			if endOf(l) == nil {
 				return
 			}
 		}

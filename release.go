@@ -19,28 +19,8 @@ import (
 // deferred Unlock with a cancelled context can still report the outcome.
 const unlockGrace = 40 * time.Millisecond
 
-// Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
-//
-// If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
-// inside, so do not retry. The error of a second Unlock matches ErrReleased.
-//
-// ctx bounds only the waiting for the engine's confirmation, so Unlock needs no other context than the call's: it
-// releases the lock although ctx is already cancelled, and then waits 40 ms for the confirmation. A program that has to
-// know the outcome, or ends right after it, passes context.WithoutCancel with a time limit of its own. If no
-// confirmation comes in time, Unlock returns an *UnavailableError, and if the engine refuses a *RefusedError at once.
-// In both cases this process no longer holds the lock. The release goes on in the background until its outcome is
-// known, or the hold must have ended by itself (see [driver.Driver]).
-//
-// It costs one round trip, or none when the lock passes on to another goroutine of this process, when the client
-// retains it, or when the owner has further holds. When goroutines of this process wait but others have their turn
-// first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
-// the engine's confirmation.
-func (l *Lease) Unlock(ctx context.Context) error {
-	h := l.hold()
-
-	if err := checkCall(l.checkMade(), ctx); err != nil {
-		return err
-	}
+// unlock is Unlock of the user's hold h.
+func unlock(ctx context.Context, h *core.Hold) error {
 	c := clientOfLock(h.Lock)
 	c.lock()
 	now := c.core.Now()

@@ -26,9 +26,9 @@ func giveBackHold(ctx context.Context, l *core.Hold) error {
 	if ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, clientOfLock(l.Lock).opts.CloseTimeout)
 		defer cancel()
-		return leaseOf(l).Unlock(bounded)
+		return unlock(bounded, l)
 	}
-	if !clientOfLock(l.Lock).spawn(func() { _ = leaseOf(l).Unlock(clientOfLock(l.Lock).hard) }) {
+	if !clientOfLock(l.Lock).spawn(func() { _ = unlock(clientOfLock(l.Lock).hard, l) }) {
 		return ErrClosed // Close has released it
 	}
 	return nil

@@ -10,11 +10,12 @@ import (
 
 // config is what a client was configured with: the Options of the package above that are needed after New.
 type config struct {
-	Lease, Renewal, CloseTimeout time.Duration
-	LocalHandoffs                int
-	ClientName, Store            string
-	Logger                       *slog.Logger // guarded
-	Observer                     *listeners
+	Lease, Renewal, Retain, CloseTimeout, LocalHandoffTime time.Duration
+	LocalHandoffs                                          int
+	ClientName, Store                                      string
+	LabelFrom                                              func(ctx context.Context, label string) string
+	Logger                                                 *slog.Logger // guarded
+	Observer                                               *listeners
 }
 
 // listeners are the functions of the Observer of the package above; what it lacks is nil.
