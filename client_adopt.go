@@ -2,12 +2,10 @@ package interlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
-	"github.com/interlock-go/interlock/internal/grants"
 )
 
 // Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold
@@ -78,68 +76,4 @@ func (c *Client) parseHandle(handle string) (h driver.Handle, m *core.Lock, err 
 		return h, nil, wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
 	}
 	return h, m, m.Terms.Err
-}
-
-// adoptLock makes the hold of h one of m's.
-func adoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driver.Handle, at core.Call) (*core.Hold, error) {
-	c := clientOfLock(m)
-	c.lock()
-	if c.core.Closed {
-		c.unlock()
-		return nil, wrap("adopt", m.Key(), ErrClosed)
-	}
-	c.core.Background.Add(1) // under Machine.Mu, so that Close waits for it
-	defer c.core.Background.Done()
-	c.unlock()
-	g, l := newLocalHold(m, nil)
-	r := driverRequest(m, g.ID, l.Owner)
-	r.Tokens, r.Try, r.Lost = 1, true, lossOf(g)
-	askForRecalls(g, &r)
-	// A hold that has come from elsewhere neither passes on nor is retained.
-	r.Retains, g.Recallable = false, false
-	var answer driver.Grant
-	err := c.persist(ctx, "adopt", m.Key(), func(ctx context.Context) (err error) {
-		answer, err = adopter.Adopt(ctx, h.ID, &r)
-		return err
-	})
-	c.lock()
-	defer c.unlock()
-	now := c.core.Now()
-	switch {
-	// Gone, or on another store.
-	case errors.Is(err, ErrLost):
-		return nil, c.notHere(h, err)
-	case err != nil:
-		if !driver.IsDefinite(err) || errors.Is(err, ErrClosed) { // Close has ended an attempt that may have arrived
-			g.ReleaseInBackground(true)
-		}
-		return nil, err
-	case c.core.Closed:
-		g.ReleaseInBackground(false)
-		return nil, wrap("adopt", m.Key(), ErrClosed)
-	// It ended before its answer was processed, so it was nobody's here.
-	case g.Phase == grants.Revoked || c.core.ExpiredOnArrival(answer, now):
-		g.ReleaseInBackground(false)
-		return nil, &LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: LostExpired}
-	}
-	g.Accept(answer, now)
-	g.Alone = true
-	g.AddHold(l, at.Start, now, false)
-	return l, nil
-}
-
-// notHere adds to err, which says that a hold is gone, that it may never have been on this store.
-func (c *Client) notHere(h driver.Handle, err error) error {
-	ours := storeMark(c.opts.Store)
-	if h.Store == "" || ours == "" || h.Store == ours {
-		return err
-	}
-	lost := &LostError{Kind: h.Kind, Name: h.Name, Token: h.Token, Reason: LostExpired}
-	var told *LostError
-	if errors.As(err, &told) {
-		lost.Reason = told.Reason
-	}
-	lost.Cause = errors.New("or it is on another store: the handle was made with a URL of another host, database, " +
-		"prefix or table")
-	return lost
 }

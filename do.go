@@ -2,10 +2,8 @@ package interlock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Work under a lock: Do takes it, calls a function, and gives it back, whatever the function does. Every kind of lock
@@ -73,53 +71,4 @@ func (s *Semaphore) Do(ctx context.Context, permits int, fn func(ctx context.Con
 // TryDo is Do if so many permits are free and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, permits int, fn func(ctx context.Context) error) (bool, error) {
 	return tryDoUnder(ctx, s.permits(permits), fn)
-}
-
-// doUnder is Do of every kind of lock. A function that is missing is an error before anything is taken.
-func doUnder(ctx context.Context, m *core.Lock, fn func(ctx context.Context) error) error {
-	if err := mayAcquire(ctx, m); err != nil {
-		return err
-	}
-	if fn == nil {
-		return wrap("do under", m.Key(), errNoFunction)
-	}
-	lease, err := acquire(ctx, m, false)
-	if err != nil {
-		return err
-	}
-	return doHolding(ctx, lease, fn)
-}
-
-// tryDoUnder is TryDo of every kind of lock.
-func tryDoUnder(ctx context.Context, m *core.Lock, fn func(ctx context.Context) error) (bool, error) {
-	lease, err := acquire(ctx, m, true)
-	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if fn == nil { // a caller that only asks whether the work would be skipped has got its answer above
-		return false, errors.Join(wrap("do under", m.Key(), errNoFunction), unlockInTime(ctx, lease))
-	}
-	return true, doHolding(ctx, lease, fn)
-}
-
-// doHolding runs fn under l and unlocks l, also when fn panics.
-func doHolding(ctx context.Context, l *core.Hold, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = joined(err, unlockInTime(ctx, l)) }()
-	return fn(holdContext(ctx, l))
-}
-
-// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's confirmation. If
-// none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
-// a refusal are errors, whatever else they match.
-func unlockInTime(ctx context.Context, l *core.Hold) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientOfLock(l.Lock).opts.CloseTimeout)
-	defer cancel()
-	err := unlock(bounded, l)
-	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
-		return nil
-	}
-	return err
 }

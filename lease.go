@@ -167,21 +167,3 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	}
 	return unlock(ctx, l.hold())
 }
-
-// heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Machine.Mu.
-func heldErrorOf(l *core.Hold) *HeldError {
-	c := clientOfLock(l.Lock)
-	return &HeldError{
-		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Owner: l.Owner.ID, Client: c.opts.ClientName, Token: l.Token(),
-		Since: c.time(l.Since).Round(0), // without the monotonic reading: it is for people
-		Until: c.time(l.Engine.TrustEnd()).Round(0),
-	}
-}
-
-// namedError adds the lock and the operation to an ErrReleased, ErrClosed or ErrAdopted that does not name them yet.
-func namedError(l *core.Hold, op string, err error) error {
-	if err == ErrReleased || err == ErrClosed || err == ErrAdopted { //nolint:errorlint // what wraps it has said so
-		return wrap(op, l.Lock.Key(), err)
-	}
-	return err
-}

@@ -1,12 +1,7 @@
 package interlock
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/core"
 )
 
 // Handle gives a hold away as a text. client_adopt.go is the other side; docs/adr/0055 has the decision.
@@ -55,50 +50,4 @@ func (l *Lease) Handle() (string, error) {
 		travels.Mode, travels.Limit, travels.Weight = h.Mode(), h.Lock.Terms.Share.Limit, h.Lock.Terms.Share.Weight
 	}
 	return travels.Encode(), nil
-}
-
-// mayTravel says why l cannot go on to another client, or returns nil. The caller holds Machine.Mu.
-func mayTravel(l *core.Hold) error {
-	switch _, err := clientOfLock(l.Lock).adopter(); {
-	case l.Ended() != nil:
-		return l.Ended()
-	case err != nil:
-		return err
-	case l.Owner.Named:
-		return fmt.Errorf("the owner has a name: lock as the same owner in the other process, and then unlock here: %w",
-			ErrUnsupported)
-	case l.UpgradePair != nil || l.Mode() == driver.Upgradeable:
-		return fmt.Errorf("an upgradeable read, or what it was upgraded to, stays with its client: %w", ErrUnsupported)
-	case l.Listeners != nil && (l.Listeners.Conversion != nil || l.Listeners.CondWait != nil):
-		return fmt.Errorf("it is just being converted, or given up for a condition: %w", ErrConflict)
-	case l.Engine.Holds.First != l || l.Links[core.OfGrant].Next != nil:
-		return ErrNested
-	}
-	return nil
-}
-
-// adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
-func (c *Client) adopter() (driver.Adopter, error) {
-	adopter, can := c.d.(driver.Adopter)
-	reason, lacks := c.core.Traits.Lacking(driver.Adoption)
-	switch {
-	case !c.core.HasLeases():
-		return nil, core.Unsupported(c.core.Traits, fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
-			c.core.Traits.Lifetime))
-	case lacks:
-		return nil, core.Unsupported(c.core.Traits, reason)
-	case !can:
-		return nil, core.Unsupported(c.core.Traits, "its driver is no driver.Adopter")
-	}
-	return adopter, nil
-}
-
-// storeMark returns a hash that tells stores apart without saying where they are; empty if the store is not known. Its
-// 6 bytes are enough for a hint in an error, which is all that it is for.
-func storeMark(store string) string {
-	if store == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(store))
-	return hex.EncodeToString(sum[:6])
 }

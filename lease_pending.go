@@ -1,11 +1,5 @@
 package interlock
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/internal/core"
-)
-
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
 // out; internal/core/end.go and Close (interlock.go) ask isPending before they would give it back.
 
@@ -52,44 +46,4 @@ func (l *Lease) Pending() (over func(), err error) {
 			c.quiet = nil
 		}
 	}, nil
-}
-
-// awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Machine.Mu, which is
-// given up meanwhile: renewals go on, and over needs it.
-func (c *Client) awaitPending(most time.Duration) {
-	if c.pending == 0 {
-		return
-	}
-	quiet, limit := make(chan struct{}), time.NewTimer(most)
-	defer limit.Stop()
-	c.quiet = quiet
-	c.unlock()
-	select {
-	case <-quiet:
-	case <-limit.C:
-	}
-	c.lock()
-}
-
-// leavePending marks what is still pending, so that Close leaves it to run out. Where nothing runs out by itself,
-// releaseLater keeps it for a lease. The caller holds Machine.Mu.
-func (c *Client) leavePending() {
-	if c.pending == 0 {
-		return
-	}
-	for _, g := range c.core.EngineHolds {
-		for ; g != nil; g = g.After {
-			if g.IsPending() {
-				g.LeaveAtClose()
-			}
-		}
-	}
-}
-
-// leftPending logs that. The caller holds Machine.Mu.
-func (c *Client) leftPending(g *core.EngineHold) {
-	c.core.AfterUnlock(func() {
-		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
-			"lock", g.Lock.Key().Name, "engine", c.core.Traits.Engine, "token", g.Token)
-	})
 }

@@ -1,7 +1,5 @@
 package interlock
 
-import "github.com/interlock-go/interlock/internal/core"
-
 // Wanted shows a holder what the engine says for the sake of retention (hold_retain.go): that another client wants the
 // lock.
 
@@ -28,11 +26,4 @@ func (l *Lease) Wanted() <-chan struct{} {
 		}
 	}
 	return listeners.Wanted
-}
-
-// tellWanted closes the channel of Wanted. The caller holds Machine.Mu, and calls it once for each hold.
-func tellWanted(l *core.Hold) {
-	if l.Listeners != nil && l.Listeners.Wanted != nil {
-		close(l.Listeners.Wanted)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -210,37 +209,4 @@ func (m *Multi) take(ctx context.Context, l *core.Lock, o *core.Owner, try bool)
 	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
 		"for it: %s; "+
 		"take them together, or in the order of their names", l.Key().Name, ErrDeadlock, above.Lock.Key().Name, held.Error())
-}
-
-// heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. No Multi waits for a
-// lock of another kind, so those do not count.
-func heldLater(o *core.Owner, m *core.Lock) *core.Hold {
-	o.Mu.Lock()
-	last := o.Holds.Last()
-	o.Mu.Unlock()
-	if last == nil || last.Lock.Key().Kind != driver.KindMutex || core.Compare(last.Lock, m) <= 0 {
-		return nil
-	}
-	if endOf(last) == nil {
-		return last
-	}
-	for _, l := range o.AllHeldLater(m) { // the last was lost, and has not been unlocked yet
-		if endOf(l) == nil {
-			return l
-		}
-	}
-	return nil
-}
-
-// together calls f for each of the leases, side by side if there are several, and returns their errors in order. The
-// first runs in the caller's goroutine.
-func together(leases []*core.Hold, f func(*core.Hold) error) error {
-	errs := make([]error, len(leases))
-	var all sync.WaitGroup
-	for i, l := range leases[1:] {
-		all.Go(func() { errs[i+1] = f(l) })
-	}
-	errs[0] = f(leases[0])
-	all.Wait()
-	return errors.Join(errs...)
 }

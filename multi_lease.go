@@ -44,19 +44,6 @@ func (l *MultiLease) add(i int, lease *core.Hold) error {
 	return watchHold(lease, &leaseContext{ending: core.Ending{Cancel: l.ended}})
 }
 
-// watchHold has w cancelled when the hold ends, or says how it has ended.
-func watchHold(l *core.Hold, w *leaseContext) error {
-	c := clientOfLock(l.Lock)
-	c.lock()
-	defer c.unlock()
-	l.Check(c.core.Now())
-	if err := l.Ended(); err != nil {
-		return err
-	}
-	l.Listening().Contexts.Add(&w.ending)
-	return nil
-}
-
 // ended notes that one of the holds has ended, and cancels the contexts. It is called without Machine.Mu, because a
 // cancellation runs the user's functions.
 func (l *MultiLease) ended(cause error) {

@@ -51,24 +51,3 @@ func AssertHeld(ctx context.Context, name string) {
 	}
 	panic(fmt.Sprintf("interlock: the mutex %q is not held by the owner in this context", name))
 }
-
-// ownerFrom returns the owner that ctx carries, or nil.
-func ownerFrom(ctx context.Context) *core.Owner {
-	panicOn(checkContext(ctx))
-	o, _ := ctx.Value(core.OwnerKey{}).(*core.Owner)
-	return o
-}
-
-// heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
-// with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
-func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
-	if !o.Has(&c.core, key) { // as nearly always; it costs less than Machine.Mu
-		return nil
-	}
-	c.lock()
-	defer c.unlock()
-	if l := c.core.LiveHold(o, key); l != nil {
-		return l
-	}
-	return o.First(&c.core, key, func(*core.Hold) bool { return true })
-}
