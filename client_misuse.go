@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -9,6 +10,17 @@ import (
 
 // What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
 // error say so; the others panic with the same words. Every exported method begins with one of these checks.
+
+var (
+	errNoRWMutex    = errors.New("interlock: RWMutex was not made by Client.RWMutex")
+	errNoSemaphore  = errors.New("interlock: Semaphore was not made by Client.Semaphore")
+	errNoLatch      = errors.New("interlock: Latch was not made by Client.Latch")
+	errNoCond       = errors.New("interlock: Cond was not made by Client.Cond")
+	errNoElection   = errors.New("interlock: Election was not made by Client.Election")
+	errNoMulti      = errors.New("interlock: Multi was not made by Client.Multi or MultiOf")
+	errNoLease      = errors.New("interlock: Lease was not made by Lock")
+	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
+)
 
 // modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
 func (m *RWMutex) modeMutex(mode driver.Mode) *core.Lock {

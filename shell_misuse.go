@@ -7,18 +7,13 @@ import (
 	"github.com/interlock-go/interlock/internal/core"
 )
 
+	errNoMutex  = errors.New("interlock: Mutex was not made by Client.Mutex")
+)
+
 var (
 	errNilContext   = errors.New("interlock: nil Context")
 	errNoClient     = errors.New("interlock: Client was not made by Open or New")
 	errNoMutex      = errors.New("interlock: Mutex was not made by Client.Mutex")
-	errNoRWMutex    = errors.New("interlock: RWMutex was not made by Client.RWMutex")
-	errNoSemaphore  = errors.New("interlock: Semaphore was not made by Client.Semaphore")
-	errNoLatch      = errors.New("interlock: Latch was not made by Client.Latch")
-	errNoCond       = errors.New("interlock: Cond was not made by Client.Cond")
-	errNoElection   = errors.New("interlock: Election was not made by Client.Election")
-	errNoMulti      = errors.New("interlock: Multi was not made by Client.Multi or MultiOf")
-	errNoLease      = errors.New("interlock: Lease was not made by Lock")
-	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
 )
 
 // checkContext returns an error for a nil context.
