@@ -7,13 +7,10 @@ import (
 	"github.com/interlock-go/interlock/internal/core"
 )
 
-	errNoMutex  = errors.New("interlock: Mutex was not made by Client.Mutex")
-)
-
 var (
-	errNilContext   = errors.New("interlock: nil Context")
-	errNoClient     = errors.New("interlock: Client was not made by Open or New")
-	errNoMutex      = errors.New("interlock: Mutex was not made by Client.Mutex")
+	errNilContext = errors.New("interlock: nil Context")
+	errNoClient   = errors.New("interlock: Client was not made by Open or New")
+	errNoMutex    = errors.New("interlock: Mutex was not made by Client.Mutex")
 )
 
 // checkContext returns an error for a nil context.
