@@ -10,6 +10,11 @@ import (
 // What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
 // hold until it is released (internal/core/enginehold.go).
 
+// firstPasses is how many passes are asked for at first. A client that has used them up while others wait asks for
+// all of LocalHandoffs the next time. The tokens of a block that are not used run ahead of the engine's clock.
+// Until the clock has caught up, at one microsecond for each, acquisitions get a single token.
+const firstPasses = 63
+
 // driverRequest describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
 // engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
 func driverRequest(m *core.Lock, id string, o *core.Owner) driver.Request {

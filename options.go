@@ -24,11 +24,6 @@ const (
 	defaultLocalHandoffs    = 255
 	defaultLocalHandoffTime = 10 * time.Millisecond
 
-	// firstPasses is how many passes are asked for at first. A client that has used them up while others wait asks for
-	// all of LocalHandoffs the next time. The tokens of a block that are not used run ahead of the engine's clock.
-	// Until the clock has caught up, at one microsecond for each, acquisitions get a single token.
-	firstPasses = 63
-
 	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a typing mistake from flooding the
 	// engine.
 	minLease   = 10 * time.Millisecond
@@ -38,12 +33,6 @@ const (
 	// LocalHandoffs.
 	longest    = 50 * 365 * 24 * time.Hour
 	mostPasses = 1_000_000
-
-	// maxNameBytes bounds the names of locks and owners; every engine can store as much.
-	maxNameBytes = 512
-
-	// otherClass is the class of locks that have none.
-	otherClass = "other"
 )
 
 // Options configures a client. nil means all defaults. A client copies what it needs, so a later change of the struct
@@ -210,19 +199,6 @@ const maxTextBytes = 256
 func validateText(field, s string) error {
 	if len(s) > maxTextBytes || !utf8.ValidString(s) {
 		return fmt.Errorf("interlock: %s must be at most %d bytes of valid UTF-8", field, maxTextBytes)
-	}
-	return nil
-}
-
-// validateName checks the name of a lock or of an owner; what says which. No engine is asked.
-func validateName(what, name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("interlock: the %s is empty: it must have 1 to %d bytes", what, maxNameBytes)
-	case len(name) > maxNameBytes:
-		return fmt.Errorf("interlock: the %s has %d bytes: at most %d are allowed", what, len(name), maxNameBytes)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("interlock: the %s %q is not valid UTF-8", what, name)
 	}
 	return nil
 }

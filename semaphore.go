@@ -35,19 +35,6 @@ type Semaphore struct {
 // limit is that with which s asks now.
 func (s *Semaphore) limit() int { return s.one.Load().params.Share.Limit }
 
-// permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
-type permit struct {
-	lock   core.Lock
-	params core.Terms
-}
-
-// newPermit returns a permit with the options p, limit and weight included.
-func newPermit(c *Client, name string, p core.Terms) *permit {
-	ask := &permit{params: p}
-	ask.lock.Core, ask.lock.Name, ask.lock.Terms = c.coreOf(), name, &ask.params
-	return ask
-}
-
 // Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine. An invalid
 // name, a limit below 1, invalid options, and an engine without semaphores (ErrUnsupported, with the reason) are
 // reported by its first call.

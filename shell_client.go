@@ -47,6 +47,9 @@ func clientOfLock(m *core.Lock) *Client {
 	return clientOf(m.Core)
 }
 
+// otherClass is the class of locks that have none.
+const otherClass = "other"
+
 // Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
 // share renewals. It is safe for concurrent use. The zero value cannot be used, nor can a copy.
 //

@@ -3,6 +3,8 @@ package interlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/internal/core"
 )
@@ -53,4 +55,20 @@ func checkCall(made error, ctx context.Context) error { //nolint:revive // what 
 		return made
 	}
 	return checkContext(ctx)
+}
+
+// maxNameBytes bounds the names of locks and owners; every engine can store as much.
+const maxNameBytes = 512
+
+// validateName checks the name of a lock or of an owner; what says which. No engine is asked.
+func validateName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("interlock: the %s is empty: it must have 1 to %d bytes", what, maxNameBytes)
+	case len(name) > maxNameBytes:
+		return fmt.Errorf("interlock: the %s has %d bytes: at most %d are allowed", what, len(name), maxNameBytes)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("interlock: the %s %q is not valid UTF-8", what, name)
+	}
+	return nil
 }

@@ -43,3 +43,16 @@ func (c *Client) resizer() (driver.Resizer, error) {
 	}
 	return resizer, nil
 }
+
+// permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
+type permit struct {
+	lock   core.Lock
+	params core.Terms
+}
+
+// newPermit returns a permit with the options p, limit and weight included.
+func newPermit(c *Client, name string, p core.Terms) *permit {
+	ask := &permit{params: p}
+	ask.lock.Core, ask.lock.Name, ask.lock.Terms = c.coreOf(), name, &ask.params
+	return ask
+}
