@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // One test for each fault that a review of the acquisition path found and reproduced. docs/track-record/core.md lists
@@ -19,13 +20,13 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
 		// Another goroutine of the owner had looked before l was granted, and found nothing.
-		w := newWaiter(&c.Mutex("a", nil).lock, l.hold().Owner, c.newCall())
-		c.lock()
-		beside, err := c.join(t.Context(), w)
+		w := shell.NewWaiter(&c.Mutex("a", nil).lock, l.hold().Owner, c.in().NewCall())
+		c.in().Lock()
+		beside, err := c.in().Join(t.Context(), w)
 		if err != nil || beside.Token() != l.Token() {
 			t.Fatalf("join: %v, %v", beside, err)
 		}
-		tried, err := tryAlongside(&c.Mutex("a", nil).lock, l.hold().Owner, c.newCall(), ErrHeld)
+		tried, err := shell.TryAlongside(&c.Mutex("a", nil).lock, l.hold().Owner, c.in().NewCall(), ErrHeld)
 		if err != nil {
 			t.Fatalf("try: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // leading is an engine with Traits.Resumes: a wait can be left and taken up again. So callers ask it in their own
@@ -74,7 +75,7 @@ func TestUnlock_OfADriverThatLooksOnlyAtErr_TriesAgainInTime(t *testing.T) {
 		if err := l.Unlock(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begin); took > settleAttempt+time.Second {
+		if took := time.Since(begin); took > shell.SettleAttempt+time.Second {
 			t.Errorf("the first attempt to release took %v", took)
 		}
 	})

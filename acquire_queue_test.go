@@ -301,11 +301,11 @@ func TestNothingStays_InAnIdleClient(t *testing.T) {
 			l := mustLock(t, WithOwner(t.Context(), "me"), c, fmt.Sprint(i))
 			mustUnlock(t, l)
 		}
-		c.lock()
-		defer c.unlock()
-		if len(c.core.Lines) > 0 || len(c.core.EngineHolds) > 0 || len(c.core.LinesOfOne) > 0 || len(c.core.Scheduler.Due) > 0 {
+		c.in().Lock()
+		defer c.in().Unlock()
+		if len(c.in().Machine.Lines) > 0 || len(c.in().Machine.EngineHolds) > 0 || len(c.in().Machine.LinesOfOne) > 0 || len(c.in().Machine.Scheduler.Due) > 0 {
 			t.Errorf("left: %d queues, %d grants, %d waits, %d scheduled",
-				len(c.core.Lines), len(c.core.EngineHolds), len(c.core.LinesOfOne), len(c.core.Scheduler.Due))
+				len(c.in().Machine.Lines), len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne), len(c.in().Machine.Scheduler.Due))
 		}
 	})
 }

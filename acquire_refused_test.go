@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -206,7 +207,7 @@ func TestAWait_ThatMayHaveBeenSentOnce_DoesNotSayThatNothingWasSent(t *testing.T
 						}
 						return driver.Grant{}, said
 					})
-					ctx, cancel := context.WithTimeout(t.Context(), 10*retryPause+retryPause/2)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*shell.RetryPause+shell.RetryPause/2)
 					defer cancel()
 					if owner != "" {
 						ctx = WithOwner(ctx, owner)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -119,11 +120,11 @@ func TestLease_ForgetsContextsThatHaveEnded(t *testing.T) {
 			cancel()
 		}
 		synctest.Wait()
-		c.lock()
+		c.in().Lock()
 		if n := len(l.hold().Listeners.Contexts.All); n != 0 {
 			t.Errorf("%d contexts are remembered", n)
 		}
-		c.unlock()
+		c.in().Unlock()
 		mustUnlock(t, l)
 	})
 }
@@ -160,7 +161,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 		var mu sync.Mutex
 		var asleep time.Duration
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(d, opts.config(), func() time.Duration {
+		inner, err := shell.NewClient(d, opts.config(), func() time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
 			return asleep
@@ -168,6 +169,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c := publicOf(inner)
 		defer c.Close()
 		var leases []*Lease
 		for _, o := range []*LockOptions{nil, {NoRenew: true, Lease: time.Hour}} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -180,7 +181,7 @@ func BenchmarkDeadlockSearch(b *testing.B) {
 			}
 			most, stop := stall(b, c)
 			for b.Loop() {
-				time.Sleep(2 * searchAfter) // real: what is measured happens each half second
+				time.Sleep(2 * shell.SearchAfter) // real: what is measured happens each half second
 			}
 			close(stop)
 			b.ReportMetric(float64((<-most).Microseconds()), "µs-stall")
@@ -211,9 +212,9 @@ func BenchmarkContexts(b *testing.B) {
 					if by == "parent" {
 						cancel()
 						for forgotten := false; !forgotten; { // by goroutines of their own
-							c.lock()
+							c.in().Lock()
 							forgotten = len(l.hold().Listeners.Contexts.All) == 0
-							c.unlock()
+							c.in().Unlock()
 						}
 					}
 					_ = l.Unlock(b.Context())

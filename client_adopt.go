@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold
@@ -27,53 +28,54 @@ import (
 // If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is then released in the background,
 // which ends it. If another Adopt of the handle says that it is lost, it was adopted. It costs one round trip.
 func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+	s := c.in()
+	if err := shell.CheckCall(s.CheckMade(), ctx); err != nil {
 		return nil, err
 	}
-	adopter, err := c.adopter()
+	adopter, err := s.Adopter()
 	if err != nil {
 		return nil, fmt.Errorf("interlock: adopt: %w", err)
 	}
-	h, m, err := c.parseHandle(handle)
+	h, m, err := parseHandle(s, handle)
 	if err != nil {
 		return nil, err
 	}
-	at := c.newCall()
-	lease, err := adoptLock(ctx, m, adopter, h, at)
+	at := s.NewCall()
+	lease, err := shell.AdoptLock(ctx, m, adopter, h, at)
 	if err != nil {
-		tellFailed(ctx, m, nil, at, err)
+		shell.TellFailed(ctx, m, nil, at, err)
 		return nil, err
 	}
-	tellAcquired(ctx, m, lease, at)
+	shell.TellAcquired(ctx, m, lease, at)
 	return leaseOf(lease), nil
 }
 
 // parseHandle returns what a handle says, and the lock with the options that it asks for.
-func (c *Client) parseHandle(handle string) (h driver.Handle, m *core.Lock, err error) {
+func parseHandle(c *shell.Client, handle string) (h driver.Handle, m *core.Lock, err error) {
 	if h, err = driver.ParseHandle(handle); err != nil {
 		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
 	}
 	key := driver.Key{Kind: h.Kind, Name: h.Name}
-	if err = h.Of(c.core.Traits); err == nil && h.Named {
+	if err = h.Of(c.Machine.Traits); err == nil && h.Named {
 		err = fmt.Errorf("the hold is that of a named owner, which stays its own: lock as the same owner: %w",
 			ErrUnsupported)
 	}
 	if err != nil {
-		return h, nil, wrap("adopt", key, err)
+		return h, nil, shell.Wrap("adopt", key, err)
 	}
 	o := &LockOptions{Lease: h.Lease, Label: h.Label}
 	switch h.Kind {
 	case driver.KindMutex:
-		m = c.Mutex(h.Name, o).inner()
+		m = publicOf(c).Mutex(h.Name, o).inner()
 	case driver.KindRWMutex:
-		m = c.RWMutex(h.Name, o).modeMutex(h.Mode)
+		m = publicOf(c).RWMutex(h.Name, o).modeMutex(h.Mode)
 	case driver.KindSemaphore:
-		m = c.Semaphore(h.Name, h.Limit, o).permits(h.Weight)
+		m = publicOf(c).Semaphore(h.Name, h.Limit, o).permits(h.Weight)
 	case driver.KindElection:
 		o.Label = ""
-		m = c.Election(h.Name, o).candidate(h.Label)
+		m = publicOf(c).Election(h.Name, o).candidate(h.Label)
 	default:
-		return h, nil, wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
+		return h, nil, shell.Wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
 	}
 	return h, m, m.Terms.Err
 }

@@ -364,7 +364,7 @@ func TestClose_SaysWhatOfAnEarlierCallIsNotConfirmed(t *testing.T) {
 		wantErr(t, "Lock", err, ErrUnavailable)
 		start := time.Now()
 		wantErr(t, "Close", c.Close(), ErrUnavailable)
-		if took := time.Since(start); took > c.opts.CloseTimeout {
+		if took := time.Since(start); took > c.in().Config.CloseTimeout {
 			t.Errorf("it took %v", took)
 		}
 	})

@@ -75,7 +75,6 @@ func (l *MultiLease) checkMade() error {
 // checkMade also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
 func (l *Lease) checkMade() error {
 	h := l.hold()
-
 	switch {
 	case h == nil || h.Lock == nil:
 		return errNoLease

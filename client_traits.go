@@ -12,10 +12,11 @@ import (
 // and why. It asks no engine and never changes; the slices are copies. A Client that was not made by Open or New has
 // the zero Traits.
 func (c *Client) Traits() driver.Traits {
-	if c.checkMade() != nil {
+	s := c.in()
+	if s.CheckMade() != nil {
 		return driver.Traits{}
 	}
-	t := c.core.Traits
+	t := s.Machine.Traits
 	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
 	return t
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Conditions: a second queue beside that of a mutex. cond_wait.go has the steps of a wait; docs/adr/0025 the decision.
@@ -34,22 +35,23 @@ type Cond struct {
 // Cond returns the condition of m, which must be a mutex of this client. It asks no engine. A mutex that is nil or
 // another client's, and an engine without conditions (ErrUnsupported), are reported by its first call.
 func (c *Client) Cond(m *Mutex) *Cond {
+	s := c.in()
 	if m == nil {
 		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
 	}
-	cond := &Cond{m: m, err: cmp.Or(c.checkMade(), checkLock(&m.lock))}
+	cond := &Cond{m: m, err: cmp.Or(s.CheckMade(), shell.CheckLock(&m.lock))}
 	if cond.err != nil {
 		return cond
 	}
-	reason, lacks := c.core.Traits.LackingKind(driver.KindCond)
-	_, can := c.d.(driver.Conder)
+	reason, lacks := s.Machine.Traits.LackingKind(driver.KindCond)
+	_, can := s.Driver.(driver.Conder)
 	switch {
-	case clientOfLock(&m.lock) != c:
+	case shell.ClientOfLock(&m.lock) != s:
 		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.lock.Key().Name)
 	case lacks:
-		cond.err = wrap("condition of", m.lock.Key(), core.Unsupported(c.core.Traits, reason))
+		cond.err = shell.Wrap("condition of", m.lock.Key(), core.Unsupported(s.Machine.Traits, reason))
 	case !can:
-		cond.err = wrap("condition of", m.lock.Key(), core.Unsupported(c.core.Traits, "its driver is no driver.Conder"))
+		cond.err = shell.Wrap("condition of", m.lock.Key(), core.Unsupported(s.Machine.Traits, "its driver is no driver.Conder"))
 	}
 	return cond
 }
@@ -77,30 +79,30 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // Wait survives broken connections. If the engine has lost its place, it goes on as if a signal had come. It costs two
 // round trips and a message, and one round trip a second while it lasts.
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(c.checkMade(), ctx); err != nil {
 		return nil, err
 	}
 	if l == nil {
-		return nil, wrap("wait for the condition of", c.m.lock.Key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
+		return nil, shell.Wrap("wait for the condition of", c.m.lock.Key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := waitContext(ctx, l.hold())
+	ctx, cancel := shell.WaitContext(ctx, l.hold())
 	defer cancel()
-	w, err := beginCondWait(ctx, &c.m.lock, l.hold())
+	w, err := shell.BeginCondWait(ctx, &c.m.lock, l.hold())
 	if err != nil {
-		return nil, wrap("wait for the condition of", c.m.lock.Key(), err)
+		return nil, shell.Wrap("wait for the condition of", c.m.lock.Key(), err)
 	}
-	defer w.over()
-	bounded := core.CallContext{User: ctx, Base: clientOfLock(&c.m.lock).asks}
-	answer, err := clientOfLock(&c.m.lock).d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
+	defer w.Over()
+	bounded := core.CallContext{User: ctx, Base: shell.ClientOfLock(&c.m.lock).WaitsCtx}
+	answer, err := shell.ClientOfLock(&c.m.lock).Driver.(driver.Conder).CondWait(&bounded, w.Give, &w.R, w.Parked)
 	ended := bounded.Err() != nil
 	bounded.End()
 	if err != nil {
-		return nil, w.failed(ctx, err, ended)
+		return nil, w.Failed(ctx, err, ended)
 	}
-	return handOver(w.granted(ctx, answer))
+	return handOver(w.Granted(ctx, answer))
 }
 
 // Signal wakes the wait that has lasted longest, if there is one. The caller need not hold the mutex. See [Latch.Set]
@@ -113,12 +115,12 @@ func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, "broa
 // signal is Signal, or Broadcast with all. All repetitions carry one ID, so that none of them wakes another wait. The
 // engine remembers the ID for two leases (Horizon).
 func (c *Cond) signal(ctx context.Context, op string, all bool) error {
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
-	cl := clientOfLock(&c.m.lock)
-	s := &driver.Signal{Key: c.m.lock.Key(), ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
-	return cl.persist(ctx, op, c.m.lock.Key(), func(ctx context.Context) error {
-		return cl.d.(driver.Conder).CondSignal(ctx, s)
+	cl := shell.ClientOfLock(&c.m.lock)
+	s := &driver.Signal{Key: c.m.lock.Key(), ID: cl.NewID(), All: all, Horizon: 2 * cl.Config.Lease}
+	return cl.Persist(ctx, op, c.m.lock.Key(), func(ctx context.Context) error {
+		return cl.Driver.(driver.Conder).CondSignal(ctx, s)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -46,7 +47,7 @@ func crowd(t *testing.T, many int, hub string, d time.Duration) (listed int64) {
 		}
 		time.Sleep(d) // virtual
 		listed = n.Load()
-		if h.looks.Load() > int64(many)*2*int64(d/remoteFirst) {
+		if h.looks.Load() > int64(many)*2*int64(d/shell.RemoteFirst) {
 			t.Errorf("%d looks", h.looks.Load())
 		}
 		mustUnlock(t, hot)
@@ -82,14 +83,14 @@ func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) 
 			all = append(all, holdThen(t, t.Context(), c, fmt.Sprint("own ", i), "hot", 0))
 		}
 		synctest.Wait() // until the first search is due
-		waiters := c.waiterSet()
-		if len(waiters.owners) != many || !waiters.suspicious {
-			t.Fatalf("%d owners wait", len(waiters.owners))
+		waiters := c.in().WaiterSet()
+		if len(waiters.Owners) != many || !waiters.Suspicious {
+			t.Fatalf("%d owners wait", len(waiters.Owners))
 		}
 		parts, longest, now := 0, 0, 0
-		c.inParts(slices.Collect(maps.Values(waiters.owners)), func(*waitingOwner) {
-			if c.core.Instant == 0 { // Machine.Mu has been taken anew
-				c.core.Instant, now = 1, 0
+		c.in().InParts(slices.Collect(maps.Values(waiters.Owners)), func(*shell.WaitingOwner) {
+			if c.in().Machine.Instant == 0 { // Machine.Mu has been taken anew
+				c.in().Machine.Instant, now = 1, 0
 				parts++
 			}
 			now++
@@ -98,7 +99,7 @@ func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) 
 		if parts != 11 || longest != core.AtOnce {
 			t.Errorf("%d parts, of %d owners at most", parts, longest)
 		}
-		if g := c.waitGraph(waiters); len(g.Waits) != many {
+		if g := c.in().WaitGraph(waiters); len(g.Waits) != many {
 			t.Errorf("the graph has %d waits", len(g.Waits))
 		}
 		mustUnlock(t, hot)
@@ -115,19 +116,19 @@ func TestDeadlock_OfWhatHasMovedSince_IsNotTold(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		one := holdThen(t, t.Context(), c, "a", "b", second)
 		two := holdThen(t, t.Context(), c, "b", "a", second)
-		time.Sleep(second + searchAfter/2) // virtual
-		g := c.waitGraph(c.waiterSet())
+		time.Sleep(second + shell.SearchAfter/2) // virtual
+		g := c.in().WaitGraph(c.in().WaiterSet())
 		g.Settle()
 		found := g.Cycle()
-		c.lock()
-		if len(found) != 2 || slices.ContainsFunc(found, hasMoved) {
+		c.in().Lock()
+		if len(found) != 2 || slices.ContainsFunc(found, shell.HasMoved) {
 			t.Fatalf("the cycle: %+v", found)
 		}
-		c.unlock()
+		c.in().Unlock()
 		oneIsTold(t, one, two)
-		c.lock()
-		defer c.unlock()
-		if !slices.ContainsFunc(found, hasMoved) {
+		c.in().Lock()
+		defer c.in().Unlock()
+		if !slices.ContainsFunc(found, shell.HasMoved) {
 			t.Error("it stands although one has got on")
 		}
 	})
@@ -145,9 +146,9 @@ func TestDeadlock_OfAWaiterThatLeavesDuringTheSearch_IsLookedForNoMore(t *testin
 		cancel()
 		<-waits
 		time.Sleep(second) // virtual: the next search finds nobody
-		c.lock()
-		c.deadlocks.remote.takeList(c, nil, nil)
-		c.unlock()
+		c.in().Lock()
+		c.in().Deadlocks.Remote.TakeList(c.in(), nil, nil)
+		c.in().Unlock()
 		mustUnlock(t, holdsHot)
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
@@ -30,7 +31,7 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 				`owner two waits for "a", held by owner one, who waits for "b", held by owner two`) {
 			t.Fatalf("got %v", err)
 		}
-		if took := time.Since(start); took > 2*second+2*remoteFirst+4*searchAfter {
+		if took := time.Since(start); took > 2*second+2*shell.RemoteFirst+4*shell.SearchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -73,11 +74,11 @@ func TestDeadlock_OfTwoClients_IsNotTold_OfALine_AndIsLookedForLessAndLess(t *te
 		two := holdThen(t, WithOwner(t.Context(), "two"), c, "2", "3", second)
 		one := holdThen(t, WithOwner(t.Context(), "one"), c, "1", "2", 2*second)
 		time.Sleep(10 * time.Minute) // virtual
-		c.lock()
-		if c.deadlocks.remote.pause != remoteMost {
-			t.Errorf("after ten minutes there are %v between two looks", c.deadlocks.remote.pause)
+		c.in().Lock()
+		if c.in().Deadlocks.Remote.Pause != shell.RemoteMost {
+			t.Errorf("after ten minutes there are %v between two looks", c.in().Deadlocks.Remote.Pause)
 		}
-		c.unlock()
+		c.in().Unlock()
 		mustUnlock(t, last)
 		for _, done := range []<-chan error{one, two, three} {
 			if err := <-done; err != nil {
@@ -136,7 +137,7 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 		if o := <-lockLater(WithOwner(t.Context(), "one"), c, "b"); !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)
 		}
-		if took := time.Since(start); took > remoteMost+remoteFirst+2*searchAfter {
+		if took := time.Since(start); took > shell.RemoteMost+shell.RemoteFirst+2*shell.SearchAfter {
 			t.Errorf("found after %v", took)
 		}
 		mustUnlock(t, a)
@@ -381,10 +382,10 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		begin := time.Now()
 		took := func(list listing) {
 			g, err := waitgraph.Listed(t.Context(), list, core.Names.Waits)
-			c.lock()
-			c.deadlocks.remote.pause = remoteFirst // a search is planned
-			c.deadlocks.remote.takeList(c, g, err)
-			c.unlock()
+			c.in().Lock()
+			c.in().Deadlocks.Remote.Pause = shell.RemoteFirst // a search is planned
+			c.in().Deadlocks.Remote.TakeList(c.in(), g, err)
+			c.in().Unlock()
 			synctest.Wait()
 		}
 		list := func(token uint64, since time.Time) listing {
@@ -399,13 +400,13 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 			stillWaits(t, waits, "although it has been seen once")
 		}
 		// The waiters have gone while the engine was asked: the answer is of no use.
-		c.lock()
-		c.deadlocks.remote.pause = 0
-		c.deadlocks.remote.takeList(c, nil, nil)
-		if c.deadlocks.remote.pause != 0 {
+		c.in().Lock()
+		c.in().Deadlocks.Remote.Pause = 0
+		c.in().Deadlocks.Remote.TakeList(c.in(), nil, nil)
+		if c.in().Deadlocks.Remote.Pause != 0 {
 			t.Error("an answer that comes too late plans a search")
 		}
-		c.unlock()
+		c.in().Unlock()
 		took(list(3, begin.Add(2)))
 		if o := <-waits; !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -48,7 +49,7 @@ func TestDeadlock_OfTwoOwners_IsTold_AndTheOtherGetsOn(t *testing.T) {
 				t.Errorf("%q does not say %q", err, says)
 			}
 		}
-		if took := time.Since(start); took > 2*second+3*searchAfter {
+		if took := time.Since(start); took > 2*second+3*shell.SearchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -153,13 +154,13 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		c.lock()
-		searching := c.deadlocks.at < trust.Never
-		c.unlock()
+		c.in().Lock()
+		searching := c.in().Deadlocks.At < trust.Never
+		c.in().Unlock()
 		if time.Sleep(second); searching { // virtual
-			c.lock()
-			defer c.unlock()
-			if c.deadlocks.at < trust.Never {
+			c.in().Lock()
+			defer c.in().Unlock()
+			if c.in().Deadlocks.At < trust.Never {
 				t.Error("it searches although nobody waits")
 			}
 		}

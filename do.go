@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Work under a lock: Do takes it, calls a function, and gives it back, whatever the function does. Every kind of lock
@@ -33,42 +34,42 @@ func (c *Client) TryDo(ctx context.Context, name string, fn func(ctx context.Con
 // release that the engine refuses (ErrRefused) goes on there too, but is an error of Do, joined with fn's. Others wait
 // until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return doUnder(ctx, m.inner(), fn)
+	return shell.DoUnder(ctx, m.inner(), fn)
 }
 
 // TryDo is Do if the mutex is free. It returns false and no error if another owner holds it: fn was not called. Every
 // other failure to take it is an error.
 func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return tryDoUnder(ctx, m.inner(), fn)
+	return shell.TryDoUnder(ctx, m.inner(), fn)
 }
 
 // Do calls fn while it holds the lock for writing, and releases it; see [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return doUnder(ctx, m.modeMutex(driver.Exclusive), fn)
+	return shell.DoUnder(ctx, m.modeMutex(driver.Exclusive), fn)
 }
 
 // RDo calls fn while it holds the lock for reading, beside other readers, and releases it; see [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	return doUnder(ctx, m.modeMutex(driver.Shared), fn)
+	return shell.DoUnder(ctx, m.modeMutex(driver.Shared), fn)
 }
 
 // TryDo is Do if nobody holds the lock or waits for it. It returns false and no error otherwise; see [Mutex.TryDo].
 func (m *RWMutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return tryDoUnder(ctx, m.modeMutex(driver.Exclusive), fn)
+	return shell.TryDoUnder(ctx, m.modeMutex(driver.Exclusive), fn)
 }
 
 // TryRDo is RDo if nobody writes, and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
-	return tryDoUnder(ctx, m.modeMutex(driver.Shared), fn)
+	return shell.TryDoUnder(ctx, m.modeMutex(driver.Shared), fn)
 }
 
 // Do waits for that number of permits, calls fn while it holds them, and gives them back; see [Semaphore.Acquire] and
 // [Mutex.Do]. A Semaphore is not re-entrant: a Do inside fn takes permits of its own.
 func (s *Semaphore) Do(ctx context.Context, permits int, fn func(ctx context.Context) error) error {
-	return doUnder(ctx, s.permits(permits), fn)
+	return shell.DoUnder(ctx, s.permits(permits), fn)
 }
 
 // TryDo is Do if so many permits are free and nobody waits. It returns false and no error otherwise; see [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, permits int, fn func(ctx context.Context) error) (bool, error) {
-	return tryDoUnder(ctx, s.permits(permits), fn)
+	return shell.TryDoUnder(ctx, s.permits(permits), fn)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Each kind of lock works under itself in the same way: the lock is held while the function runs, and free afterwards.
@@ -57,7 +59,7 @@ func TestDo_OfEachKind_HoldsTheLockWhileTheFunctionRuns(t *testing.T) {
 			if err := kind.refused(t.Context()); err != nil {
 				t.Errorf("%s: another owner afterwards: %v", what, err)
 			}
-			if err := kind.do(t.Context(), nil); !errors.Is(err, errNoFunction) {
+			if err := kind.do(t.Context(), nil); !errors.Is(err, shell.ErrNoFunction) {
 				t.Errorf("%s without a function: %v", what, err)
 			}
 		}

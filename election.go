@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
@@ -38,7 +39,7 @@ type Leader struct {
 // used.
 type Election struct {
 	_   core.NoCopy
-	c   *Client
+	c   *shell.Client
 	key driver.Key
 	p   *core.Terms
 }
@@ -47,15 +48,16 @@ type Election struct {
 // without elections (ErrUnsupported, with the reason) are reported by its first call. The leader's value takes the
 // place of LockOptions.Label and LabelFrom, so these are refused, and so is Retain.
 func (c *Client) Election(name string, opts *LockOptions) *Election {
-	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
-	if err := c.checkMade(); err != nil {
+	s := c.in()
+	e := &Election{c: s, key: driver.Key{Kind: driver.KindElection, Name: name}}
+	if err := s.CheckMade(); err != nil {
 		e.p = &core.Terms{Kind: driver.KindElection, Err: err}
 		return e
 	}
-	p := *c.params(opts)
+	p := *params(s, opts)
 	p.Kind = driver.KindElection
 	p.Err = cmp.Or(p.Err, noRetain(&p, opts, "an election"))
-	switch err := validateName("name of the election", name); {
+	switch err := shell.ValidateName("name of the election", name); {
 	case err != nil:
 		p.Err = err
 	case p.Err != nil:
@@ -63,8 +65,8 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 		p.Err = fmt.Errorf("interlock: election %q: LockOptions.Label or LabelFrom, in whose place is the leader's "+
 			"value: %w", name, ErrUnsupported)
 	default:
-		if reason, lacks := c.core.Traits.LackingKind(driver.KindElection); lacks {
-			p.Err = wrap("election", e.key, core.Unsupported(c.core.Traits, reason))
+		if reason, lacks := s.Machine.Traits.LackingKind(driver.KindElection); lacks {
+			p.Err = shell.Wrap("election", e.key, core.Unsupported(s.Machine.Traits, reason))
 		}
 	}
 	p.LabelFrom = nil
@@ -100,7 +102,7 @@ func (e *Election) campaign(ctx context.Context, value string, try bool) (*core.
 	if err := e.mayCampaign(ctx, value); err != nil {
 		return nil, err
 	}
-	return acquire(ctx, e.candidate(value), try)
+	return shell.Acquire(ctx, e.candidate(value), try)
 }
 
 // mayCampaign says why a campaign with value cannot be asked for, as far as no Observer can be told, or returns nil.
@@ -120,15 +122,15 @@ func (e *Election) mayCampaign(ctx context.Context, value string) error {
 func (e *Election) candidate(value string) *core.Lock {
 	p := *e.p
 	p.Label = value
-	return &core.Lock{Core: e.c.coreOf(), Name: e.key.Name, Terms: &p}
+	return &core.Lock{Core: e.c.CoreOf(), Name: e.key.Name, Terms: &p}
 }
 
 // mayBeAsked returns the errors of which no Observer can be told.
 func (e *Election) mayBeAsked(ctx context.Context) error {
-	if err := e.checkMade(); err != nil && (e == nil || e.p == nil || e.c.checkMade() != nil) {
+	if err := e.checkMade(); err != nil && (e == nil || e.p == nil || e.c.CheckMade() != nil) {
 		return err
 	}
-	return checkContext(ctx)
+	return shell.CheckContext(ctx)
 }
 
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another
@@ -140,7 +142,7 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, _, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {
-		err = wrap("leader of", e.key, ErrNoLeader)
+		err = shell.Wrap("leader of", e.key, ErrNoLeader)
 	}
 	return l, err
 }
@@ -149,18 +151,18 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // would not tell; after an error it is in the past. It is computed from the engine's clock, which may differ from ours,
 // so it is good for a pause and nothing else.
 func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
-	if err := checkCall(e.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(e.checkMade(), ctx); err != nil {
 		return Leader{}, time.Time{}, err
 	}
-	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)
+	info, err := publicOf(e.c).Look(ctx, e.key.Kind, e.key.Name)
 	if err != nil {
 		return Leader{}, time.Time{}, err
 	}
 	for _, h := range info.Holders {
 		// A holder without a token is just becoming leader, and has no term yet.
-		if h.Token != 0 && !h.Cooldown && !e.c.keepsForCooldown(e.key, h.Token) {
+		if h.Token != 0 && !h.Cooldown && !e.c.KeepsForCooldown(e.key, h.Token) {
 			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
-			if e.c.has(e.key, h.Token) {
+			if e.c.Has(e.key, h.Token) {
 				// The leader is this client's. It may resign and keep the lock for its MinHold, which the engine cannot
 				// tell.
 				h.Until = time.Time{}
@@ -168,5 +170,5 @@ func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err err
 			return l, h.Until, nil
 		}
 	}
-	return Leader{}, rarely(nil), nil
+	return Leader{}, shell.Rarely(nil), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Lead keeps the caller in the election until its work is done.
@@ -26,12 +27,12 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 		return err
 	}
 	if fn == nil {
-		return wrap("lead", e.key, errNoFunction)
+		return shell.Wrap("lead", e.key, shell.ErrNoFunction)
 	}
 	candidate := e.candidate(value)
 	candidate.Terms.Wait = 0
 	for wait := leadFirst; ; {
-		term, err := acquire(ctx, candidate, false)
+		term, err := shell.Acquire(ctx, candidate, false)
 		switch {
 		case err == nil:
 			wait = leadFirst
@@ -43,13 +44,13 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 		case !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLost):
 			return err
 		default:
-			e.c.opts.Logger.WarnContext(ctx, "interlock: campaign failed, and is repeated", "election", e.key.Name,
-				"engine", e.c.core.Traits.Engine, "in", wait, "err", err)
-			if !e.c.pauseOpen(ctx, wait) {
+			e.c.Config.Logger.WarnContext(ctx, "interlock: campaign failed, and is repeated", "election", e.key.Name,
+				"engine", e.c.Machine.Traits.Engine, "in", wait, "err", err)
+			if !pauseOpen(ctx, e.c, wait) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return wrap("lead", e.key, ErrClosed)
+				return shell.Wrap("lead", e.key, ErrClosed)
 			}
 			wait = min(2*wait, leadMost)
 		}
@@ -59,19 +60,19 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // leadTerm runs fn for one term, and resigns. It reports whether Lead is over: fn has returned while l still led.
 func leadTerm(ctx context.Context, l *core.Hold, fn func(ctx context.Context) error) (over bool, err error) {
 	defer func() {
-		released := unlockInTime(ctx, l)
+		released := shell.UnlockInTime(ctx, l)
 		if over {
-			err = joined(err, released)
+			err = shell.Joined(err, released)
 		}
 	}()
-	err = fn(holdContext(ctx, l))
-	return !errors.Is(endOf(l), ErrLost), err
+	err = fn(shell.HoldContext(ctx, l))
+	return !errors.Is(shell.EndOf(l), ErrLost), err
 }
 
 // pauseOpen waits for d and returns true, or false if ctx or the client ended first.
-func (c *Client) pauseOpen(ctx context.Context, d time.Duration) bool {
+func pauseOpen(ctx context.Context, c *shell.Client, d time.Duration) bool {
 	bounded, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(c.asks, stop)()
-	return pause(bounded, d)
+	defer context.AfterFunc(c.WaitsCtx, stop)()
+	return shell.Pause(bounded, d)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 func TestLead_AfterALoss_LeadsAgain_AndEndsWithTheWork(t *testing.T) {
@@ -86,7 +87,7 @@ func TestLead_WhatCannotBeRight_EndsIt(t *testing.T) {
 		if err := c.Election("", nil).Lead(t.Context(), "", fn); err == nil {
 			t.Error("a name that is empty")
 		}
-		if err := c.Election("a", nil).Lead(t.Context(), "", nil); !errors.Is(err, errNoFunction) {
+		if err := c.Election("a", nil).Lead(t.Context(), "", nil); !errors.Is(err, shell.ErrNoFunction) {
 			t.Errorf("no function: %v", err)
 		}
 		defer func() {

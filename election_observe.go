@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Observing an election: hints (client_watch.go) say when to look, election.go looks.
@@ -32,15 +33,15 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, err)
 			return
 		}
-		bounded := core.CallContext{User: ctx, Base: e.c.asks}
+		bounded := core.CallContext{User: ctx, Base: e.c.WaitsCtx}
 		defer bounded.End()
-		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
-		defer o.changes.stop()
+		o := observation{e: e, changes: e.c.WatchFor(&bounded, e.key)}
+		defer o.changes.Stop()
 		for more := true; more; {
-			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded, o.next)
+			more = o.look(ctx, &bounded, yield) && o.changes.Next(&bounded, o.next)
 		}
-		if e.c.asks.Err() != nil && ctx.Err() == nil && !o.closed {
-			yield(Leader{}, wrap("observe", e.key, ErrClosed))
+		if e.c.WaitsCtx.Err() != nil && ctx.Err() == nil && !o.closed {
+			yield(Leader{}, shell.Wrap("observe", e.key, ErrClosed))
 		}
 	}
 }
@@ -48,7 +49,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // observation is the state of one Observe. Only its loop uses it.
 type observation struct {
 	e       *Election
-	changes *changes
+	changes *shell.Changes
 	last    Leader
 	newest  uint64    // the largest token that was yielded
 	next    time.Time // before this there is nothing to see but what the engine tells
@@ -72,11 +73,11 @@ func (o *observation) look(ctx, bounded context.Context, yield func(Leader, erro
 	case bounded.Err() != nil:
 		return false
 	// The outage has been told.
-	case err != nil && !final(err) && o.blind:
+	case err != nil && !shell.Final(err) && o.blind:
 		return true
 	case err != nil:
 		o.known, o.blind = false, true
-		o.closed = !yield(Leader{}, err) || final(err)
+		o.closed = !yield(Leader{}, err) || shell.Final(err)
 		return !o.closed && ctx.Err() == nil
 	case o.known && l == o.last:
 		return true

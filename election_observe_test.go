@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // observer reads what Observe yields, in a goroutine of its own.
@@ -80,7 +81,7 @@ func TestObserve_SeesADeadLeadersEnd_AlthoughNobodyTellsIt(t *testing.T) {
 		o.next("host-1", 0)
 		on(h, &h.renew, noRenewals)
 		on(h, &h.release, h.hung)
-		o.next("", defaultLease+lookSeldom)
+		o.next("", defaultLease+shell.LookSeldom)
 		o.ends()
 		wantLost(t, lease.Err(), LostUnconfirmed)
 		on(h, &h.release, h.Driver.Release)
@@ -93,7 +94,7 @@ func TestObserve_OnAnEngineThatTells_LooksWhenTheLeaseMayBeOver(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		o := observe(t, c)
 		o.next("", 0)
-		time.Sleep(10 * lookRarely)
+		time.Sleep(10 * shell.LookRarely)
 		if n := h.looks.Swap(0); n < 10 || n > 14 { // a quarter of each pause is random
 			t.Errorf("%d looks in ten minutes in which nobody led", n)
 		}
@@ -139,9 +140,9 @@ func TestObserve_ThroughAnOutage_SaysSoOnceAndGoesOn(t *testing.T) {
 		if !errors.Is(got.err, ErrUnavailable) {
 			t.Errorf("in an outage: %+v", got)
 		}
-		time.Sleep(10 * lookSeldom)
+		time.Sleep(10 * shell.LookSeldom)
 		d.set(false)
-		o.next("", lookSeldom)
+		o.next("", shell.LookSeldom)
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -185,9 +186,9 @@ func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
 		o := observe(t, c)
 		o.next("", 0)
 		lease := mustLead(t, c, "host-1")
-		o.next("host-1", lookOften)
+		o.next("host-1", shell.LookOften)
 		mustUnlock(t, lease)
-		o.next("", lookOften)
+		o.next("", shell.LookOften)
 		o.ends()
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
@@ -225,13 +226,13 @@ func TestObserve_NeverGoesBackToASmallerToken(t *testing.T) {
 			sees  string
 		}{{11, "host-11"}, {13, "host-13"}, {11, ""}, {14, "host-14"}, {0, ""}} {
 			d.token.Store(step.token)
-			o.next(step.sees, 2*lookSeldom)
+			o.next(step.sees, 2*shell.LookSeldom)
 			d.fewer.Store(true) // which is the same leader
-			time.Sleep(10 * lookSeldom)
+			time.Sleep(10 * shell.LookSeldom)
 			d.fewer.Store(false)
 		}
 		d.token.Store(12) // and nobody leads still
-		time.Sleep(10 * lookSeldom)
+		time.Sleep(10 * shell.LookSeldom)
 		o.ends()
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // candidate campaigns in a goroutine, and returns where the outcome will be.
@@ -33,7 +34,7 @@ func mustLead(t *testing.T, c *Client, value string) *Lease {
 func wantLeader(t *testing.T, c *Client, want *Lease, value string) {
 	t.Helper()
 	got, err := c.Election("boss", nil).Leader(t.Context())
-	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != clientOfLock(want.hold().Lock).opts.ClientName {
+	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != shell.ClientOfLock(want.hold().Lock).Config.ClientName {
 		t.Errorf("the leader is %+v, %v; want %q with token %d", got, err, value, want.Token())
 	}
 }
@@ -201,7 +202,7 @@ func TestCampaign_OfAnOwnerWhoLeadsByThen_AddsAHoldToItsTerm(t *testing.T) {
 func TestLeader_WhoHasResignedWithinItsMinHold_LeadsNoMore(t *testing.T) {
 	resting(t, func(t *testing.T, c, other *Client) {
 		watchers := []*Client{c}
-		if c.core.Traits.Lifetime == driver.Leases { // else only the client that keeps it knows
+		if c.in().Machine.Traits.Lifetime == driver.Leases { // else only the client that keeps it knows
 			watchers = append(watchers, other)
 		}
 		l := must(t)(c.Election("boss", &LockOptions{MinHold: time.Minute}).Campaign(t.Context(), "host-1"))
@@ -229,7 +230,7 @@ func TestLeader_WhoHasResignedWithinItsMinHold_LeadsNoMore(t *testing.T) {
 			if leader, err := by.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
 				t.Errorf("after it has resigned: %+v, %v", leader, err)
 			}
-			if leader := <-seen[i]; leader != (Leader{}) || time.Since(resigned) > lookSeldom {
+			if leader := <-seen[i]; leader != (Leader{}) || time.Since(resigned) > shell.LookSeldom {
 				t.Errorf("Observe yields %+v %v after it has resigned", leader, time.Since(resigned))
 			}
 			if _, err := by.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // stage is an election that first leads, by other, and for which a candidate waits until giveUp is called.
@@ -75,7 +76,7 @@ func TestCampaign_ThatGivesUpWhileTheEngineIsSilent_WaitsNoLongerThanUnlock(t *t
 		on(s.h, &s.h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
 		start := time.Now()
 		s.giveUp()
-		if o := <-s.wait; !errors.Is(o.err, context.Canceled) || time.Since(start) > unlockGrace {
+		if o := <-s.wait; !errors.Is(o.err, context.Canceled) || time.Since(start) > shell.UnlockGrace {
 			t.Errorf("after %v: %v", time.Since(start), o.err)
 		}
 		on(s.h, &s.h.release, s.h.Driver.Release)

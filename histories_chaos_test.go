@@ -104,8 +104,8 @@ func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 		return
 	}
 	for info, err := range d.Locks(t.Context(), "") {
-		t.Errorf("left in the engine: %+v %v; clients %v %v %v %v; clean %v", info, err, clients[0].id, clients[1].id,
-			clients[2].id, clients[3].id, clean)
+		t.Errorf("left in the engine: %+v %v; clients %v %v %v %v; clean %v", info, err, clients[0].in().ID, clients[1].in().ID,
+			clients[2].in().ID, clients[3].in().ID, clean)
 	}
 }
 
@@ -117,7 +117,7 @@ func closeInTheMiddle(t *testing.T, c *Client) bool {
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		t.Errorf("Close in the middle: %v", err)
 	}
-	if took := time.Since(start); took > c.opts.CloseTimeout {
+	if took := time.Since(start); took > c.in().Config.CloseTimeout {
 		t.Errorf("Close took %v", took)
 	}
 	wantIdle(t, c)
@@ -127,13 +127,13 @@ func closeInTheMiddle(t *testing.T, c *Client) bool {
 // wantIdle fails if c still has a grant, a queue, a wait, a cooldown, or a renewal to come.
 func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
-	c.lock()
-	defer c.unlock()
-	if len(c.core.EngineHolds)+len(c.core.Lines)+len(c.core.LinesOfOne)+len(c.core.Cooldowns)+len(c.core.Retention.Kept)+
-		len(c.core.Scheduler.Due) != 0 {
+	c.in().Lock()
+	defer c.in().Unlock()
+	if len(c.in().Machine.EngineHolds)+len(c.in().Machine.Lines)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Cooldowns)+len(c.in().Machine.Retention.Kept)+
+		len(c.in().Machine.Scheduler.Due) != 0 {
 		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d scheduled",
-			len(c.core.EngineHolds), len(c.core.Lines), len(c.core.LinesOfOne), len(c.core.Cooldowns), len(c.core.Retention.Kept),
-			len(c.core.Scheduler.Due))
+			len(c.in().Machine.EngineHolds), len(c.in().Machine.Lines), len(c.in().Machine.LinesOfOne), len(c.in().Machine.Cooldowns), len(c.in().Machine.Retention.Kept),
+			len(c.in().Machine.Scheduler.Due))
 	}
 }
 

@@ -154,7 +154,7 @@ func (w *cook) pause(most time.Duration) { time.Sleep(time.Duration(w.random.Int
 // tell repeats a signal until the engine has confirmed it.
 func (w *cook) tell(signal func(context.Context) error) {
 	for signal(w.t.Context()) != nil {
-		if w.c.checkOpen() != nil {
+		if w.c.in().CheckOpen() != nil {
 			return
 		}
 	}
@@ -267,7 +267,7 @@ func (w *cook) gaveUp(l *Lease, err error, patience time.Duration) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrUnavailable), errors.Is(err, ErrClosed):
 	case errors.Is(err, context.DeadlineExceeded) && patience < time.Hour:
-	case errors.Is(err, driver.ErrNotHeld) && w.c.checkOpen() != nil:
+	case errors.Is(err, driver.ErrNotHeld) && w.c.in().CheckOpen() != nil:
 	default:
 		w.t.Errorf("Wait: %v after %v; the last change was %v ago", err, patience, time.Since(w.changed))
 	}

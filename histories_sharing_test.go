@@ -101,10 +101,10 @@ func (s *sharing) open() {
 	h := newHooks(s.store.Peer())
 	s.hooks = append(s.hooks, h)
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
-	c.lock()
+	c.in().Lock()
 	// No search for deadlocks: an actor that waits unlocks other holds meanwhile, and a search cannot know that.
-	c.deadlocks.at = trust.Never - 1
-	c.unlock()
+	c.in().Deadlocks.At = trust.Never - 1
+	c.in().Unlock()
 	s.c = append(s.c, c)
 }
 

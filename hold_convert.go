@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // How a hold turns into one of another mode (Upgrade, Downgrade). The engine grants the other mode beside what the hold
@@ -32,21 +33,20 @@ import (
 // downgraded or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
 	h := l.hold()
-
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c, at := clientOfLock(h.Lock), clientOfLock(h.Lock).newCall()
-	bound, bounded := boundWait(ctx, h.Lock.Terms.Wait)
-	err := bound.end("upgrade", h.Lock.Key(), upgradeHold(bounded, h, at))
-	e := holdFactsNow(h)
-	endCall(at, &e)
-	e.Waited, e.Local, e.Err = c.reading().Since(at.Start), false, err
+	c, at := shell.ClientOfLock(h.Lock), shell.ClientOfLock(h.Lock).NewCall()
+	bound, bounded := shell.BoundWait(ctx, h.Lock.Terms.Wait)
+	err := bound.End("upgrade", h.Lock.Key(), shell.UpgradeHold(bounded, h, at))
+	e := shell.HoldFactsNow(h)
+	shell.EndCall(at, &e)
+	e.Waited, e.Local, e.Err = c.Reading().Since(at.Start), false, err
 	if err != nil {
-		c.tellFailed(ctx, e)
+		c.TellFailed(ctx, e)
 		return err
 	}
-	if upgraded := c.opts.Observer.Upgraded; upgraded != nil {
+	if upgraded := c.Config.Observer.Upgraded; upgraded != nil {
 		upgraded(ctx, e)
 	}
 	return nil
@@ -66,29 +66,28 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	h := l.hold()
-
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return wrap("downgrade", h.Lock.Key(), err)
+		return shell.Wrap("downgrade", h.Lock.Key(), err)
 	}
-	c := clientOfLock(h.Lock)
-	c.lock()
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
 	if err := h.MayConvert(driver.Shared); err != nil {
-		c.unlock()
-		return wrap("downgrade", h.Lock.Key(), err)
+		c.Unlock()
+		return shell.Wrap("downgrade", h.Lock.Key(), err)
 	}
 	var left *core.PendingRelease
 	if h.UpgradePair != nil {
 		left = h.GoBack()
-		c.unlock()
+		c.Unlock()
 	} else {
-		w, err := askConversion(ctx, h, driver.Shared, core.Call{Start: c.reading()}) // gives up Machine.Mu
+		w, err := shell.AskConversion(ctx, h, driver.Shared, core.Call{Start: c.Reading()}) // gives up Machine.Mu
 		if w.Err != nil || !w.Answered {
-			return namedError(h, "downgrade", withOperation("downgrade", h.Lock.Key(), err))
+			return shell.NamedError(h, "downgrade", shell.WithOperation("downgrade", h.Lock.Key(), err))
 		}
 		left = w.Left
 	}
-	return namedError(h, "downgrade", withOperation("downgrade", h.Lock.Key(), giveLeft(ctx, h, left)))
+	return shell.NamedError(h, "downgrade", shell.WithOperation("downgrade", h.Lock.Key(), shell.GiveLeft(ctx, h, left)))
 }

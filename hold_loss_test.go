@@ -49,11 +49,11 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 			"connection refused") {
 			t.Errorf("logged %q", log.all[len(log.all)-1])
 		}
-		c.lock()
-		if len(c.core.Failures) > 0 {
-			t.Errorf("kept: %v", c.core.Failures)
+		c.in().Lock()
+		if len(c.in().Machine.Failures) > 0 {
+			t.Errorf("kept: %v", c.in().Machine.Failures)
 		}
-		c.unlock()
+		c.in().Unlock()
 	})
 }
 
@@ -102,11 +102,11 @@ func TestLostError_AfterARenewalThatWasConfirmed_CarriesNoEarlierFailure(t *test
 		if err := l.Extend(t.Context(), 20*second); err != nil {
 			t.Error(err)
 		}
-		c.lock()
-		if len(c.core.Failures) > 0 {
-			t.Errorf("kept: %v", c.core.Failures)
+		c.in().Lock()
+		if len(c.in().Machine.Failures) > 0 {
+			t.Errorf("kept: %v", c.in().Machine.Failures)
 		}
-		c.unlock()
+		c.in().Unlock()
 		mustUnlock(t, l)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/grants"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // getsInWithin takes the lock by c, and fails if that takes longer than d.
@@ -59,8 +60,8 @@ func TestRetain_ATryOfAHeldLock_WaitsForARecallAndNoLonger(t *testing.T) {
 		if !errors.Is(err, ErrHeld) || !driver.IsDefinite(err) {
 			t.Errorf("got %v, want a definite refusal", err)
 		}
-		if took := time.Since(begin); took != recallWait {
-			t.Errorf("it took %v, want %v", took, recallWait)
+		if took := time.Since(begin); took != shell.RecallWait {
+			t.Errorf("it took %v, want %v", took, shell.RecallWait)
 		}
 		mustUnlock(t, l)
 		synctest.Wait()

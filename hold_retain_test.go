@@ -115,7 +115,7 @@ func TestRetain_IsNobodysHold(t *testing.T) {
 		if err != nil || len(info.Holders) != 1 {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		if held := info.Holders[0]; !held.Retained || held.Owner != "" || held.Client != c.opts.ClientName {
+		if held := info.Holders[0]; !held.Retained || held.Owner != "" || held.Client != c.in().Config.ClientName {
 			t.Errorf("shown as %+v", held)
 		}
 		if err := c.Break(t.Context(), KindMutex, "a", first.Token()); err != nil {

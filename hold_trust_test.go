@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -146,10 +147,11 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		defer d.Close()
 		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(d, opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
+		inner, err := shell.NewClient(d, opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}
+		c := publicOf(inner)
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
 		time.Sleep(5*second + 2*trust.LookEvery)

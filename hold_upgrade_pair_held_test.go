@@ -55,8 +55,8 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 				if len(told) != 1 || told[0].Token != token {
 					t.Errorf("the observer was told %+v, want one loss of token %d", told, token)
 				}
-				if len(c.core.EngineHolds) != 0 {
-					t.Errorf("%d grants are left", len(c.core.EngineHolds))
+				if len(c.in().Machine.EngineHolds) != 0 {
+					t.Errorf("%d grants are left", len(c.in().Machine.EngineHolds))
 				}
 			})
 		})
@@ -226,9 +226,9 @@ func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 				if err := up.Upgrade(ctx); err != nil {
 					t.Fatal(err)
 				}
-				c.lock()
-				c.core.LoseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
-				c.unlock()
+				c.in().Lock()
+				c.in().Machine.LoseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
+				c.in().Unlock()
 				start := time.Now()
 				mustUnlock(t, must(t)(other.RLock(ctx)))
 				if waited := time.Since(start); waited < time.Hour || waited > time.Hour+time.Minute {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -87,10 +88,11 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		defer d.Close()
 		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(newHooks(d), opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
+		inner, err := shell.NewClient(newHooks(d), opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}
+		c := publicOf(inner)
 		defer c.Close()
 		ctx := t.Context()
 		up := must(t)(c.RWMutex("x", nil).UpgradeableRLock(ctx))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // What operators do: list all locks, and break one. inspect_look.go looks at one.
@@ -21,13 +22,14 @@ import (
 // process shows the owner of its last renewal. It costs the engine the more, the more locks it holds; on Redis it scans
 // all keys.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
+	s := c.in()
 	return func(yield func(LockInfo, error) bool) {
-		if err := c.mayInspect(ctx, prefix); err != nil {
+		if err := mayInspect(ctx, s, prefix); err != nil {
 			yield(LockInfo{}, err)
 			return
 		}
-		err := c.asking(ctx, func(ctx context.Context) error {
-			for info, err := range c.d.(driver.Inspector).Locks(ctx, prefix) {
+		err := s.Asking(ctx, func(ctx context.Context) error {
+			for info, err := range s.Driver.(driver.Inspector).Locks(ctx, prefix) {
 				if err != nil {
 					return err
 				}
@@ -38,27 +40,27 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[LockInfo, er
 			return nil
 		})
 		if err != nil {
-			yield(LockInfo{}, wrap("list", driver.Key{Name: prefix}, err))
+			yield(LockInfo{}, shell.Wrap("list", driver.Key{Name: prefix}, err))
 		}
 	}
 }
 
 // mayInspect says why List cannot ask the engine, or returns nil.
-func (c *Client) mayInspect(ctx context.Context, prefix string) error {
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+func mayInspect(ctx context.Context, c *shell.Client, prefix string) error {
+	if err := shell.CheckCall(c.CheckMade(), ctx); err != nil {
 		return err
 	}
-	if len(prefix) > maxNameBytes || !utf8.ValidString(prefix) {
-		return fmt.Errorf("interlock: the prefix must be at most %d bytes of valid UTF-8", maxNameBytes)
+	if len(prefix) > shell.MaxNameBytes || !utf8.ValidString(prefix) {
+		return fmt.Errorf("interlock: the prefix must be at most %d bytes of valid UTF-8", shell.MaxNameBytes)
 	}
-	if err := c.checkOpen(); err != nil {
+	if err := c.CheckOpen(); err != nil {
 		return err
 	}
-	if _, ok := c.d.(driver.Inspector); ok {
+	if _, ok := c.Driver.(driver.Inspector); ok {
 		return nil
 	}
-	reason, _ := c.core.Traits.Lacking(driver.Holders)
-	return fmt.Errorf("interlock: list %q: %w", prefix, core.Unsupported(c.core.Traits, reason))
+	reason, _ := c.Machine.Traits.Lacking(driver.Holders)
+	return fmt.Errorf("interlock: list %q: %w", prefix, core.Unsupported(c.Machine.Traits, reason))
 }
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
@@ -70,28 +72,29 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 //
 // The holder may still be working. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
+	s := c.in()
 	key := driver.Key{Kind: kind, Name: name}
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(s.CheckMade(), ctx); err != nil {
 		return err
 	}
-	if err := validateName("name of the lock", name); err != nil {
+	if err := shell.ValidateName("name of the lock", name); err != nil {
 		return err
 	}
-	if err := c.checkOpen(); err != nil {
+	if err := s.CheckOpen(); err != nil {
 		return err
 	}
 	switch kind {
 	case KindMutex, KindRWMutex, KindSemaphore, KindElection:
 	case KindLatch, KindCond:
-		return wrap("break", key, fmt.Errorf("nobody holds a lock of kind %s: %w", kind, ErrUnsupported))
+		return shell.Wrap("break", key, fmt.Errorf("nobody holds a lock of kind %s: %w", kind, ErrUnsupported))
 	default:
-		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, "+
+		return shell.Wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, "+
 			"KindSemaphore or KindElection", kind))
 	}
-	breaker, ok := c.d.(driver.Breaker)
+	breaker, ok := s.Driver.(driver.Breaker)
 	if !ok {
-		reason, _ := c.core.Traits.Lacking(driver.Breaking)
-		return wrap("break", key, core.Unsupported(c.core.Traits, reason))
+		reason, _ := s.Machine.Traits.Lacking(driver.Breaking)
+		return shell.Wrap("break", key, core.Unsupported(s.Machine.Traits, reason))
 	}
-	return wrap("break", key, c.asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
+	return shell.Wrap("break", key, s.Asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // One lock, as the engine sees it and as this client knows it better.
@@ -15,27 +16,28 @@ import (
 // client Look knows the holder and its label. It costs one round trip on nearly every engine, however many locks there
 // are.
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {
+	s := c.in()
 	key := driver.Key{Kind: kind, Name: name}
 	none := LockInfo{Kind: kind, Name: name}
-	if err := checkCall(c.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(s.CheckMade(), ctx); err != nil {
 		return none, err
 	}
-	if err := validateName("name of the lock", name); err != nil {
+	if err := shell.ValidateName("name of the lock", name); err != nil {
 		return none, err
 	}
-	if err := c.checkOpen(); err != nil {
+	if err := s.CheckOpen(); err != nil {
 		return none, err
 	}
-	if reason, lacks := c.core.Traits.LackingKind(kind); lacks {
-		return none, wrap("look at", key, core.Unsupported(c.core.Traits, reason))
+	if reason, lacks := s.Machine.Traits.LackingKind(kind); lacks {
+		return none, shell.Wrap("look at", key, core.Unsupported(s.Machine.Traits, reason))
 	}
 	info := none
-	err := c.asking(ctx, func(ctx context.Context) (err error) {
-		info, err = driver.Look(ctx, c.d, key)
+	err := s.Asking(ctx, func(ctx context.Context) (err error) {
+		info, err = driver.Look(ctx, s.Driver, key)
 		return err
 	})
 	if err == nil {
-		c.present(key, &info)
+		s.Present(key, &info)
 	}
-	return info, wrap("look at", key, err)
+	return info, shell.Wrap("look at", key, err)
 }

@@ -6,10 +6,23 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire.go; the client's clock,
 // mutex, contexts and options are in the client_* files.
+
+// Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
+// share renewals. It is safe for concurrent use. The zero value cannot be used, nor can a copy.
+//
+// A client has one goroutine while nothing is under way; locks that are held have none.
+type Client shell.Public
+
+// in returns what c is inside; nil of a nil Client.
+func (c *Client) in() *shell.Client { return (*shell.Public)(c).Client() }
+
+// publicOf returns what the user of c has in hand.
+func publicOf(c *shell.Client) *Client { return (*Client)(c.Public()) }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
 // imported for its side effect. mem:// (memlock) and file:// (filelock) come with this module, the others with modules
@@ -20,7 +33,7 @@ import (
 // They show no password.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if ctx == nil {
-		return nil, errNilContext
+		return nil, shell.ErrNilContext
 	}
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -37,7 +50,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	c.owned = true
+	c.in().Owned = true
 	return c, nil
 }
 
@@ -52,7 +65,8 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(d, o.config(), machineSuspended)
+	c, err := shell.NewClient(d, o.config(), shell.MachineSuspended)
+	return publicOf(c), err
 }
 
 // Lock waits until the mutex of that name is held, and returns the hold. ctx bounds the waiting, nothing else: the hold
@@ -77,8 +91,9 @@ func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 // engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its
 // end, for half of CloseTimeout. After that the lock is not released either but runs out.
 func (c *Client) Close() error {
-	if err := c.checkMade(); err != nil {
+	s := c.in()
+	if err := s.CheckMade(); err != nil {
 		return err
 	}
-	return c.close()
+	return s.Close()
 }

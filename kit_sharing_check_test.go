@@ -200,8 +200,8 @@ func (s *sharing) giveAllBack() {
 		}
 	}
 	for i, c := range s.c {
-		if len(c.core.EngineHolds)+len(c.core.LinesOfOne)+len(c.core.Lines)+len(c.core.Scheduler.Due) > 0 {
-			s.fail("client %d keeps %d grants, %d waiters", i, len(c.core.EngineHolds), len(c.core.LinesOfOne))
+		if len(c.in().Machine.EngineHolds)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Lines)+len(c.in().Machine.Scheduler.Due) > 0 {
+			s.fail("client %d keeps %d grants, %d waiters", i, len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne))
 		}
 	}
 	for info := range s.c[0].List(s.t.Context(), "") {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
@@ -15,7 +16,7 @@ import (
 func (m *Multi) labelled(ctx context.Context) []*core.Lock {
 	locks := m.order
 	for i, l := range m.order {
-		own := labelled(ctx, l)
+		own := shell.Labelled(ctx, l)
 		if own == l {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Latches: counts that belong to nobody. Each change has an ID and is repeated until its outcome is known
@@ -23,7 +24,7 @@ const maxCount = 1 << 53
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
 	_   core.NoCopy
-	c   *Client
+	c   *shell.Client
 	key driver.Key
 	err error // a bad name, or an engine without latches; returned by the first call
 }
@@ -31,17 +32,18 @@ type Latch struct {
 // Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is
 // reported by its first call.
 func (c *Client) Latch(name string) *Latch {
-	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
-	if l.err = c.checkMade(); l.err != nil {
+	s := c.in()
+	l := &Latch{c: s, key: driver.Key{Kind: driver.KindLatch, Name: name}}
+	if l.err = s.CheckMade(); l.err != nil {
 		return l
 	}
-	if l.err = validateName("name of the latch", name); l.err != nil {
+	if l.err = shell.ValidateName("name of the latch", name); l.err != nil {
 		return l
 	}
-	if reason, lacks := c.core.Traits.LackingKind(driver.KindLatch); lacks {
-		l.err = wrap("latch", l.key, core.Unsupported(c.core.Traits, reason))
-	} else if _, can := c.d.(driver.Latcher); !can {
-		l.err = wrap("latch", l.key, core.Unsupported(c.core.Traits, "its driver is no driver.Latcher"))
+	if reason, lacks := s.Machine.Traits.LackingKind(driver.KindLatch); lacks {
+		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Machine.Traits, reason))
+	} else if _, can := s.Driver.(driver.Latcher); !can {
+		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Machine.Traits, "its driver is no driver.Latcher"))
 	}
 	return l
 }
@@ -54,7 +56,7 @@ func (c *Client) Latch(name string) *Latch {
 // there is no answer by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome is
 // unknown. They cost one round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return false, err
 	}
 	if n < 1 || n > maxCount {
@@ -88,22 +90,22 @@ func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 
 // Count returns the count of a moment ago. It costs one round trip.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return 0, err
 	}
-	if err := l.c.checkOpen(); err != nil {
+	if err := l.c.CheckOpen(); err != nil {
 		return 0, err
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, wrap("count of", l.key, err)
+		return 0, shell.Wrap("count of", l.key, err)
 	}
 	var left int64
-	err := l.c.asking(ctx, func(ctx context.Context) (err error) {
-		left, err = l.c.d.(driver.Latcher).LatchCount(ctx, l.key)
+	err := l.c.Asking(ctx, func(ctx context.Context) (err error) {
+		left, err = l.c.Driver.(driver.Latcher).LatchCount(ctx, l.key)
 		return err
 	})
 	if err != nil {
-		return 0, wrap("count of", l.key, err)
+		return 0, shell.Wrap("count of", l.key, err)
 	}
 	return left, nil
 }
@@ -116,42 +118,42 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 func (l *Latch) Wait(ctx context.Context) error {
 	// Before the watch begins: most waits that come late need none.
 	left, err := l.Count(ctx)
-	if err == nil && left == 0 || err != nil && final(err) {
+	if err == nil && left == 0 || err != nil && shell.Final(err) {
 		return err
 	}
 	c := l.c
-	bounded := core.CallContext{User: ctx, Base: c.asks}
+	bounded := core.CallContext{User: ctx, Base: c.WaitsCtx}
 	defer bounded.End()
-	changes := c.watchFor(&bounded, l.key)
-	defer changes.stop()
-	for next := rarely(err); changes.next(&bounded, next); next = rarely(err) {
+	changes := c.WatchFor(&bounded, l.key)
+	defer changes.Stop()
+	for next := shell.Rarely(err); changes.Next(&bounded, next); next = shell.Rarely(err) {
 		left, err = l.Count(&bounded)
 		if err == nil && left == 0 {
 			return nil
 		}
-		if err != nil && final(err) && bounded.Err() == nil {
+		if err != nil && shell.Final(err) && bounded.Err() == nil {
 			return err
 		}
 	}
 	switch {
 	case ctx.Err() == nil:
-		return wrap("wait for latch", l.key, ErrClosed)
+		return shell.Wrap("wait for latch", l.key, ErrClosed)
 	case err != nil && !errors.Is(err, ctx.Err()):
-		return unavailable("wait for latch", l.key, errors.Join(ctx.Err(), err))
+		return shell.Unavailable("wait for latch", l.key, errors.Join(ctx.Err(), err))
 	}
-	return wrap("wait for latch", l.key, ctx.Err())
+	return shell.Wrap("wait for latch", l.key, ctx.Err())
 }
 
 // change makes a change of the latch and repeats it until the engine has answered.
 func (l *Latch) change(
 	ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error,
 ) error {
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	// The engine remembers the ID for longer than the call is repeated.
-	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease}
-	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error {
-		return ask(ctx, l.c.d.(driver.Latcher), call)
+	call := &driver.LatchCall{Key: l.key, ID: l.c.NewID(), Horizon: 2 * l.c.Config.Lease}
+	return l.c.Persist(ctx, op, l.key, func(ctx context.Context) error {
+		return ask(ctx, l.c.Driver.(driver.Latcher), call)
 	})
 }

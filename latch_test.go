@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -172,7 +173,7 @@ func TestLatch_LostMessages_DelayAWaitAndNoMore(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		mustCountDown(t, good, 0)
-		if err := <-ended; err != nil || time.Since(start) > lookRarely {
+		if err := <-ended; err != nil || time.Since(start) > shell.LookRarely {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
@@ -191,7 +192,7 @@ func TestLatch_OnAnEngineThatDoesNotAnswer_SaysSoInTime(t *testing.T) {
 		}
 		start = time.Now()
 		if _, err := bad.CountDown(t.Context()); !errors.Is(err, ErrUnavailable) ||
-			time.Since(start) > defaultLease+settleAttempt {
+			time.Since(start) > defaultLease+shell.SettleAttempt {
 			t.Errorf("without: %v after %v", err, time.Since(start))
 		}
 		control.Resume()

@@ -7,6 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence/stamp"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // What the owner of a hold has in hand, and what it is told: token, stamp, end, contexts. Everything here judges at
@@ -42,7 +43,6 @@ func (l *Lease) Name() string { return l.key().Name }
 // key returns the lock's key. It panics on a zero value, for methods that return no error.
 func (l *Lease) key() driver.Key {
 	h := l.hold()
-
 	if h == nil || h.Lock == nil {
 		panic(errNoLease.Error())
 	}
@@ -52,7 +52,6 @@ func (l *Lease) key() driver.Key {
 // Owner returns the owner's name, or for an anonymous owner the id that operators see. It never changes.
 func (l *Lease) Owner() string {
 	h := l.hold()
-
 	l.key()
 	return h.Owner.ID
 }
@@ -64,8 +63,8 @@ func (l *Lease) Owner() string {
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on. Token can be called after
 // the hold has ended, and asks no engine.
 func (l *Lease) Token() uint64 {
-	panicOn(l.checkMade())
-	return tokenOf(l.hold())
+	shell.PanicOn(l.checkMade())
+	return shell.TokenOf(l.hold())
 }
 
 // Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
@@ -73,12 +72,11 @@ func (l *Lease) Token() uint64 {
 // limit above 1, whose holders are inside together, in no order that a fence could check. It asks no engine.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	h := l.hold()
-
-	panicOn(l.checkMade())
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
+	shell.PanicOn(l.checkMade())
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
+	h.Check(c.Machine.Now())
 	if h.Ended() != nil || h.Lock.Terms.Share.Limit > 1 {
 		return stamp.Stamp{}, false
 	}
@@ -92,7 +90,7 @@ func (l *Lease) Err() error {
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	return endOf(l.hold())
+	return shell.EndOf(l.hold())
 }
 
 // Deadline returns the instant until which the hold is trusted without another renewal. Each confirmed renewal moves it
@@ -101,28 +99,26 @@ func (l *Lease) Err() error {
 // engine.
 func (l *Lease) Deadline() time.Time {
 	h := l.hold()
-
-	panicOn(l.checkMade())
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
+	shell.PanicOn(l.checkMade())
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
+	h.Check(c.Machine.Now())
 	if h.Ended() != nil {
-		return c.time(h.End)
+		return c.Time(h.End)
 	}
-	return c.time(min(h.End, h.Trusted()))
+	return c.Time(min(h.End, h.Trusted()))
 }
 
 // Lost returns a channel that is closed when the hold is lost, or when another client has adopted it ([Lease.Handle]).
 // A release does not close it. All calls return the same channel. It costs no goroutine.
 func (l *Lease) Lost() <-chan struct{} {
 	h := l.hold()
-
-	panicOn(l.checkMade())
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
+	shell.PanicOn(l.checkMade())
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
+	h.Check(c.Machine.Now())
 	listeners := h.Listening()
 	if listeners.Lost == nil {
 		listeners.Lost = make(chan struct{})
@@ -141,8 +137,8 @@ func (l *Lease) Lost() <-chan struct{} {
 // Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics. Each call makes a
 // new context, which the lease remembers until either of the two ends.
 func (l *Lease) Context(parent context.Context) context.Context {
-	panicOn(checkCall(l.checkMade(), parent))
-	return holdContext(parent, l.hold())
+	shell.PanicOn(shell.CheckCall(l.checkMade(), parent))
+	return shell.HoldContext(parent, l.hold())
 }
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
@@ -162,8 +158,8 @@ func (l *Lease) Context(parent context.Context) context.Context {
 // first, engines that can release and queue again in one step do so in the background. Unlock then returns nil without
 // the engine's confirmation.
 func (l *Lease) Unlock(ctx context.Context) error {
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	return unlock(ctx, l.hold())
+	return shell.Unlock(ctx, l.hold())
 }

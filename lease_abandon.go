@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"github.com/interlock-go/interlock/internal/grants"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
@@ -28,18 +29,17 @@ import (
 // lock at once.
 func (l *Lease) Abandon() error {
 	h := l.hold()
-
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := clientOfLock(h.Lock)
-	c.lock()
-	now := c.core.Now()
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	now := c.Machine.Now()
 	h.Check(now)
 	if err := h.Ended(); err != nil {
-		c.unlock()
+		c.Unlock()
 		h.Owner.Remove(h) // as in Unlock
-		return wrap("abandon", h.Lock.Key(), err)
+		return shell.Wrap("abandon", h.Lock.Key(), err)
 	}
 	if h.UpgradePair != nil {
 		read := h.SplitPair()
@@ -49,10 +49,10 @@ func (l *Lease) Abandon() error {
 	}
 	h.Engine.Phase = grants.Abandoned
 	h.EndHold(now) // nothing is asked, so there is no confirmation to await
-	c.unlock()
+	c.Unlock()
 	h.Owner.Remove(h)
-	c.opts.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.core.Traits.Engine,
+	c.Config.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.Machine.Traits.Engine,
 		"token", l.Token(), "owner", h.Owner.ID)
-	tellReleased(h, nil)
+	shell.TellReleased(h, nil)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 type valueKey struct{}
@@ -89,8 +90,8 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	t.Helper()
 	synctest.Wait()
-	clientOfLock(l.hold().Lock).lock()
-	defer clientOfLock(l.hold().Lock).unlock()
+	shell.ClientOfLock(l.hold().Lock).Lock()
+	defer shell.ClientOfLock(l.hold().Lock).Unlock()
 	if l.hold().Listeners != nil && len(l.hold().Listeners.Contexts.All) > 0 {
 		t.Errorf("%d contexts are left", len(l.hold().Listeners.Contexts.All))
 	}

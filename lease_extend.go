@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -20,25 +21,24 @@ import (
 // round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	h := l.hold()
-
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if d <= 0 || d > longest {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
 			longest)
 	}
-	c := clientOfLock(h.Lock)
-	end := c.reading().Plus(d)
+	c := shell.ClientOfLock(h.Lock)
+	end := c.Reading().Plus(d)
 	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
-		grants, err := mayLast(h, d, end)
+		grants, err := shell.MayLast(h, d, end)
 		if err != nil {
-			return namedError(h, "extend", err)
+			return shell.NamedError(h, "extend", err)
 		}
-		err = c.renewAll(ctx, grants, trust.LeaseFor(d))
-		if last, ended := extendedHold(h, grants, end, err); last {
-			return namedError(h, "extend", withOperation("extend", h.Lock.Key(), ended))
+		err = c.RenewAll(ctx, grants, trust.LeaseFor(d))
+		if last, ended := shell.ExtendedHold(h, grants, end, err); last {
+			return shell.NamedError(h, "extend", shell.WithOperation("extend", h.Lock.Key(), ended))
 		}
 	}
 }

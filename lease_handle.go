@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Handle gives a hold away as a text. client_adopt.go is the other side; docs/adr/0055 has the decision.
@@ -26,24 +27,23 @@ import (
 // files, and on Redlock, Handle returns ErrUnsupported with the reason.
 func (l *Lease) Handle() (string, error) {
 	h := l.hold()
-
 	if err := l.checkMade(); err != nil {
 		return "", err
 	}
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
-	if err := mayTravel(h); err != nil {
-		return "", wrap("handle of", h.Lock.Key(), err)
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
+	h.Check(c.Machine.Now())
+	if err := shell.MayTravel(h); err != nil {
+		return "", shell.Wrap("handle of", h.Lock.Key(), err)
 	}
 	// if it passed on, the handle would be that of another owner.
 	if g := h.Engine; !g.Alone {
 		g.Alone = true
-		c.core.AskFor(g.Lock) // the waiters here waited for it to pass on
+		c.Machine.AskFor(g.Lock) // the waiters here waited for it to pass on
 	}
 	travels := driver.Handle{
-		Engine: c.core.Traits.Engine, Store: storeMark(c.opts.Store), Kind: l.Kind(), Name: l.Name(), ID: h.Engine.ID,
+		Engine: c.Machine.Traits.Engine, Store: shell.StoreMark(c.Config.Store), Kind: l.Kind(), Name: l.Name(), ID: h.Engine.ID,
 		Token: h.Token(), Lease: h.Lock.Terms.Lease, Owner: h.Owner.ID, Label: h.Lock.Terms.Label,
 	}
 	if h.Lock.Terms.Share.Direct {

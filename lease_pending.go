@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/shell"
+
 // Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
 // out; internal/core/end.go and Close (interlock.go) ask isPending before they would give it back.
 
@@ -15,35 +17,34 @@ package interlock
 // of it do nothing.
 func (l *Lease) Pending() (over func(), err error) {
 	h := l.hold()
-
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
-	h.Check(c.core.Now())
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
+	h.Check(c.Machine.Now())
 	if err := h.Ended(); err != nil {
-		return nil, wrap("use", h.Lock.Key(), err)
+		return nil, shell.Wrap("use", h.Lock.Key(), err)
 	}
-	if c.core.Closed {
-		return nil, wrap("use", h.Lock.Key(), ErrClosed)
+	if c.Machine.Closed {
+		return nil, shell.Wrap("use", h.Lock.Key(), ErrClosed)
 	}
 	h.Pending++
-	c.pending++
+	c.Pending++
 	done := false
 	return func() {
-		c.lock()
-		defer c.unlock()
+		c.Lock()
+		defer c.Unlock()
 		if done {
 			return
 		}
 		done = true
 		h.Pending--
-		c.pending--
-		if c.pending == 0 && c.quiet != nil {
-			close(c.quiet)
-			c.quiet = nil
+		c.Pending--
+		if c.Pending == 0 && c.PendingDone != nil {
+			close(c.PendingDone)
+			c.PendingDone = nil
 		}
 	}, nil
 }

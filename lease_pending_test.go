@@ -120,8 +120,8 @@ func TestPending_ThatIsOver_LeavesNothingBehind(t *testing.T) {
 		first, second := pend(t, l), pend(t, l)
 		first()
 		first()
-		if c.pending != 1 || l.hold().Pending != 1 {
-			t.Errorf("%d and %d are pending, want one", c.pending, l.hold().Pending)
+		if c.in().Pending != 1 || l.hold().Pending != 1 {
+			t.Errorf("%d and %d are pending, want one", c.in().Pending, l.hold().Pending)
 		}
 		second()
 		mustUnlock(t, l)
@@ -206,7 +206,7 @@ func TestClose_WhileSomethingStaysPending_LeavesTheLockToRunOut(t *testing.T) {
 		l, idle := mustLock(t, t.Context(), c, "a"), mustLock(t, t.Context(), c, "b")
 		defer pend(t, l)()
 		start := time.Now()
-		if err := c.Close(); err != nil || time.Since(start) != c.opts.CloseTimeout/2 {
+		if err := c.Close(); err != nil || time.Since(start) != c.in().Config.CloseTimeout/2 {
 			t.Errorf("Close: %v after %v", err, time.Since(start))
 		}
 		if !errors.Is(l.Err(), ErrReleased) || !errors.Is(idle.Err(), ErrReleased) {

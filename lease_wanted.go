@@ -1,5 +1,7 @@
 package interlock
 
+import "github.com/interlock-go/interlock/internal/shell"
+
 // Wanted shows a holder what the engine says for the sake of retention (hold_retain.go): that another client wants the
 // lock.
 
@@ -13,11 +15,10 @@ package interlock
 // on files, SQL and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
 	h := l.hold()
-
-	panicOn(l.checkMade())
-	c := clientOfLock(h.Lock)
-	c.lock()
-	defer c.unlock()
+	shell.PanicOn(l.checkMade())
+	c := shell.ClientOfLock(h.Lock)
+	c.Lock()
+	defer c.Unlock()
 	listeners := h.Listening()
 	if listeners.Wanted == nil {
 		listeners.Wanted = make(chan struct{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Several mutexes at once: in one step where the engine can (multi_together.go), and otherwise one after the other in
@@ -52,7 +53,7 @@ func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 func MultiOf(locks ...*Mutex) *Multi {
 	m := &Multi{}
 	type lockID struct { // a set, because there may be thousands: not each compared with each
-		c *Client
+		c *shell.Client
 		driver.Key
 	}
 	seen := make(map[lockID]struct{}, len(locks))
@@ -61,11 +62,11 @@ func MultiOf(locks ...*Mutex) *Multi {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
 			return m
 		}
-		if m.err = checkLock(&l.lock); m.err != nil {
+		if m.err = shell.CheckLock(&l.lock); m.err != nil {
 			return m
 		}
-		if _, twice := seen[lockID{clientOfLock(&l.lock), l.lock.Key()}]; !twice {
-			seen[lockID{clientOfLock(&l.lock), l.lock.Key()}] = struct{}{}
+		if _, twice := seen[lockID{shell.ClientOfLock(&l.lock), l.lock.Key()}]; !twice {
+			seen[lockID{shell.ClientOfLock(&l.lock), l.lock.Key()}] = struct{}{}
 			m.locks = append(m.locks, l.inner())
 		}
 	}
@@ -111,33 +112,33 @@ func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acq
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	if err := checkCall(m.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(m.checkMade(), ctx); err != nil {
 		return err
 	}
 	if fn == nil {
-		return fmt.Errorf("interlock: Multi: %w", errNoFunction)
+		return fmt.Errorf("interlock: Multi: %w", shell.ErrNoFunction)
 	}
 	l, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
+	defer func() { err = shell.Joined(err, l.unlockInTime(ctx)) }()
 	return fn(l.Context(ctx))
 }
 
 // acquire is Lock and TryLock. The attempt in one step is made once. Waiting in order means holding the locks before
 // the one that is waited for, and trying all again would mean giving those back.
 func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
-	if err := checkCall(m.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(m.checkMade(), ctx); err != nil {
 		return nil, err
 	}
 	wait := time.Duration(0)
 	if !try {
 		wait = m.wait()
 	}
-	bound, bounded := boundWait(ctx, wait)
+	bound, bounded := shell.BoundWait(ctx, wait)
 	all, err := m.takeAll(bounded, try)
-	return all, bound.end("lock", m.order[0].Key(), err)
+	return all, bound.End("lock", m.order[0].Key(), err)
 }
 
 // wait returns the shortest Wait of the mutexes, or 0 if none has one.
@@ -152,9 +153,9 @@ func (m *Multi) wait() (shortest time.Duration) {
 
 // takeAll is acquire within the bound that ctx has.
 func (m *Multi) takeAll(ctx context.Context, try bool) (*MultiLease, error) {
-	o := ownerFrom(ctx)
+	o := shell.OwnerFrom(ctx)
 	if o == nil {
-		o = &core.Owner{ID: clientOfLock(m.order[0]).newID()}
+		o = &core.Owner{ID: shell.ClientOfLock(m.order[0]).NewID()}
 	}
 	all := newMultiLease(o, len(m.locks))
 	whole := false
@@ -195,13 +196,13 @@ func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*core.
 // take takes one of the mutexes. It does not wait for one that comes before another which o holds.
 func (m *Multi) take(ctx context.Context, l *core.Lock, o *core.Owner, try bool) (*core.Hold, error) {
 	if try {
-		return acquire(ctx, l, true)
+		return shell.Acquire(ctx, l, true)
 	}
-	above := heldLater(o, l)
+	above := shell.HeldLater(o, l)
 	if above == nil || o.Has(l.Core, l.Key()) {
-		return acquire(ctx, l, false)
+		return shell.Acquire(ctx, l, false)
 	}
-	lease, err := acquire(ctx, l, true)
+	lease, err := shell.Acquire(ctx, l, true)
 	var held *HeldError
 	if !errors.As(err, &held) {
 		return lease, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // The holds of a Multi (multi.go) in one handle: it ends when one of them does.
@@ -41,7 +42,7 @@ func newMultiLease(o *core.Owner, n int) *MultiLease {
 // add takes in the hold at place i, or says why it has ended already. From then on its end reaches l.ended.
 func (l *MultiLease) add(i int, lease *core.Hold) error {
 	l.leases[i] = lease
-	return watchHold(lease, &leaseContext{ending: core.Ending{Cancel: l.ended}})
+	return shell.WatchHold(lease, &shell.LeaseContext{Ending: core.Ending{Cancel: l.ended}})
 }
 
 // ended notes that one of the holds has ended, and cancels the contexts. It is called without Machine.Mu, because a
@@ -69,7 +70,7 @@ func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	case l.loss != nil:
 		return l.loss
 	case l.left || errors.Is(err, ErrReleased):
-		return wrap("lock", key, ErrClosed)
+		return shell.Wrap("lock", key, ErrClosed)
 	}
 	return err
 }
@@ -77,7 +78,7 @@ func (l *MultiLease) cutShort(key driver.Key, err error) error {
 // Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token
 // and a stamp of its own.
 func (l *MultiLease) Leases() []*Lease {
-	panicOn(l.checkMade())
+	shell.PanicOn(l.checkMade())
 	leases := make([]*Lease, len(l.leases))
 	for i, h := range l.leases {
 		leases[i] = leaseOf(h)
@@ -92,7 +93,7 @@ func (l *MultiLease) Err() error {
 		return err
 	}
 	for _, lease := range l.leases {
-		if err := endOf(lease); err != nil {
+		if err := shell.EndOf(lease); err != nil {
 			return err
 		}
 	}
@@ -101,14 +102,14 @@ func (l *MultiLease) Err() error {
 
 // Lost returns a channel that is closed when one of the holds is lost. It is not closed by a release.
 func (l *MultiLease) Lost() <-chan struct{} {
-	panicOn(l.checkMade())
+	shell.PanicOn(l.checkMade())
 	return l.lost
 }
 
 // Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds
 // ends, with its cause; see [Lease.Context]. It carries the owner of all of them.
 func (l *MultiLease) Context(parent context.Context) context.Context {
-	panicOn(checkCall(l.checkMade(), parent))
+	shell.PanicOn(shell.CheckCall(l.checkMade(), parent))
 	ctx, cancel := l.context(parent)
 	if err := l.Err(); err != nil {
 		cancel(err)
@@ -118,18 +119,18 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 
 // context is Context; it also works while not all of the holds have been taken.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	w := &leaseContext{holds: l.leases, again: l.Context}
-	ctx := w.begin(parent, l.owner)
-	forget := func() { l.contexts.Forget(&w.ending, l.mu.Lock, l.mu.Unlock) }
-	w.ending.Stop = context.AfterFunc(parent, forget)
+	w := &shell.LeaseContext{Holds: l.leases, Again: l.Context}
+	ctx := w.Begin(parent, l.owner)
+	forget := func() { l.contexts.Forget(&w.Ending, l.mu.Lock, l.mu.Unlock) }
+	w.Ending.Stop = context.AfterFunc(parent, forget)
 	l.mu.Lock()
-	l.contexts.Add(&w.ending)
+	l.contexts.Add(&w.Ending)
 	l.mu.Unlock()
 	return ctx, func(cause error) {
-		if w.ending.Stop() {
+		if w.Ending.Stop() {
 			forget()
 		}
-		w.ending.Cancel(cause)
+		w.Ending.Cancel(cause)
 	}
 }
 
@@ -142,13 +143,13 @@ func (l *MultiLease) taken() []*core.Hold {
 // errors of those that could not be released, joined; see [Lease.Unlock]. The error of a second Unlock matches
 // ErrReleased. It costs one request for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
-	if err := checkCall(l.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
 	if !l.firstUnlock() {
 		return l.secondUnlockError()
 	}
-	return together(l.leases, func(lease *core.Hold) error { return unlock(ctx, lease) })
+	return shell.Together(l.leases, func(lease *core.Hold) error { return shell.Unlock(ctx, lease) })
 }
 
 // unlockInTime is Unlock for Multi.Do; see Lease.unlockInTime.
@@ -156,7 +157,7 @@ func (l *MultiLease) unlockInTime(ctx context.Context) error {
 	if !l.firstUnlock() {
 		return l.secondUnlockError()
 	}
-	return together(l.leases, func(lease *core.Hold) error { return unlockInTime(ctx, lease) })
+	return shell.Together(l.leases, func(lease *core.Hold) error { return shell.UnlockInTime(ctx, lease) })
 }
 
 // secondUnlockError is the error of a second Unlock.
@@ -186,5 +187,5 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 		return
 	}
 	// The release repeats itself, and Observers are told.
-	_ = together(taken, func(lease *core.Hold) error { return giveBackHold(ctx, lease) })
+	_ = shell.Together(taken, func(lease *core.Hold) error { return shell.GiveBackHold(ctx, lease) })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -343,13 +344,13 @@ func multiOnce(t *testing.T, random *rand.Rand, clients [2][2]*Client, inside *s
 		return
 	}
 	for _, lease := range l.Leases() {
-		if _, taken := inside.LoadOrStore(clientOfLock(lease.hold().Lock).opts.Store+lease.Name(), lease); taken {
-			t.Errorf("two are inside %q of %s", lease.Name(), clientOfLock(lease.hold().Lock).opts.Store)
+		if _, taken := inside.LoadOrStore(shell.ClientOfLock(lease.hold().Lock).Config.Store+lease.Name(), lease); taken {
+			t.Errorf("two are inside %q of %s", lease.Name(), shell.ClientOfLock(lease.hold().Lock).Config.Store)
 		}
 	}
 	time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond) // virtual
 	for _, lease := range l.Leases() {
-		inside.Delete(clientOfLock(lease.hold().Lock).opts.Store + lease.Name())
+		inside.Delete(shell.ClientOfLock(lease.hold().Lock).Config.Store + lease.Name())
 	}
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Error(err)
@@ -392,10 +393,11 @@ func TestMulti_OfWhichAClientIsClosedMeanwhile_SaysClosed(t *testing.T) {
 			bubble(t, &Options{Store: "2"}, func(t *testing.T, other *Client, h *hooks) {
 				closed := make(chan error, 1)
 				o := &Observer{}
-				c := mustNew(t, h.Peer(), &Options{Store: "1", Observer: o})
+				var c *Client
 				if when == "as soon as it has the first" {
 					o.Acquired = func(context.Context, Event) { closed <- c.Close() }
 				}
+				c = mustNew(t, h.Peer(), &Options{Store: "1", Observer: o})
 				held := mustLock(t, t.Context(), other, "b")
 				got := make(chan error, 1)
 				go func() {

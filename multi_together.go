@@ -9,6 +9,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/grants"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -21,7 +22,7 @@ var errOneByOne = errors.New("not in one step")
 
 // bundle is the locks of a Multi while they are asked for in one step. Only the caller's goroutine uses it.
 type bundle struct {
-	c        *Client
+	c        *shell.Client
 	locks    []*core.Lock // in the order of taking
 	o        *core.Owner
 	start    trust.Instant
@@ -33,13 +34,13 @@ type bundle struct {
 // they must be taken one after the other. That is so if they cannot be had in one step. It is so, too, if not all of
 // them are free and the caller wants to wait, or if a client merely retains one: a try of that one recalls it.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*core.Lock, try bool) error {
-	b := bundle{c: clientOfLock(locks[0]), locks: locks, o: all.owner}
+	b := bundle{c: shell.ClientOfLock(locks[0]), locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
 		return errOneByOne
 	}
-	b.start = b.c.reading()
+	b.start = b.c.Reading()
 	leases, err := b.take(ctx)
-	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || wouldRecall(err) || b.owned()) {
+	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || shell.WouldRecall(err) || b.owned()) {
 		return errOneByOne
 	}
 	var ended error
@@ -54,10 +55,10 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*core
 // mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet. What it has
 // it re-enters, one by one.
 func (b *bundle) mayTry(ctx context.Context) bool {
-	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
+	if len(b.locks) < 2 || b.c.Bundler == nil || ctx.Err() != nil || b.c.CheckOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken
 	}
-	if slices.ContainsFunc(b.locks, func(l *core.Lock) bool { return clientOfLock(l) != b.c }) {
+	if slices.ContainsFunc(b.locks, func(l *core.Lock) bool { return shell.ClientOfLock(l) != b.c }) {
 		return false
 	}
 	return !b.owned()
@@ -77,15 +78,15 @@ func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 	if err := b.begin(); err != nil {
 		return nil, err
 	}
-	defer c.core.Background.Done()
+	defer c.Machine.Background.Done()
 	b.prepare()
-	bounded := core.CallContext{User: ctx, Base: c.asks}
+	bounded := core.CallContext{User: ctx, Base: c.WaitsCtx}
 	b.o.Waits.Add(1) // so that a search for deadlocks does not take the owner for stuck
-	answers, err := c.multi.AcquireAll(&bounded, b.requests)
+	answers, err := c.Bundler.AcquireAll(&bounded, b.requests)
 	b.o.Waits.Add(-1)
 	bounded.End()
-	c.lock()
-	defer c.unlock()
+	c.Lock()
+	defer c.Unlock()
 	if err != nil {
 		return nil, b.refused(err)
 	}
@@ -96,31 +97,31 @@ func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 // caller holds Machine.Mu.
 func (b *bundle) yieldMutex(looked int) {
 	if looked%core.AtOnce == core.AtOnce-1 {
-		b.c.unlock()
-		b.c.lock()
+		b.c.Unlock()
+		b.c.Lock()
 	}
 }
 
 // begin says why the engine need not be asked, or else counts the request as background.
 func (b *bundle) begin() error {
 	c := b.c
-	c.lock()
-	defer c.unlock()
+	c.Lock()
+	defer c.Unlock()
 	for i, l := range b.locks {
 		b.yieldMutex(i)
 		// The engine would refuse a lock that this client retains; taken alone it is taken over.
-		if g := c.core.Passing(l); g != nil && g.Retained() != nil {
+		if g := c.Machine.Passing(l); g != nil && g.Retained() != nil {
 			return errOneByOne
 		}
 		// Waiters and holders of this process are in the way. Of all others the engine itself knows.
-		if !b.alone(l) && (c.core.Lines[l.LineKey()] != nil || c.core.Passing(l) != nil) {
-			return c.inTheWay(l)
+		if !b.alone(l) && (c.Machine.Lines[l.LineKey()] != nil || c.Machine.Passing(l) != nil) {
+			return c.InTheWay(l)
 		}
 	}
-	if c.core.Closed {
-		return wrap("lock", b.locks[0].Key(), ErrClosed)
+	if c.Machine.Closed {
+		return shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	c.core.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
+	c.Machine.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	return nil
 }
 
@@ -131,9 +132,9 @@ func (b *bundle) alone(l *core.Lock) bool { return b.o.Named || l.Terms.Single }
 func (b *bundle) prepare() {
 	b.grants, b.requests = make([]*core.EngineHold, len(b.locks)), make([]*driver.Request, len(b.locks))
 	for i, l := range b.locks {
-		g := l.NewEngineHold(b.c.newID())
-		r := driverRequest(l, g.ID, b.o)
-		r.Try, r.Lost = true, lossOf(g)
+		g := l.NewEngineHold(b.c.NewID())
+		r := shell.DriverRequest(l, g.ID, b.o)
+		r.Try, r.Lost = true, shell.LossOf(g)
 		b.grants[i], b.requests[i] = g, &r
 	}
 }
@@ -153,10 +154,10 @@ func (b *bundle) refused(err error) error {
 	switch {
 	case errors.Is(err, ErrLost): // an operator broke one in the same instant
 		return errOneByOne
-	case b.c.core.Closed:
-		return wrap("lock", b.locks[0].Key(), ErrClosed)
+	case b.c.Machine.Closed:
+		return shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	return explain(b.locks[0].Key(), err)
+	return shell.Explain(b.locks[0].Key(), err)
 }
 
 // granted makes the engine's answers holds. If one of them is over already, all are given back, and the locks are taken
@@ -166,19 +167,19 @@ func (b *bundle) granted(answers []driver.Grant) ([]*core.Hold, error) {
 	leases := make([]*core.Hold, 0, len(b.grants))
 	for i, g := range b.grants {
 		b.yieldMutex(i)
-		now := c.core.Now()
+		now := c.Machine.Now()
 		switch {
-		case c.core.Closed: // Close has released what was taken in before
+		case c.Machine.Closed: // Close has released what was taken in before
 			b.settle(i, false)
-			return nil, wrap("lock", b.locks[0].Key(), ErrClosed)
-		case g.Phase == grants.Revoked || c.core.ExpiredOnArrival(answers[i], now): // it ended before anybody got it
+			return nil, shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
+		case g.Phase == grants.Revoked || c.Machine.ExpiredOnArrival(answers[i], now): // it ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
 				l.Decline()
 			}
 			return nil, errOneByOne
 		}
-		old := c.core.Passing(g.Lock)
+		old := c.Machine.Passing(g.Lock)
 		g.Accept(answers[i], now)
 		g.Alone = b.alone(g.Lock) || old != nil
 		l := g.Lock.NewHold(b.o)
@@ -199,7 +200,7 @@ func (b *bundle) settle(from int, undo bool) {
 // tell tells the Observer of the holds, or of the failure; of errOneByOne it tells nothing, because the call goes on.
 func (b *bundle) tell(ctx context.Context, leases []*core.Hold, err error) {
 	for _, l := range leases {
-		tellAcquired(ctx, l.Lock, l, core.Call{})
+		shell.TellAcquired(ctx, l.Lock, l, core.Call{})
 	}
 	if err == nil || errors.Is(err, errOneByOne) {
 		return
@@ -208,5 +209,5 @@ func (b *bundle) tell(ctx context.Context, leases []*core.Hold, err error) {
 	if held := (*HeldError)(nil); errors.As(err, &held) {
 		at = max(0, slices.IndexFunc(b.locks, func(l *core.Lock) bool { return l.Key().Name == held.Name }))
 	}
-	tellFailed(ctx, b.locks[at], b.o, core.Call{Start: b.start}, err)
+	shell.TellFailed(ctx, b.locks[at], b.o, core.Call{Start: b.start}, err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/faulty"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -47,7 +48,7 @@ func TestMulti_IsOneRequestWhereTheEngineCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := (<-later).lease
-		if e := holdFactsNow(passed.hold()); !e.Local {
+		if e := shell.HoldFactsNow(passed.hold()); !e.Local {
 			t.Error("a lock of a Multi does not pass on inside the process")
 		}
 		mustUnlock(t, passed)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // The first step of the walk: Lock and TryLock of a mutex. acquire.go goes on; do.go has Do.
@@ -31,16 +32,17 @@ func (m *Mutex) inner() *core.Lock {
 // Mutex returns the mutex of that name with the given options. It asks no engine. An invalid name (empty, longer than
 // 512 bytes, not UTF-8) or invalid options are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
-	m := &Mutex{lock: core.Lock{Core: c.coreOf(), Name: name}}
-	err := c.checkMade()
+	s := c.in()
+	m := &Mutex{lock: core.Lock{Core: s.CoreOf(), Name: name}}
+	err := s.CheckMade()
 	if err == nil {
-		err = validateName("name of the lock", name)
+		err = shell.ValidateName("name of the lock", name)
 	}
 	if err != nil {
 		m.lock.Terms = &core.Terms{Kind: driver.KindMutex, Err: err}
 		return m
 	}
-	m.lock.Terms = c.params(opts)
+	m.lock.Terms = params(s, opts)
 	return m
 }
 
@@ -59,21 +61,21 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 // It costs one round trip, and one message when it has to wait. It costs nothing when the lock passes on inside the
 // process or this client retains it.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.inner(), false))
+	return handOver(shell.Acquire(ctx, m.inner(), false))
 }
 
 // TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError. It
 // costs one round trip, or none if an owner of this client is in the way. If another client may merely retain the lock,
 // it waits for 50 ms, or for four round trips if that is more.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.inner(), true))
+	return handOver(shell.Acquire(ctx, m.inner(), true))
 }
 
 // Locker returns the mutex as a sync.Locker, for code that knows nothing else. Its Lock waits as long as ctx allows and
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
-	panicOn(checkContext(ctx))
+	shell.PanicOn(shell.CheckContext(ctx))
 	return &locker{m: m.inner(), ctx: context.WithValue(ctx, core.OwnerKey{}, (*core.Owner)(nil))}
 }
 
@@ -86,7 +88,7 @@ type locker struct {
 
 // Lock panics on an error: the interface has no other way to report one.
 func (l *locker) Lock() {
-	lease, err := acquire(l.ctx, l.m, false)
+	lease, err := shell.Acquire(l.ctx, l.m, false)
 	if err != nil {
 		panic(err)
 	}
@@ -101,7 +103,7 @@ func (l *locker) Unlock() {
 	}
 	lease := l.lease
 	l.lease = nil
-	if err := unlockInTime(l.ctx, lease); err != nil && (errors.Is(err, ErrLost) || driver.Refusal(err) == nil) {
+	if err := shell.UnlockInTime(l.ctx, lease); err != nil && (errors.Is(err, ErrLost) || driver.Refusal(err) == nil) {
 		panic(err)
 	}
 }

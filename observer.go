@@ -1,6 +1,10 @@
 package interlock
 
-import "context"
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/internal/shell"
+)
 
 // What users are told: the functions of an Observer. observer_event.go has what each gets, observer_tell.go how and
 // when it is called, observer_call.go the calls that wait.
@@ -78,8 +82,8 @@ type Observer struct {
 }
 
 // functions returns o as the client calls it.
-func (o *Observer) functions() *listeners {
-	return &listeners{
+func (o *Observer) functions() *shell.Listeners {
+	return &shell.Listeners{
 		Waiting: during(o.Waiting), Acquired: during(o.Acquired), Upgraded: during(o.Upgraded), Failed: during(o.Failed),
 		Renewed: after(o.Renewed), RenewalFailed: after(o.RenewalFailed), Lost: after(o.Lost), Released: after(o.Released),
 		Retained: after(o.Retained), RetentionEnded: after(o.RetentionEnded), Recalled: after(o.Recalled),
@@ -89,17 +93,17 @@ func (o *Observer) functions() *listeners {
 
 // during is f as the client calls it, in the middle of a call. A function that is not there stays nil, and costs
 // nothing.
-func during(f func(context.Context, Event)) func(context.Context, facts) {
+func during(f func(context.Context, Event)) func(context.Context, shell.Facts) {
 	if f == nil {
 		return nil
 	}
-	return func(ctx context.Context, e facts) { f(ctx, eventFor(e)) }
+	return func(ctx context.Context, e shell.Facts) { f(ctx, eventFor(e)) }
 }
 
 // after is f as the client calls it, when something has happened.
-func after(f func(Event)) func(facts) {
+func after(f func(Event)) func(shell.Facts) {
 	if f == nil {
 		return nil
 	}
-	return func(e facts) { f(eventFor(e)) }
+	return func(e shell.Facts) { f(eventFor(e)) }
 }

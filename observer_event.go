@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // What an Observer gets: the Event, its identities, and the result of a call in one word. observer.go has the
@@ -55,7 +56,7 @@ type Event struct {
 	Reason LostReason // how the hold was lost; see there for the list
 	Err    error      // why it failed, or what is not confirmed
 
-	c *Client // which tells the event; for Look
+	c *shell.Client // which tells the event; for Look
 
 	_ struct{}
 }
@@ -63,7 +64,9 @@ type Event struct {
 // Look tells who holds the lock of the event and who waits for it; see [Client.Look]. It asks the engine and waits for
 // the answer, so an Observer calls it in a goroutine of its own and with a bounded ctx. When the answer comes the lock
 // may have another holder, also the owner of the event itself.
-func (e Event) Look(ctx context.Context) (LockInfo, error) { return e.c.Look(ctx, e.Kind, e.Name) }
+func (e Event) Look(ctx context.Context) (LockInfo, error) {
+	return publicOf(e.c).Look(ctx, e.Kind, e.Name)
+}
 
 // HoldID identifies a hold: all events of one hold have the same, and no other hold has it. Compare it with == or use
 // it as the key of a map. It keeps the memory of the hold alive, so forget it after Lost or Released.
@@ -74,7 +77,7 @@ type HoldID struct{ lease *core.Hold }
 type CallID struct{ call *core.Announcement }
 
 // eventFor returns what the user is told of e.
-func eventFor(e facts) Event {
+func eventFor(e shell.Facts) Event {
 	return Event{
 		Kind: e.Kind, Name: e.Name, Class: e.Class, Engine: e.Engine, Owner: e.Owner, Token: e.Token,
 		Hold: HoldID{e.Hold}, Call: CallID{e.Call},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // An Observer that is told of a wait can look at the lock for who is in the way. It recognises the call again at its
@@ -41,7 +43,7 @@ func TestObserver_OfAWait_CanLookAtTheLock_AndKnowsTheEndOfTheCall(t *testing.T)
 			t.Errorf("a look after Close: %v", err)
 		}
 	})
-	if _, err := (Event{}).Look(context.Background()); !errors.Is(err, errNoClient) {
+	if _, err := (Event{}).Look(context.Background()); !errors.Is(err, shell.ErrNoClient) {
 		t.Errorf("a look by an Event that nobody told: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 	"github.com/interlock-go/interlock/internal/trust"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -64,7 +65,7 @@ func TestObserver_HearsWhichRenewalWasANearMiss(t *testing.T) {
 				for len(m.of("Renewed")) == 0 {
 					time.Sleep(10 * time.Millisecond)
 				}
-				e, now := m.one(t, "Renewed"), c.reading().Since(l.hold().Since)
+				e, now := m.one(t, "Renewed"), c.in().Reading().Since(l.hold().Since)
 				margin := defaultLease - trust.Allowance(defaultLease) - now
 				if e.Late != row.late || e.Margin < margin || e.Margin > margin+10*time.Millisecond ||
 					e.Remained < e.Margin+defaultLease/4 {
@@ -157,7 +158,7 @@ func TestObserver_HearsThatSomethingIsGivenBackInTheBackground(t *testing.T) {
 			t.Error("it is over, and the engine has not answered")
 		}
 		on(h, &h.release, h.Driver.Release)
-		time.Sleep(settleAttempt + settleMost)
+		time.Sleep(shell.SettleAttempt + shell.SettleMost)
 		if e := m.one(t, "Settled"); !e.Undo || e.Err != nil {
 			t.Errorf("over: %+v", e)
 		}
@@ -216,24 +217,24 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	l := mustLock(t, t.Context(), c, "a")
 	m, give := c.Mutex("a", nil), l.hold().Engine.ReleaseRequest()
 	if n := testing.AllocsPerRun(1000, func() {
-		at := c.newCall()
+		at := c.in().NewCall()
 		w := core.Waiter{Hold: l.hold(), Call: at}
-		if announcementOf(t.Context(), &w) != nil || callOver(at) {
+		if shell.AnnouncementOf(t.Context(), &w) != nil || shell.CallOver(at) {
 			t.Error("it announces to nobody")
 		}
-		tellFailed(t.Context(), &m.lock, nil, at, ErrClosed)
-		tellHeld(t.Context(), l.hold(), facts{})
-		tellReleased(l.hold(), nil)
-		c.lock()
-		c.observeRenewal(l.hold().Engine, c.core.Now(), second, second)
-		c.observeFailure(l.hold().Engine, second, ErrClosed)
-		tellRecalled(l.hold().Engine)
-		tellRetained(l.hold().Engine).End()
-		c.unlock()
+		shell.TellFailed(t.Context(), &m.lock, nil, at, ErrClosed)
+		shell.TellHeld(t.Context(), l.hold(), shell.Facts{})
+		shell.TellReleased(l.hold(), nil)
+		c.in().Lock()
+		c.in().ObserveRenewal(l.hold().Engine, c.in().Machine.Now(), second, second)
+		c.in().ObserveFailure(l.hold().Engine, second, ErrClosed)
+		shell.TellRecalled(l.hold().Engine)
+		shell.TellRetained(l.hold().Engine).End()
+		c.in().Unlock()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = c.settleNow(&m.lock, give) }); n > 8 { // contexts of the attempt
+	if n := testing.AllocsPerRun(100, func() { _, _ = c.in().SettleNow(&m.lock, give) }); n > 8 { // contexts of the attempt
 		t.Errorf("%v allocations of a settlement", n)
 	}
 }

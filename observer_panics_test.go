@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // panicky returns an Observer whose function of that name panics with errBug.
@@ -175,11 +176,11 @@ func TestObserver_ThatPanicsInAMulti_WaitsForAnEngineThatHangsNoLongerThanCloseT
 		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); !isBug(p) {
 			t.Errorf("the panic came as %v", p)
 		}
-		if took := time.Since(begin); took > 2*c.opts.CloseTimeout {
+		if took := time.Since(begin); took > 2*c.in().Config.CloseTimeout {
 			t.Errorf("the panic came after %v", took)
 		}
 		on(h, &h.release, h.Driver.Release)
-		time.Sleep(settleAttempt + settleMost)
+		time.Sleep(shell.SettleAttempt + shell.SettleMost)
 		nothingIsHeld(t, c)
 	})
 }
@@ -191,11 +192,11 @@ func nothingIsHeld(t *testing.T, c *Client) {
 	for info, err := range c.List(t.Context(), "") {
 		t.Errorf("left: %+v, %v", info, err)
 	}
-	c.lock()
-	defer c.unlock()
-	if len(c.core.EngineHolds)+len(c.core.Lines)+len(c.core.LinesOfOne)+len(c.core.Cooldowns) > 0 {
-		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.core.EngineHolds), len(c.core.Lines),
-			len(c.core.LinesOfOne), len(c.core.Cooldowns))
+	c.in().Lock()
+	defer c.in().Unlock()
+	if len(c.in().Machine.EngineHolds)+len(c.in().Machine.Lines)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Cooldowns) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.in().Machine.EngineHolds), len(c.in().Machine.Lines),
+			len(c.in().Machine.LinesOfOne), len(c.in().Machine.Cooldowns))
 	}
 }
 
@@ -390,7 +391,7 @@ func TestLogger_ThatPanics_EndsNothing(t *testing.T) {
 				if err := mustLock(t, t.Context(), c, "b").Abandon(); err != nil {
 					t.Error(err)
 				}
-				if log := c.opts.Logger.With("a", 1).WithGroup("g"); log == nil {
+				if log := c.in().Config.Logger.With("a", 1).WithGroup("g"); log == nil {
 					t.Error("no Logger")
 				}
 			})

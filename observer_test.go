@@ -89,7 +89,7 @@ func TestObserver_MayUseTheLease(t *testing.T) {
 	var observed *Lease
 	o := &Observer{
 		Released: func(Event) { _ = observed.Err() },
-		Acquired: func(ctx context.Context, _ Event) { _ = c.checkOpen() },
+		Acquired: func(ctx context.Context, _ Event) { _ = c.in().CheckOpen() },
 	}
 	bubble(t, &Options{Observer: o}, func(t *testing.T, client *Client, _ *hooks) {
 		c = client

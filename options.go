@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // What a client is configured with, its defaults and its checks. options_lock.go has the options of one lock;
@@ -132,7 +134,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default() // a loss must not go unnoticed only because nobody has asked for a log
 	}
-	c.Logger = guard(c.Logger)
+	c.Logger = shell.Guard(c.Logger)
 	if c.Observer == nil {
 		c.Observer = &Observer{}
 	}
@@ -140,8 +142,8 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // config returns what a client needs of o, whose defaults are filled in.
-func (o *Options) config() config {
-	return config{
+func (o *Options) config() shell.Config {
+	return shell.Config{
 		Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain, CloseTimeout: o.CloseTimeout,
 		LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime, ClientName: o.ClientName, Store: o.Store,
 		LabelFrom: o.LabelFrom, Logger: o.Logger, Observer: o.Observer.functions(),

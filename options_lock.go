@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // The options of one lock, resolved once when the lock is made: after that every request reads params and never
@@ -83,35 +84,35 @@ type LockOptions struct {
 
 // params resolves o against the client's options and the engine's traits. All locks without options share one, so that
 // they cost no memory.
-func (c *Client) params(o *LockOptions) *core.Terms {
+func params(c *shell.Client, o *LockOptions) *core.Terms {
 	if o == nil {
-		return &c.core.Defaults
+		return &c.Machine.Defaults
 	}
-	p := c.core.Defaults
+	p := c.Machine.Defaults
 	p.Err = resolveTerms(&p, c, o)
 	return &p
 }
 
 // paramsDirect returns the options of a read/write lock or a semaphore, or what is wrong with its name, its options or
 // the engine.
-func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) core.Terms {
-	if err := c.checkMade(); err != nil {
+func paramsDirect(c *shell.Client, key driver.Key, opts *LockOptions) core.Terms {
+	if err := c.CheckMade(); err != nil {
 		return core.Terms{Kind: key.Kind, Err: err}
 	}
-	if err := validateName("name of the lock", key.Name); err != nil {
+	if err := shell.ValidateName("name of the lock", key.Name); err != nil {
 		return core.Terms{Kind: key.Kind, Err: err}
 	}
-	if reason, lacks := c.core.Traits.LackingKind(key.Kind); lacks {
-		return core.Terms{Kind: key.Kind, Err: wrap("lock", key, core.Unsupported(c.core.Traits, reason))}
+	if reason, lacks := c.Machine.Traits.LackingKind(key.Kind); lacks {
+		return core.Terms{Kind: key.Kind, Err: shell.Wrap("lock", key, core.Unsupported(c.Machine.Traits, reason))}
 	}
-	p := *c.params(opts)
+	p := *params(c, opts)
 	p.Kind = key.Kind
 	p.Err = cmp.Or(p.Err, noRetain(&p, opts, "a lock that can be shared"))
 	return p
 }
 
 // resolveTerms takes what o says into p, or says what is wrong with it.
-func resolveTerms(p *core.Terms, c *Client, o *LockOptions) error {
+func resolveTerms(p *core.Terms, c *shell.Client, o *LockOptions) error {
 	// First, so that Observers see the class whatever is wrong with the other options.
 	p.Class = cmp.Or(o.Class, p.Class)
 	if err := resolveCooldowns(p, c, o); err != nil {
@@ -133,10 +134,10 @@ func resolveTerms(p *core.Terms, c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
-	if !c.core.HasLeases() && p.Lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if !c.Machine.HasLeases() && p.Lease != c.Config.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
-			ErrUnsupported, c.core.Traits.Engine, c.core.Traits.Lifetime)
+			ErrUnsupported, c.Machine.Traits.Engine, c.Machine.Traits.Lifetime)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
 		return err
@@ -153,7 +154,7 @@ func resolveTerms(p *core.Terms, c *Client, o *LockOptions) error {
 }
 
 // resolveCooldowns takes MinHold and LockDelay into p, or says what is wrong with them.
-func resolveCooldowns(p *core.Terms, c *Client, o *LockOptions) error {
+func resolveCooldowns(p *core.Terms, c *shell.Client, o *LockOptions) error {
 	if o.MinHold < 0 || o.MinHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
 	}
@@ -161,12 +162,12 @@ func resolveCooldowns(p *core.Terms, c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
 	}
 	if o.LockDelay > 0 {
-		reason, lacks := c.core.Traits.Lacking(driver.LockDelays)
-		if !c.core.HasLeases() {
+		reason, lacks := c.Machine.Traits.Lacking(driver.LockDelays)
+		if !c.Machine.HasLeases() {
 			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
 		}
 		if lacks {
-			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", core.Unsupported(c.core.Traits, reason))
+			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", core.Unsupported(c.Machine.Traits, reason))
 		}
 	}
 	p.MinHold, p.LockDelay = o.MinHold, o.LockDelay
@@ -175,7 +176,7 @@ func resolveCooldowns(p *core.Terms, c *Client, o *LockOptions) error {
 
 // resolveRetain takes Retain into p, or says what is wrong with it. Options.Retain is a default for all mutexes, so it
 // gives way in silence where it cannot be; LockOptions.Retain is an error there.
-func resolveRetain(p *core.Terms, c *Client, o *LockOptions) error {
+func resolveRetain(p *core.Terms, c *shell.Client, o *LockOptions) error {
 	if o.Retain < 0 || o.Retain > longest {
 		return fmt.Errorf("interlock: LockOptions: Retain %v must be between 0 and %v", o.Retain, longest)
 	}
@@ -185,10 +186,10 @@ func resolveRetain(p *core.Terms, c *Client, o *LockOptions) error {
 		return errors.New("interlock: LockOptions: Retain excludes NoRenew, MinHold and LockDelay")
 	case cannot:
 		p.Retain = 0 // set by the client's option
-	case o.Retain > 0 && c.opts.LocalHandoffs < 0:
+	case o.Retain > 0 && c.Config.LocalHandoffs < 0:
 		return fmt.Errorf("interlock: LockOptions: %w", errNoTakeOver)
 	case o.Retain > 0:
-		if err := c.core.MayRetain(); err != nil {
+		if err := c.Machine.MayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
 		}
 		p.Retain = o.Retain

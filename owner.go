@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Who holds: an owner, with all that it holds and how many of its goroutines wait. It travels in the context
@@ -24,14 +25,14 @@ import (
 // A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock. So is an engine without named
 // owners (ErrUnsupported). A nil ctx panics.
 func WithOwner(ctx context.Context, name string) context.Context {
-	panicOn(checkContext(ctx))
+	shell.PanicOn(shell.CheckContext(ctx))
 	return context.WithValue(ctx, core.OwnerKey{}, core.Names.Owner(name))
 }
 
 // OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports
 // false for anonymous owners: they cannot travel to other processes.
 func OwnerFrom(ctx context.Context) (string, bool) {
-	o := ownerFrom(ctx)
+	o := shell.OwnerFrom(ctx)
 	if o == nil || !o.Named {
 		return "", false
 	}
@@ -42,9 +43,9 @@ func OwnerFrom(ctx context.Context) (string, bool) {
 // process. It is for functions that rely on their caller to hold a lock. It looks at the clock and asks no engine, so
 // it does not prove that the engine still counts the hold.
 func AssertHeld(ctx context.Context, name string) {
-	if o := ownerFrom(ctx); o != nil {
+	if o := shell.OwnerFrom(ctx); o != nil {
 		for _, l := range o.On(driver.Key{Kind: driver.KindMutex, Name: name}) {
-			if endOf(l) == nil {
+			if shell.EndOf(l) == nil {
 				return
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // wouldPanic reports whether AssertHeld panics.
@@ -96,7 +97,7 @@ func TestDeadlock_OfOwnersThatAreNamedAnewForEachLock_IsTold(t *testing.T) {
 				start := time.Now()
 				oneIsTold(t, anew(t, all[0], "A", "a", "b", second), anew(t, all[1], "B", "b", "c", 2*second),
 					anew(t, all[2], "C", "c", "a", 3*second))
-				if took := time.Since(start); took > 3*second+2*remoteFirst+4*searchAfter {
+				if took := time.Since(start); took > 3*second+2*shell.RemoteFirst+4*shell.SearchAfter {
 					t.Errorf("found after %v", took)
 				}
 			})
@@ -142,14 +143,14 @@ func TestWithOwner_KeepsNothingOfNamesThatNobodyUses(t *testing.T) {
 	const many = 10_000
 	used := WithOwner(t.Context(), "used")
 	for i := range many {
-		if o := ownerFrom(WithOwner(t.Context(), fmt.Sprint("request ", i))); !o.Named {
+		if o := shell.OwnerFrom(WithOwner(t.Context(), fmt.Sprint("request ", i))); !o.Named {
 			t.Fatal("no owner")
 		}
 	}
 	if !collect(before + 1) {
 		t.Errorf("%d of %d names are kept", known()-before, many)
 	}
-	if ownerFrom(used) != ownerFrom(WithOwner(t.Context(), "used")) {
+	if shell.OwnerFrom(used) != shell.OwnerFrom(WithOwner(t.Context(), "used")) {
 		t.Error("a name that is in use was forgotten")
 	}
 }
@@ -160,7 +161,7 @@ func TestWithOwner_IsOneOwner_WhileNamesComeAndGo(t *testing.T) {
 		all.Go(func() {
 			for i := range 3000 {
 				one, two := WithOwner(t.Context(), fmt.Sprint(i%7)), WithOwner(t.Context(), fmt.Sprint(i%7))
-				if ownerFrom(one) != ownerFrom(two) {
+				if shell.OwnerFrom(one) != shell.OwnerFrom(two) {
 					t.Error("one name, two owners")
 				}
 				if i%1000 == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // placed is a memory engine with a Traits.QueueTimeout: for how long it keeps the place of a request that is not asked
@@ -68,7 +69,7 @@ func TestUndo_OfAWaitWithAShortLease_GoesOnUntilThePlaceIsLeft(t *testing.T) {
 				if n := waiting(t, holder); n != 1 {
 					t.Fatalf("%d wait in the engine before the undo", n)
 				}
-				time.Sleep(settleAttempt + second)
+				time.Sleep(shell.SettleAttempt + second)
 				if n := waiting(t, holder); n != 0 {
 					t.Errorf("%d wait in the engine, and nobody waits here", n)
 				}
@@ -107,12 +108,12 @@ func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t
 				c := mustNew(t, &placed{h, lasts}, &Options{Lease: lease})
 				defer c.Close()
 				unanswered(t, c, h, "a", "b", "c")
-				end := max(lease, shortestHorizon) + max(lease, lasts)
-				time.Sleep(end - 2*settleMost - time.Millisecond)
-				if n := releasesWithin(h, 2*settleMost); n < 3 {
+				end := max(lease, shell.ShortestHorizon) + max(lease, lasts)
+				time.Sleep(end - 2*shell.SettleMost - time.Millisecond)
+				if n := releasesWithin(h, 2*shell.SettleMost); n < 3 {
 					t.Errorf("%d of 3 undos are still asked for just before %v", n, end)
 				}
-				time.Sleep(settleMost + second)
+				time.Sleep(shell.SettleMost + second)
 				if n := releasesWithin(h, time.Hour); n != 0 {
 					t.Errorf("%d are asked for after %v", n, end)
 				}
@@ -125,11 +126,11 @@ func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) 
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		unanswered(t, c, h, "a", "b", "c")
 		time.Sleep(longrun.Of(time.Hour, 24*time.Hour))
-		if n := releasesWithin(h, 2*settleMost); n < 3 {
+		if n := releasesWithin(h, 2*shell.SettleMost); n < 3 {
 			t.Errorf("%d of 3 undos are still asked for", n)
 		}
 		on(h, &h.release, h.Driver.Release)
-		time.Sleep(settleMost + second)
+		time.Sleep(shell.SettleMost + second)
 		if n := releasesWithin(h, time.Hour); n != 0 {
 			t.Errorf("%d are asked for after they have succeeded", n)
 		}
@@ -154,7 +155,7 @@ func TestUnlock_AfterAnExtendWithoutAnAnswer_IsRepeatedUntilThatLeaseIsOverToo(t
 		}
 		time.Sleep(3 * time.Minute)
 		on(h, &h.release, h.Driver.Release)
-		time.Sleep(settleMost + settleAttempt)
+		time.Sleep(shell.SettleMost + shell.SettleAttempt)
 		other, err := peer(t, h, nil).TryLock(t.Context(), "a")
 		if err != nil {
 			t.Fatalf("the lock is still held: %v", err)
@@ -172,11 +173,11 @@ func TestUnlock_WithoutAnAnswer_IsRepeatedUntilTheLeaseAndTheHorizonAreOver(t *t
 		if err := l.Unlock(ctx); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("Unlock: %v", err)
 		}
-		time.Sleep(shortestHorizon - second)
-		if n := releasesWithin(h, 2*settleMost); n < 1 {
+		time.Sleep(shell.ShortestHorizon - second)
+		if n := releasesWithin(h, 2*shell.SettleMost); n < 1 {
 			t.Error("it is not asked for any more before the end")
 		}
-		time.Sleep(2 * settleMost)
+		time.Sleep(2 * shell.SettleMost)
 		if n := releasesWithin(h, time.Hour); n != 0 {
 			t.Errorf("it is asked for %d times after the end", n)
 		}

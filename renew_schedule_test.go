@@ -36,7 +36,7 @@ func TestRenewals_OfVeryManyGrants_TravelInBatches(t *testing.T) {
 		for i := range locks {
 			mustLock(t, t.Context(), c, strconv.Itoa(i))
 		}
-		time.Sleep(c.opts.Renewal + 2*time.Second)
+		time.Sleep(c.in().Config.Renewal + 2*time.Second)
 		synctest.Wait()
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Read/write locks. acquire_direct.go asks for them, each mode by itself; hold_convert.go turns one mode into another.
@@ -33,16 +34,17 @@ type RWMutex struct {
 // RWMutex returns the read/write lock of that name with the given options. It asks no engine. An invalid name, invalid
 // options, and an engine without such locks (ErrUnsupported, with the reason) are reported by its first call.
 func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
+	s := c.in()
 	key := driver.Key{Kind: driver.KindRWMutex, Name: name}
-	p := c.paramsDirect(key, opts)
+	p := paramsDirect(s, key, opts)
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
 		m.params[i].Share = core.ShareMode{Direct: true, Mode: driver.Mode(i), Weight: 1, Of: &m.modes}
-		m.modes[i] = core.Lock{Core: c.coreOf(), Name: name, Terms: &m.params[i]}
+		m.modes[i] = core.Lock{Core: s.CoreOf(), Name: name, Terms: &m.params[i]}
 	}
-	if up := &m.params[driver.Upgradeable]; up.Err == nil && c.convert == nil {
-		up.Err = wrap("lock", key, c.core.NoConversion())
+	if up := &m.params[driver.Upgradeable]; up.Err == nil && s.Convert == nil {
+		up.Err = shell.Wrap("lock", key, s.Machine.NoConversion())
 	}
 	return m
 }
@@ -53,23 +55,23 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 // An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads
 // gets ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Exclusive), false))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Exclusive), false))
 }
 
 // TryLock is Lock without waiting: if another owner holds the lock, or waits for it, the error is a *HeldError.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Exclusive), true))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Exclusive), true))
 }
 
 // RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared.
 // See [RWMutex.Lock] for the rest.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Shared), false))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Shared), false))
 }
 
 // TryRLock is RLock without waiting: if another owner writes, or anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Shared), true))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Shared), true))
 }
 
 // UpgradeableRLock waits for the upgradeable read, and returns the hold. It is a read beside other readers, but only
@@ -80,11 +82,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Upgradeable), false))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Upgradeable), false))
 }
 
 // TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or
 // anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return handOver(acquire(ctx, m.modeMutex(driver.Upgradeable), true))
+	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Upgradeable), true))
 }

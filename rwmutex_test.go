@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
@@ -37,8 +38,8 @@ func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
 		stillWaits(t, late, "beside a writer")
 		mustUnlock(t, w.lease)
 		mustUnlock(t, must(t)((<-late).lease, nil))
-		if h.renewals.Load() != 0 || len(c.core.EngineHolds) != 0 || len(c.core.LinesOfOne) != 0 {
-			t.Errorf("left: %d renewals, %d grants, %d waiters", h.renewals.Load(), len(c.core.EngineHolds), len(c.core.LinesOfOne))
+		if h.renewals.Load() != 0 || len(c.in().Machine.EngineHolds) != 0 || len(c.in().Machine.LinesOfOne) != 0 {
+			t.Errorf("left: %d renewals, %d grants, %d waiters", h.renewals.Load(), len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne))
 		}
 	})
 }
@@ -53,11 +54,11 @@ func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *
 		shared := later(func() (*Lease, error) { return m.RLock(base.Context(t.Context())) })
 		synctest.Wait()
 		counted := make(map[bool]int32)
-		c.lock()
-		for w := range c.core.LinesOfOne {
+		c.in().Lock()
+		for w := range c.in().Machine.LinesOfOne {
 			counted[w.Hold.Owner == base.hold().Owner] += w.Hold.Owner.Waits.Load()
 		}
-		c.unlock()
+		c.in().Unlock()
 		if counted[false] != 0 || counted[true] != 1 {
 			t.Errorf("waits that count: %d of a new owner and %d of one that others share, want 0 and 1",
 				counted[false], counted[true])
@@ -325,10 +326,10 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		m := &rw.modes[driver.Exclusive]
 		ctx, cancel := context.WithTimeout(t.Context(), second) // who waits after all is told so
 		defer cancel()
-		if _, err := c.askAlone(ctx, newWaiter(m, l.hold().Owner, c.newCall()), false); !errors.Is(err, core.ErrAgain) {
+		if _, err := c.in().AskAlone(ctx, shell.NewWaiter(m, l.hold().Owner, c.in().NewCall()), false); !errors.Is(err, core.ErrAgain) {
 			t.Errorf("got %v", err)
 		}
-		beside := must(t)(handOver(attemptDirect(t.Context(), m, l.hold().Owner, false, c.newCall())))
+		beside := must(t)(handOver(shell.AttemptDirect(t.Context(), m, l.hold().Owner, false, c.in().NewCall())))
 		mustUnlock(t, beside)
 		mustUnlock(t, l)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Semaphores: locks with a number of permits. acquire_direct.go asks for them; semaphore_resize.go changes the number.
@@ -27,27 +28,27 @@ import (
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
 	_   core.NoCopy
-	one atomic.Pointer[permit] // how one permit is asked for; Resize replaces it
+	one atomic.Pointer[shell.Permit] // how one permit is asked for; Resize replaces it
 
 	resizes core.Resizes
 }
 
 // limit is that with which s asks now.
-func (s *Semaphore) limit() int { return s.one.Load().params.Share.Limit }
+func (s *Semaphore) limit() int { return s.one.Load().Terms.Share.Limit }
 
 // Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine. An invalid
 // name, a limit below 1, invalid options, and an engine without semaphores (ErrUnsupported, with the reason) are
 // reported by its first call.
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
-	p := c.paramsDirect(key, opts)
+	p := paramsDirect(c.in(), key, opts)
 	s := &Semaphore{}
 	s.resizes.Limit = s.limit
 	p.Share = core.ShareMode{Direct: true, Mode: driver.Shared, Limit: limit, Weight: 1, Resizes: &s.resizes}
 	if p.Err == nil {
 		p.Err = validateLimit(name, limit)
 	}
-	s.one.Store(newPermit(c, name, p))
+	s.one.Store(shell.NewPermit(c.in(), name, p))
 	return s
 }
 
@@ -67,12 +68,12 @@ func validateLimit(name string, limit int) error {
 //
 // It costs one round trip, and one message when it has to wait.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
-	return handOver(acquire(ctx, s.permits(n), false))
+	return handOver(shell.Acquire(ctx, s.permits(n), false))
 }
 
 // TryAcquire is Acquire without waiting: if fewer than n permits are free, or anybody waits, the error is a *HeldError.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
-	return handOver(acquire(ctx, s.permits(n), true))
+	return handOver(shell.Acquire(ctx, s.permits(n), true))
 }
 
 // permits returns how n permits are asked for. One permit, the usual number, costs no allocation.
@@ -82,14 +83,14 @@ func (s *Semaphore) permits(n int) *core.Lock {
 	}
 	one := s.one.Load()
 	if n == 1 {
-		return &one.lock
+		return &one.Lock
 	}
-	many := newPermit(clientOfLock(&one.lock), one.lock.Name, one.params)
-	many.params.Share.Weight = n
-	if limit := many.params.Share.Limit; many.params.Err == nil && (n < 1 || n > limit) {
-		many.params.Err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
+	many := shell.NewPermit(shell.ClientOfLock(&one.Lock), one.Lock.Name, one.Terms)
+	many.Terms.Share.Weight = n
+	if limit := many.Terms.Share.Limit; many.Terms.Err == nil && (n < 1 || n > limit) {
+		many.Terms.Err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
 			"most its limit of %d",
-			many.lock.Name, n, limit)
+			many.Lock.Name, n, limit)
 	}
-	return &many.lock
+	return &many.Lock
 }

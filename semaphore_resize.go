@@ -2,6 +2,8 @@ package interlock
 
 import (
 	"context"
+
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 // Changing the limit of a semaphore that is in use. The limit stands in the engine; semaphore.go keeps what this client
@@ -21,29 +23,29 @@ import (
 // either may come last, in the engine and in s: then the next request gets ErrConflict. Engines that keep no limit of
 // their own refuse with ErrUnsupported and the reason. It costs one round trip.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
-	if err := checkCall(s.checkMade(), ctx); err != nil {
+	if err := shell.CheckCall(s.checkMade(), ctx); err != nil {
 		return err
 	}
 	now := s.one.Load()
-	c, key := clientOfLock(&now.lock), now.lock.Key()
-	if now.params.Err != nil {
-		return now.params.Err
+	c, key := shell.ClientOfLock(&now.Lock), now.Lock.Key()
+	if now.Terms.Err != nil {
+		return now.Terms.Err
 	}
-	if err := validateLimit(now.lock.Name, limit); err != nil {
+	if err := validateLimit(now.Lock.Name, limit); err != nil {
 		return err
 	}
-	resizer, err := c.resizer()
+	resizer, err := c.Resizer()
 	if err != nil {
-		return wrap("resize", key, err)
+		return shell.Wrap("resize", key, err)
 	}
 	s.resizes.Begin()
 	defer s.resizes.End()
-	err = c.persist(ctx, "resize", key, func(ctx context.Context) error { return resizer.Resize(ctx, key, limit) })
+	err = c.Persist(ctx, "resize", key, func(ctx context.Context) error { return resizer.Resize(ctx, key, limit) })
 	if err != nil {
 		return err
 	}
-	p := now.params
+	p := now.Terms
 	p.Share.Limit = limit
-	s.one.Store(newPermit(c, now.lock.Name, p))
+	s.one.Store(shell.NewPermit(c, now.Lock.Name, p))
 	return nil
 }

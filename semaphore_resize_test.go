@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/shell"
 )
 
 func TestResize_LetsInWhoWaits_AndTakesNothingAway(t *testing.T) {
@@ -73,7 +74,7 @@ func TestResize_RefusesWhatCannotBe(t *testing.T) {
 		wantErr(t, "the zero value", zero.Resize(ctx, 1), errNoSemaphore)
 		wantText(t, "a limit of none", c.Semaphore("x", 1, nil).Resize(ctx, 0), "the limit 0 must be at least 1")
 		err := c.Semaphore("x", 1, nil).Resize(nil, 1) //nolint:staticcheck // on purpose
-		wantErr(t, "no context", err, errNilContext)
+		wantErr(t, "no context", err, shell.ErrNilContext)
 		wantText(t, "a bad name", c.Semaphore("", 1, nil).Resize(ctx, 1), "name")
 	})
 }

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package interlock
-
-import "time"
-
-// machineSuspended is not known on other systems: the standard library offers no clock that runs on while the machine
-// is suspended. docs/limits/common.md says what follows from that.
-func machineSuspended() time.Duration { return 0 }

@@ -1,0 +1,266 @@
+package shell
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/grants"
+	"github.com/interlock-go/interlock/internal/trust"
+)
+
+// checkOpen returns ErrClosed once Close has begun.
+func (c *Client) CheckOpen() error {
+	c.Lock()
+	defer c.Unlock()
+	if c.Machine.Closed {
+		return fmt.Errorf("interlock: %w", driver.ErrClosed)
+	}
+	return nil
+}
+
+// coreOf returns the core, and nil of a nil Client.
+func (c *Client) CoreOf() *core.Machine {
+	if c == nil {
+		return nil
+	}
+	return &c.Machine
+}
+
+// clientOf returns the client whose core c is.
+func clientOf(c *core.Machine) *Client {
+	own, _ := c.Shell.(shell)
+	return own.c
+}
+
+// clientOfLock returns the client of which m is a lock; nil if nobody has made m.
+func ClientOfLock(m *core.Lock) *Client {
+	if m.Core == nil {
+		return nil
+	}
+	return clientOf(m.Core)
+}
+
+// otherClass is the class of locks that have none.
+const otherClass = "other"
+
+// Public is a client as its user has it in hand. The package above gives it its methods, by a conversion of the
+// pointer.
+type Public struct {
+	_      core.NoCopy
+	client Client
+}
+
+// Client returns the client, and nil of a nil Public.
+func (p *Public) Client() *Client {
+	if p == nil {
+		return nil
+	}
+	return &p.client
+}
+
+// Public returns what the user of c has in hand, and nil of a nil Client.
+func (c *Client) Public() *Public {
+	if c == nil {
+		return nil
+	}
+	return c.public
+}
+
+// Client is what stands around the state machine: it asks the engine, waits, renews, releases, and tells users.
+type Client struct {
+	public  *Public // of which it is
+	Machine core.Machine
+	// Set by New and constant from then on, down to recalls; the atomics guard themselves.
+	Driver   driver.Driver
+	renewer  driver.Renewer       // nil unless holds have leases, or sessions and the engine tells of recalls
+	requeuer driver.Requeuer      // nil if the engine cannot requeue
+	Bundler  driver.MultiAcquirer // nil if the engine cannot take several locks in one step
+	Convert  driver.Converter     // nil if the engine cannot convert
+	Config   Config
+	Owned    bool   // Open made it, so Close closes the driver
+	ID       string // random; the prefix of all request ids
+	lastID   atomic.Uint64
+	badLabel atomic.Bool // LabelFrom has returned an invalid label; later ones are logged at Debug
+
+	renewCtx     context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
+	stopRenewals context.CancelFunc
+	WaitsCtx     context.Context //nolint:containedctx // ended when Close begins: waits and questions end with it
+	stopWaits    context.CancelFunc
+	releaseCtx   context.Context //nolint:containedctx // ended when Close gives up: releases end with it
+	stopReleases context.CancelFunc
+
+	unconfirmed []error       // releases that were given up since Close began: its error
+	Pending     int           // calls of Lease.Pending that are not over
+	PendingDone chan struct{} // closed when pending becomes 0; nil unless Close waits for that
+
+	Deadlocks deadlockDetector
+}
+
+// newClient is New with checked options. suspended is machineSuspended, except in tests.
+func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Client, error) {
+	p := &Public{client: Client{
+		Driver: d, Config: o, ID: rand.Text()[:16],
+		Machine: core.Machine{
+			Traits: d.Traits(),
+			Defaults: core.Terms{
+				Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
+				Kind:  driver.KindMutex, Class: otherClass, LabelFrom: o.LabelFrom,
+			},
+			Lines: make(map[core.LineKey]*core.Line), EngineHolds: make(map[string]*core.EngineHold), LinesOfOne: make(map[*core.Waiter]struct{}),
+			Env: grants.Env{
+				Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
+				Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
+			},
+		},
+	}}
+	c := &p.client
+	c.public = p
+	c.Machine.Shell, c.Machine.Store, c.Machine.Hears = shell{c}, o.Store, o.Observer.Acquired != nil
+	// The scheduler sets the timer when its goroutine begins.
+	c.Machine.Scheduler.Timer, c.Machine.Scheduler.Armed = time.NewTimer(time.Hour), trust.Never
+	c.Deadlocks.At = trust.Never
+	c.Machine.Watching = c.Machine.Traits.Lifetime != driver.Process
+	_, lacks := c.Machine.Traits.Lacking(driver.Recalls)
+	c.Machine.Recalls = !lacks
+	if err := c.Machine.MayRetain(); err != nil && o.Retain > 0 {
+		return nil, fmt.Errorf("interlock: Options: Retain: %w", err)
+	}
+	c.requeuer, _ = d.(driver.Requeuer)
+	c.Bundler, _ = d.(driver.MultiAcquirer)
+	c.Convert, _ = d.(driver.Converter)
+	c.Machine.Requeues, c.Machine.Converts = c.requeuer != nil, c.Convert != nil
+	if c.Machine.HasLeases() || c.Machine.HasSessions() && c.Machine.Recalls {
+		renewer, ok := d.(driver.Renewer)
+		if !ok {
+			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer",
+				c.Machine.Traits.Engine)
+		}
+		c.renewer, c.Machine.Renews = renewer, true
+	}
+	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
+	// hard when it gives up waiting for releases.
+	c.renewCtx, c.stopRenewals = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
+	c.WaitsCtx, c.stopWaits = context.WithCancel(c.renewCtx)
+	c.releaseCtx, c.stopReleases = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
+	c.Machine.Background.Go(c.watch)
+	c.heedReconnections()
+	return c, nil
+}
+
+// spawn runs f in a goroutine that Close waits for. It returns false, and runs nothing, if the client is closed.
+func (c *Client) spawn(f func()) bool {
+	c.Lock()
+	defer c.Unlock()
+	if c.Machine.Closed {
+		return false
+	}
+	c.Machine.Background.Go(f)
+	return true
+}
+
+// close is Client.Close.
+func (c *Client) Close() error {
+	c.Lock()
+	if c.Machine.Closed {
+		c.Unlock()
+		return nil
+	}
+	// Waits end first: their callers return at once, however long the rest takes. Renewals go on while a COMMIT is
+	// pending. takeLater comes before dropAll, which would end its holds too. Everything held is dropped under one
+	// Machine.Mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
+	timer := time.AfterFunc(c.Config.CloseTimeout, c.stopReleases)
+	defer timer.Stop()
+	c.Machine.Closed = true
+	c.endWaits()
+	c.stopWaits()
+	c.awaitPending(c.Config.CloseTimeout / 2)
+	c.leavePending()
+	later := c.takeLater()
+	releases := c.dropAll()
+	c.Unlock()
+	c.stopRenewals()
+
+	c.releaseAll(releases)
+	c.Machine.Background.Wait() // also for what was being released before Close
+	c.stopReleases()
+	c.Lock()
+	err := errors.Join(c.unconfirmed...)
+	c.Unlock()
+	switch {
+	// The driver must stay open for them, so releaseLater closes it.
+	case len(later) > 0:
+		go c.releaseLater(later) // ends when the last of them is over
+	case c.Owned:
+		err = errors.Join(err, c.Driver.Close())
+	}
+	return err
+}
+
+// endWaits answers every waiting call with ErrClosed. The caller holds Machine.Mu.
+func (c *Client) endWaits() {
+	for _, q := range c.Machine.Lines {
+		q.Fail(Wrap("lock", q.Lock.Key(), driver.ErrClosed))
+	}
+	for w := range c.Machine.LinesOfOne {
+		w.Withdraw()
+		w.Answer(Wrap("lock", w.Hold.Lock.Key(), driver.ErrClosed))
+	}
+}
+
+// dropAll ends every hold and returns what must be released at once. The caller holds Machine.Mu.
+func (c *Client) dropAll() (releases []core.LateRelease) {
+	for len(c.Machine.EngineHolds) > 0 { // dropGrant takes them out
+		for _, g := range c.Machine.EngineHolds {
+			if g.Phase != grants.Abandoned {
+				r := g.ReleaseRequest()
+				r.Keep = g.EngineCooldown()
+				releases = append(releases, core.LateRelease{Lock: g.Lock, Release: r})
+			} else { // it is ended by the engine's lease
+				g.RenewLast()
+			}
+			c.dropGrant(g)
+		}
+	}
+	return releases
+}
+
+// dropGrant ends g and its holds as released, and sends nothing. The caller holds Machine.Mu.
+func (c *Client) dropGrant(g *core.EngineHold) {
+	for l := range g.Holds.All(core.OfGrant) {
+		l.Release(c.Machine.Now())
+		if l.Inner { // it is a part of the hold that is upgraded, of which the Observer is told
+			continue
+		}
+		c.Machine.AfterUnlock(func() { l.Owner.Remove(l); TellReleased(l, nil) })
+	}
+	g.Forget()
+}
+
+// closers is how many releases Close has under way at once: enough to fill a connection, few enough not to burden the
+// engine.
+const closers = 64
+
+// releaseAll releases everything, closers at a time, and returns when each is confirmed or given up.
+func (c *Client) releaseAll(releases []core.LateRelease) {
+	work := make(chan core.LateRelease, len(releases))
+	for _, r := range releases {
+		work <- r
+	}
+	close(work)
+	var all sync.WaitGroup
+	for range min(closers, len(releases)) {
+		all.Go(func() {
+			for r := range work {
+				_, _ = c.SettleNow(r.Lock, r.Release) // unsettled notes what is not confirmed
+			}
+		})
+	}
+	all.Wait()
+}

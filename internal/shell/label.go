@@ -1,0 +1,70 @@
+package shell
+
+import (
+	"context"
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
+)
+
+const (
+	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
+	MaxCallLabel = 255
+)
+
+// labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
+// It calls the user's LabelFrom, in the caller's goroutine and without Machine.Mu. The result asks for no label again.
+func Labelled(ctx context.Context, m *core.Lock) *core.Lock {
+	if m.Terms.LabelFrom == nil || m.Terms.Err != nil {
+		return m
+	}
+	label := m.Terms.LabelFrom(ctx, m.Terms.Label)
+	if len(label) > MaxCallLabel || !utf8.ValidString(label) {
+		tellBadLabel(ctx, m, len(label))
+		label = m.Terms.Label
+	}
+	return withLabel(m, label)
+}
+
+// withLabel returns m with that label. The mutex and its options are one allocation.
+func withLabel(m *core.Lock, label string) *core.Lock {
+	own := &struct {
+		lock   core.Lock
+		params core.Terms
+	}{params: *m.Terms}
+	own.lock.Core, own.lock.Name, own.lock.Terms = m.Core, m.Name, &own.params
+	own.params.Label, own.params.LabelFrom, own.params.OwnLabel = label, nil, true
+	return &own.lock
+}
+
+// tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
+func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
+	level := slog.LevelDebug
+	if ClientOfLock(m).badLabel.CompareAndSwap(false, true) {
+		level = slog.LevelWarn
+	}
+	ClientOfLock(m).Config.Logger.LogAttrs(ctx, level,
+		"interlock: LabelFrom returned what no label may be: the lock has its Label",
+		slog.String("lock", m.Name), slog.String("class", m.Terms.Class), slog.Int("bytes", size),
+		slog.Int("most", MaxCallLabel))
+}
+
+// present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
+// passed on since the engine heard of it. A holder is recognised by its token, which lies in the block of a grant.
+func (c *Client) Present(key driver.Key, info *driver.LockInfo) {
+	c.Lock()
+	defer c.Unlock()
+	for g := c.Machine.EngineHolds[key.Name]; g != nil; g = g.After {
+		if g.Lock.Key() != key || g.Holds.First == nil || g.Lock.Terms.Share.Direct || g.Lock.Terms.Single {
+			continue
+		}
+		for i := range info.Holders {
+			h := &info.Holders[i]
+			if h.Token >= g.Token && h.Token-g.Token < uint64(g.Tokens) {
+				h.Owner, h.Label, h.Retained = g.Holder().Owner.ID, g.Holder().Lock.Terms.Label, false
+			}
+		}
+	}
+}
