@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,11 +203,15 @@ func nothingIsHeld(t *testing.T, c *Client) {
 
 func TestObserver_ThatPanicsAfterACondition_LeavesNothingHeld(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
-		o := &Observer{}
-		c := mustNew(t, h, &Options{Observer: o})
+		var panics atomic.Bool
+		c := mustNew(t, h, &Options{Observer: &Observer{Acquired: func(ctx context.Context, e Event) {
+			if panics.Load() {
+				panicky("Acquired").Acquired(ctx, e)
+			}
+		}}})
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
-		o.Acquired = panicky("Acquired").Acquired
+		panics.Store(true)
 		out := make(chan any, 1)
 		go func() { out <- panicOf(func() { _, _ = condOf(c).Wait(t.Context(), l) }) }()
 		mustSignal(t, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,14 +201,16 @@ func TestObserver_AHoldThatEndsBeforeItIsTold_IsToldInOrderOrNotAtAll(t *testing
 	var g ledger
 	o := g.observer()
 	acquired := o.Acquired
-	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, h *hooks) {
-		o.Acquired = func(ctx context.Context, e Event) {
-			if e.Name == "a" { // an operator is quicker than this
-				_ = c.Break(ctx, KindMutex, e.Name, e.Token)
-				time.Sleep(second)
-			}
-			acquired(ctx, e)
+	var client atomic.Pointer[Client]
+	o.Acquired = func(ctx context.Context, e Event) {
+		if e.Name == "a" { // an operator is quicker than this
+			_ = client.Load().Break(ctx, KindMutex, e.Name, e.Token)
+			time.Sleep(second)
 		}
+		acquired(ctx, e)
+	}
+	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, h *hooks) {
+		client.Store(c)
 		l := mustLock(t, t.Context(), c, "a")
 		wantLost(t, l.Err(), LostBroken)
 		g.balances(t, 1)
