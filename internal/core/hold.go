@@ -1,11 +1,9 @@
 package core
 
 import (
-	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/grants"
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
@@ -136,30 +134,6 @@ func (l *Hold) Check(now trust.Instant) {
 	if l.Ended() == nil {
 		l.Lock.Core.Expire(l.Engine, now)
 	}
-}
-
-// Terms is a lock's options with the client's filled in. It does not change once the lock is made: many Mutexes, holds
-// and calls share one.
-type Terms struct {
-	grants.Terms
-	Kind         driver.Kind   // of lock
-	Wait         time.Duration // LockOptions.Wait; 0 if the caller's context alone bounds the waiting
-	Single       bool          // it never passes on, and each request goes to the engine by itself: an election
-	Label, Class string
-	LabelFrom    func(context.Context, string) string // nil if all calls have the same label
-	OwnLabel     bool                                 // label belongs to one call
-	Err          error                                // an invalid name or option; the first call returns it
-	// for readers, writers and permits
-	Share ShareMode
-}
-
-// ShareMode is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
-type ShareMode struct {
-	Direct        bool // each request goes to the engine by itself; see acquire_direct.go
-	Mode          driver.Mode
-	Limit, Weight int
-	Of            *[3]Lock // the lock of which this is one mode; nil of a semaphore
-	Resizes       *Resizes // of the semaphore whose permits these are; nil of other locks
 }
 
 // Announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, which comes after it.

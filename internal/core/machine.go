@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"sync"
 	"time"
 
@@ -68,16 +67,6 @@ type News interface{ End() }
 
 // GivenUp is a wait that gives a hold up, while the engine is asked.
 type GivenUp interface{ EndedMeanwhile(lost *driver.LostError) }
-
-// Lock is what a Mutex, a mode of an RWMutex, permits or a candidate is to the core: a name and terms.
-type Lock struct {
-	Core  *Machine
-	Name  string
-	Terms *Terms // constant; shared by all locks without options
-}
-
-// Key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many locks.
-func (m *Lock) Key() driver.Key { return driver.Key{Kind: m.Terms.Kind, Name: m.Name} }
 
 // Now returns the instant at which everything under this Machine.Mu happens, and notices if the machine was suspended.
 // The caller holds Machine.Mu.
@@ -147,20 +136,28 @@ func (c *Machine) HasLeases() bool { return c.Traits.Lifetime == driver.Leases }
 // HasSessions reports whether holds last as long as a session.
 func (c *Machine) HasSessions() bool { return c.Traits.Lifetime == driver.Sessions }
 
-// Compare orders mutexes in the same way in every process: by name, and mutexes of the same name by their store. So the
-// name of a store matters only where several stores have a lock of the same name.
-func Compare(a, b *Lock) int {
-	return cmp.Or(
-		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Core.Store, b.Core.Store),
-	)
+// ErrAdopted is ErrAdopted of the package above.
+var ErrAdopted error = adoptedError{}
+
+type adoptedError struct{}
+
+// Error says what has happened.
+func (adoptedError) Error() string { return "another client has adopted it" }
+
+// Is matches ErrReleased.
+func (adoptedError) Is(t error) bool { return t == driver.ErrReleased }
+
+// Unsupported returns the error for what the engine lacks, with its reason.
+func Unsupported(t driver.Traits, reason string) error {
+	return &unsupportedError{engine: t.Engine, reason: reason}
 }
 
-// NoCopy makes go vet (copylocks) report copies of a struct that has it as a field. It has no size.
-type NoCopy struct{}
+type unsupportedError struct{ engine, reason string }
 
-// Lock is what go vet looks for.
-func (*NoCopy) Lock() {}
+// Error gives the engine and its reason.
+func (e *unsupportedError) Error() string {
+	return driver.ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
+}
 
-// Unlock is what go vet looks for.
-func (*NoCopy) Unlock() {}
+// Is matches driver.ErrUnsupported.
+func (e *unsupportedError) Is(t error) bool { return t == driver.ErrUnsupported }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
+	"github.com/interlock-go/interlock/internal/trust"
 )
 
 // The contexts of questions to the engine, and calls that are repeated until they are answered (latches, conditions,
@@ -14,7 +15,7 @@ import (
 
 var _ context.Context = (*core.CallContext)(nil)
 
-// asking asks the engine something once, in the caller's goroutine. Close ends that, and then the error is ErrClosed.
+// Asking asks the engine something once, in the caller's goroutine. Close ends that, and then the error is ErrClosed.
 func (c *Client) Asking(ctx context.Context, ask func(ctx context.Context) error) error {
 	bounded := core.CallContext{User: ctx, Base: c.WaitsCtx}
 	defer bounded.End()
@@ -25,7 +26,7 @@ func (c *Client) Asking(ctx context.Context, ask func(ctx context.Context) error
 	return err
 }
 
-// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is
+// Persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is
 // over. For so long the engine knows a repetition by its id (LatchCall.Horizon, Signal.Horizon). Each attempt takes at
 // most settleAttempt. It blocks meanwhile.
 func (c *Client) Persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
@@ -74,4 +75,25 @@ func finalError(op string, key driver.Key, err error, doubt bool) error {
 		return doubtful(op, key, err, doubt)
 	}
 	return Wrap(op, key, err)
+}
+
+// The client's clock: every judgement is made at an instant of it (package trust).
+
+// Reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
+// suspended.
+func (c *Client) Reading() trust.Instant { return c.Machine.Env.Clock.Now() }
+
+// Time turns i into a time.Time for users.
+func (c *Client) Time(i trust.Instant) time.Time { return c.Machine.Env.Clock.Time(i) }
+
+// Pause waits for d and returns true, or false if ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -15,38 +15,6 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// checkOpen returns ErrClosed once Close has begun.
-func (c *Client) CheckOpen() error {
-	c.Lock()
-	defer c.Unlock()
-	if c.Machine.Closed {
-		return fmt.Errorf("interlock: %w", driver.ErrClosed)
-	}
-	return nil
-}
-
-// coreOf returns the core, and nil of a nil Client.
-func (c *Client) CoreOf() *core.Machine {
-	if c == nil {
-		return nil
-	}
-	return &c.Machine
-}
-
-// clientOf returns the client whose core c is.
-func clientOf(c *core.Machine) *Client {
-	own, _ := c.Shell.(shell)
-	return own.c
-}
-
-// clientOfLock returns the client of which m is a lock; nil if nobody has made m.
-func ClientOfLock(m *core.Lock) *Client {
-	if m.Core == nil {
-		return nil
-	}
-	return clientOf(m.Core)
-}
-
 // otherClass is the class of locks that have none.
 const otherClass = "other"
 
@@ -103,7 +71,7 @@ type Client struct {
 	Deadlocks deadlockDetector
 }
 
-// newClient is New with checked options. suspended is machineSuspended, except in tests.
+// NewClient is New with checked options. suspended is machineSuspended, except in tests.
 func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Client, error) {
 	p := &Public{client: Client{
 		Driver: d, Config: o, ID: rand.Text()[:16],
@@ -165,7 +133,7 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// close is Client.Close.
+// Close is Client.Close.
 func (c *Client) Close() error {
 	c.Lock()
 	if c.Machine.Closed {
@@ -263,4 +231,99 @@ func (c *Client) releaseAll(releases []core.LateRelease) {
 		})
 	}
 	all.Wait()
+}
+
+// shell is a client as its core sees it. It has the methods that the core calls, so that users of a Client do not.
+// All are called under Machine.Mu.
+type shell struct{ c *Client }
+
+var _ core.Shell = shell{}
+
+func (s shell) NewRequest(w *core.Waiter, try bool) *core.Request { return s.c.newRequest(w, try) }
+func (s shell) NewID() string                                     { return s.c.NewID() }
+func (s shell) SuspectDeadlock(o *core.Owner)                     { s.c.suspectDeadlock(o) }
+func (s shell) Arm(at trust.Instant)                              { s.c.arm(at) }
+func (s shell) Lost(h *core.Hold, lost *driver.LostError)         { s.c.lost(h, lost) }
+func (s shell) Adopted(h *core.Hold)                              { tellAdopted(h) }
+func (s shell) Retained(g *core.EngineHold) core.News             { return TellRetained(g) }
+func (s shell) LeftPending(g *core.EngineHold)                    { s.c.leftPending(g) }
+
+func (s shell) RenewalConfirmed(g *core.EngineHold, left, lease time.Duration) {
+	s.c.renewalConfirmed(g, left, lease)
+}
+
+func (s shell) RenewalFailed(g *core.EngineHold, left time.Duration, again bool, err error) {
+	s.c.renewalFailed(g, left, again, err)
+}
+
+// awaitPending waits, in Close, until nothing is pending any more, or for most. The caller holds Machine.Mu, which is
+// given up meanwhile: renewals go on, and over needs it.
+func (c *Client) awaitPending(most time.Duration) {
+	if c.Pending == 0 {
+		return
+	}
+	quiet, limit := make(chan struct{}), time.NewTimer(most)
+	defer limit.Stop()
+	c.PendingDone = quiet
+	c.Unlock()
+	select {
+	case <-quiet:
+	case <-limit.C:
+	}
+	c.Lock()
+}
+
+// leavePending marks what is still pending, so that Close leaves it to run out. Where nothing runs out by itself,
+// releaseLater keeps it for a lease. The caller holds Machine.Mu.
+func (c *Client) leavePending() {
+	if c.Pending == 0 {
+		return
+	}
+	for _, g := range c.Machine.EngineHolds {
+		for ; g != nil; g = g.After {
+			if g.IsPending() {
+				g.LeaveAtClose()
+			}
+		}
+	}
+}
+
+// leftPending logs that. The caller holds Machine.Mu.
+func (c *Client) leftPending(g *core.EngineHold) {
+	c.Machine.AfterUnlock(func() {
+		c.Config.Logger.Warn("interlock: closed while something was pending: lock left to run out",
+			"lock", g.Lock.Key().Name, "engine", c.Machine.Traits.Engine, "token", g.Token)
+	})
+}
+
+// CheckOpen returns ErrClosed once Close has begun.
+func (c *Client) CheckOpen() error {
+	c.Lock()
+	defer c.Unlock()
+	if c.Machine.Closed {
+		return fmt.Errorf("interlock: %w", driver.ErrClosed)
+	}
+	return nil
+}
+
+// CoreOf returns the core, and nil of a nil Client.
+func (c *Client) CoreOf() *core.Machine {
+	if c == nil {
+		return nil
+	}
+	return &c.Machine
+}
+
+// clientOf returns the client whose core c is.
+func clientOf(c *core.Machine) *Client {
+	own, _ := c.Shell.(shell)
+	return own.c
+}
+
+// ClientOfLock returns the client of which m is a lock; nil if nobody has made m.
+func ClientOfLock(m *core.Lock) *Client {
+	if m.Core == nil {
+		return nil
+	}
+	return clientOf(m.Core)
 }

@@ -32,7 +32,7 @@ type condWait struct {
 	loss   *driver.LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// beginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
+// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
 // before that, l is unlocked.
 func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*condWait, error) {
 	for {
@@ -100,7 +100,7 @@ func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Dur
 	return w, 0, nil
 }
 
-// over takes back what prepare has counted.
+// Over takes back what prepare has counted.
 func (w *condWait) Over() {
 	w.old.Owner.Waits.Add(-1)
 	w.c.Machine.Background.Done()
@@ -149,7 +149,7 @@ func (w *condWait) EndedMeanwhile(lost *driver.LostError) {
 	w.c.Machine.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
 }
 
-// parked is called by the driver, in any goroutine, when the engine has ended the old hold. Waiters of this process ask
+// Parked is called by the driver, in any goroutine, when the engine has ended the old hold. Waiters of this process ask
 // the engine from then on: before, it still counted the lock as held.
 func (w *condWait) Parked() {
 	w.c.Lock()
@@ -159,7 +159,7 @@ func (w *condWait) Parked() {
 	w.c.Machine.AskFor(w.old.Lock)
 }
 
-// failed settles both parts of the wait, unless the outcome is known because the engine refused with ErrNested, and
+// Failed settles both parts of the wait, unless the outcome is known because the engine refused with ErrNested, and
 // returns what err means.
 func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 	key := w.R.Key
@@ -188,7 +188,7 @@ func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 	return Unavailable("wait for the condition of", key, err)
 }
 
-// granted makes the engine's answer a hold.
+// Granted makes the engine's answer a hold.
 func (w *condWait) Granted(ctx context.Context, answer driver.Grant) (*core.Hold, error) {
 	c := w.c
 	c.Lock()

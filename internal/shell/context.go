@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
@@ -14,7 +15,7 @@ import (
 // more of them than that, because it gives the hold up while it waits with a context that ends then. So waitContext
 // finds what else bounds the wait.
 
-// leaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
+// LeaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
 // multi is set, except for the listeners of a MultiLease, which have only cancel.
 type LeaseContext struct {
 	Ending core.Ending
@@ -46,7 +47,7 @@ func (x *ownerContext) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// begin makes the context of w, with parent and o.
+// Begin makes the context of w, with parent and o.
 func (w *LeaseContext) Begin(parent context.Context, o *core.Owner) context.Context {
 	ctx, cancel := context.WithCancelCause(&ownerContext{parent, o, w})
 	w.Ending.Cancel, w.parent, w.done = cancel, parent, ctx.Done()
@@ -67,7 +68,7 @@ func (w *LeaseContext) ends(l *core.Hold) bool {
 	return w.hold == l || slices.Contains(w.Holds, l)
 }
 
-// waitContext returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
+// WaitContext returns a context that bounds a wait with ctx although l is given up during the wait. That is ctx itself,
 // unless ctx was made by l, or by another hold from a context of l's. Then it is the context that ctx was made from,
 // still with the ends of the other holds. The caller calls cancel when the wait is over.
 //
@@ -114,7 +115,7 @@ type following struct {
 // Value returns what came with the call.
 func (x *following) Value(key any) any { return x.values.Value(key) }
 
-// holdContext is Lease.Context of h.
+// HoldContext is Lease.Context of h.
 func HoldContext(parent context.Context, h *core.Hold) context.Context {
 	w := &LeaseContext{hold: h}
 	ctx := w.Begin(parent, h.Owner)
@@ -135,4 +136,58 @@ func HoldContext(parent context.Context, h *core.Hold) context.Context {
 		w.Ending.End(err)
 	}
 	return ctx
+}
+
+// HeldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. No Multi waits for a
+// lock of another kind, so those do not count.
+func HeldLater(o *core.Owner, m *core.Lock) *core.Hold {
+	o.Mu.Lock()
+	last := o.Holds.Last()
+	o.Mu.Unlock()
+	if last == nil || last.Lock.Key().Kind != driver.KindMutex || core.Compare(last.Lock, m) <= 0 {
+		return nil
+	}
+	if EndOf(last) == nil {
+		return last
+	}
+	for _, l := range o.AllHeldLater(m) { // the last was lost, and has not been unlocked yet
+		if EndOf(l) == nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// Together calls f for each of the leases, side by side if there are several, and returns their errors in order. The
+// first runs in the caller's goroutine.
+func Together(leases []*core.Hold, f func(*core.Hold) error) error {
+	errs := make([]error, len(leases))
+	var all sync.WaitGroup
+	for i, l := range leases[1:] {
+		all.Go(func() { errs[i+1] = f(l) })
+	}
+	errs[0] = f(leases[0])
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// OwnerFrom returns the owner that ctx carries, or nil.
+func OwnerFrom(ctx context.Context) *core.Owner {
+	PanicOn(CheckContext(ctx))
+	o, _ := ctx.Value(core.OwnerKey{}).(*core.Owner)
+	return o
+}
+
+// heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else a lost one. A lost hold stays
+// with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
+func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
+	if !o.Has(&c.Machine, key) { // as nearly always; it costs less than Machine.Mu
+		return nil
+	}
+	c.Lock()
+	defer c.Unlock()
+	if l := c.Machine.LiveHold(o, key); l != nil {
+		return l
+	}
+	return o.First(&c.Machine, key, func(*core.Hold) bool { return true })
 }

@@ -13,7 +13,7 @@ import (
 // readers and writers, and whether enough permits are left. It follows acquire.go in place of the line of
 // internal/core/line.go.
 
-// attemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
+// AttemptDirect is attempt for such a lock. It repeats only while another goroutine of the same owner gets in between,
 // because then the request has to be another one. It is made beside that hold, and not on its own.
 func AttemptDirect(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at core.Call) (*core.Hold, error) {
 	for {

@@ -5,14 +5,14 @@ import "github.com/interlock-go/interlock/internal/core"
 // Machine.Mu, and the effects: what is done when it has been given up. Under it the state changes, at one instant, and
 // nothing else happens: no engine, no goroutine, no user's code. Both may call back into the client.
 
-// lock takes Machine.Mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
+// Lock takes Machine.Mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
 // it. Owner.Mu is a leaf, which may be taken under it.
 func (c *Client) Lock() {
 	c.Machine.Mu.Lock()
 	c.Machine.Instant = 0
 }
 
-// unlock gives Machine.Mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
+// Unlock gives Machine.Mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
 func (c *Client) Unlock() {
 	todo := c.take()
 	c.Machine.Mu.Unlock()

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/core"
 )
 
-// errNoFunction is what Do and similar calls return before they take anything.
+// ErrNoFunction is what Do and similar calls return before they take anything.
 var ErrNoFunction = errors.New("the function is nil")
 
-// wrap adds the operation and the lock to an error that does not name them yet, and changes nothing about what the
+// Wrap adds the operation and the lock to an error that does not name them yet, and changes nothing about what the
 // error matches.
 func Wrap(op string, key driver.Key, err error) error {
 	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another is wrapped
@@ -29,7 +31,7 @@ func Wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// withOperation has an error of an engine that did not answer name op, for an operation that consists of others. To the
+// WithOperation has an error of an engine that did not answer name op, for an operation that consists of others. To the
 // engine an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
 func WithOperation(op string, key driver.Key, err error) error {
 	if errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrLost) { // the Cause of a loss may be an unavailable engine
@@ -38,7 +40,7 @@ func WithOperation(op string, key driver.Key, err error) error {
 	return err
 }
 
-// unavailable returns the error for an operation that the engine did not do, as far as is known. It is refused if the
+// Unavailable returns the error for an operation that the engine did not do, as far as is known. It is refused if the
 // engine said no, and else unavailable. Errors of drivers become these classes here and nowhere else.
 func Unavailable(op string, key driver.Key, err error) error {
 	if refused := driver.Refusal(err); refused != nil {
@@ -119,7 +121,7 @@ func (s several) texts() (all []string) {
 // Unwrap returns them.
 func (s several) Unwrap() []error { return s }
 
-// final reports whether asking again would bring the same answer.
+// Final reports whether asking again would bring the same answer.
 func Final(err error) bool { return isPermanent(err) || driver.Refusal(err) != nil }
 
 // isPermanent reports whether an error will be the same the next time. A refusal does not count, because it matches
@@ -128,7 +130,7 @@ func isPermanent(err error) bool {
 	return errors.Is(err, driver.ErrClosed) || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// joined adds the error of a release to what a function has returned, unless the function has returned that already,
+// Joined adds the error of a release to what a function has returned, unless the function has returned that already,
 // for instance as the cause of its context.
 func Joined(err, release error) error {
 	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
@@ -141,4 +143,68 @@ func Joined(err, release error) error {
 		return err
 	}
 	return errors.Join(err, release)
+}
+
+var (
+	ErrNilContext = errors.New("interlock: nil Context")
+	ErrNoClient   = errors.New("interlock: Client was not made by Open or New")
+	errNoMutex    = errors.New("interlock: Mutex was not made by Client.Mutex")
+)
+
+// CheckContext returns an error for a nil context.
+func CheckContext(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
+	return nil
+}
+
+// PanicOn panics with err, for methods that have no error to return.
+func PanicOn(err error) {
+	if err != nil {
+		panic(err.Error())
+	}
+}
+
+// CheckMade says why c cannot be used, or returns nil. The other types have a method of the same name.
+func (c *Client) CheckMade() error {
+	if c == nil || c.Driver == nil {
+		return ErrNoClient
+	}
+	return nil
+}
+
+// CheckLock also returns what was wrong with the name or the options.
+func CheckLock(m *core.Lock) error {
+	if m == nil || m.Terms == nil {
+		return errNoMutex
+	}
+	if m.Terms.Err != nil {
+		return m.Terms.Err
+	}
+	return ClientOfLock(m).CheckMade()
+}
+
+// CheckCall returns made, the error of the receiver, or else the error of a nil context.
+func CheckCall(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
+	if made != nil {
+		return made
+	}
+	return CheckContext(ctx)
+}
+
+// MaxNameBytes bounds the names of locks and owners; every engine can store as much.
+const MaxNameBytes = 512
+
+// ValidateName checks the name of a lock or of an owner; what says which. No engine is asked.
+func ValidateName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("interlock: the %s is empty: it must have 1 to %d bytes", what, MaxNameBytes)
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("interlock: the %s has %d bytes: at most %d are allowed", what, len(name), MaxNameBytes)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("interlock: the %s %q is not valid UTF-8", what, name)
+	}
+	return nil
 }

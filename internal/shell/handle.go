@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/internal/grants"
 )
 
-// adoptLock makes the hold of h one of m's.
+// AdoptLock makes the hold of h one of m's.
 func AdoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driver.Handle, at core.Call) (*core.Hold, error) {
 	c := ClientOfLock(m)
 	c.Lock()
@@ -76,7 +76,7 @@ func (c *Client) notHere(h driver.Handle, err error) error {
 	return lost
 }
 
-// mayTravel says why l cannot go on to another client, or returns nil. The caller holds Machine.Mu.
+// MayTravel says why l cannot go on to another client, or returns nil. The caller holds Machine.Mu.
 func MayTravel(l *core.Hold) error {
 	switch _, err := ClientOfLock(l.Lock).Adopter(); {
 	case l.Ended() != nil:
@@ -96,7 +96,7 @@ func MayTravel(l *core.Hold) error {
 	return nil
 }
 
-// adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
+// Adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
 func (c *Client) Adopter() (driver.Adopter, error) {
 	adopter, can := c.Driver.(driver.Adopter)
 	reason, lacks := c.Machine.Traits.Lacking(driver.Adoption)
@@ -112,7 +112,7 @@ func (c *Client) Adopter() (driver.Adopter, error) {
 	return adopter, nil
 }
 
-// storeMark returns a hash that tells stores apart without saying where they are; empty if the store is not known. Its
+// StoreMark returns a hash that tells stores apart without saying where they are; empty if the store is not known. Its
 // 6 bytes are enough for a hint in an error, which is all that it is for.
 func StoreMark(store string) string {
 	if store == "" {

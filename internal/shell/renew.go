@@ -67,7 +67,7 @@ func onceWarn(again bool) slog.Level {
 	return slog.LevelWarn
 }
 
-// observeRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
+// ObserveRenewal tells the Observer of a confirmed renewal. left is what remained of the trust in a lease of that
 // length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
 // answer, or attempts before it have failed: Event.Late. The caller holds Machine.Mu.
 func (c *Client) ObserveRenewal(g *core.EngineHold, now trust.Instant, left, lease time.Duration) {
@@ -79,7 +79,7 @@ func (c *Client) ObserveRenewal(g *core.EngineHold, now trust.Instant, left, lea
 	c.tellLater("Renewed", c.Config.Observer.Renewed, e)
 }
 
-// observeFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
+// ObserveFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
 // with sessions nothing is in danger, so nothing is told. The caller holds Machine.Mu.
 func (c *Client) ObserveFailure(g *core.EngineHold, left time.Duration, err error) {
 	if c.Config.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.Machine.HasLeases() {
@@ -133,4 +133,99 @@ func (c *Client) renewNow(ctx context.Context, g *core.EngineHold, lease time.Du
 		return g.GoneError()
 	}
 	return Unavailable("renew", g.Lock.Key(), ctx.Err())
+}
+
+// After a reconnection: the server may have been restarted, and have forgotten what it had granted. Without a question
+// the holders would trust their leases until the next renewals, a third of a lease later, beside whoever got in since.
+
+// heedReconnections has the driver tell of reconnections until the client is closed, if it can.
+func (c *Client) heedReconnections() {
+	if r, can := c.Driver.(driver.Reconnector); can && c.Machine.HasLeases() {
+		context.AfterFunc(c.renewCtx, r.OnReconnect(c.renewHeld))
+	}
+}
+
+// renewHeld sends a renewal for every live hold, in batches, and does not wait for the answers. Of those whose renewal
+// is under way it sends none: that one asks the same.
+func (c *Client) renewHeld() {
+	c.Lock()
+	defer c.unlockInside()
+	var batch []core.PendingRenewal
+	send := func() {
+		if len(batch) > 0 && !c.Machine.Closed { // Close waits for no new goroutine
+			c.Machine.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
+		}
+		batch = nil
+	}
+	looked := 0
+	for _, g := range c.Machine.EngineHolds {
+		if looked++; looked%core.AtOnce == 0 { // as bundle.yieldMutex does
+			c.unlockInside()
+			c.Lock()
+		}
+		now := c.Machine.Now()
+		for ; g != nil; g = g.After {
+			if mayHaveBeenForgotten(g, now) {
+				batch = append(batch, g.Renewal(now))
+				c.Machine.Reschedule(g)
+			}
+		}
+		if len(batch) >= core.MostTogether {
+			send()
+		}
+	}
+	send()
+}
+
+// mayHaveBeenForgotten reports whether a renewal has to find out whether the engine still knows g. A lock that is
+// retained is not asked for: nobody relies on it, and whoever takes it again asks first where there is doubt. The
+// caller holds Machine.Mu.
+func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
+	_, failed := g.Lock.Core.Failures[g]
+	return g.Phase != grants.Gone && g.Renewing() && g.Retained() == nil && (failed || now >= g.NotBefore)
+}
+
+// When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
+// is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
+// timer for each hold was refused (docs/adr/0005).
+
+// arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
+// than its other work in this process. The goroutine would also want Machine.Mu while the caller still holds it. The
+// caller holds Machine.Mu.
+func (c *Client) arm(at trust.Instant) {
+	s := &c.Machine.Scheduler
+	s.Armed = at
+	if at == trust.Never {
+		s.Timer.Stop()
+		return
+	}
+	pause := at.Since(c.Reading())
+	// The timer stands still while the machine is suspended. With this bound a suspension is noticed a second after it
+	// at the latest.
+	if c.Machine.Watching {
+		pause = min(pause, core.SuspensionCheck)
+	}
+	s.Timer.Reset(pause)
+}
+
+// watch is the scheduler's goroutine. Close ends it.
+func (c *Client) watch() {
+	defer c.Machine.Scheduler.Timer.Stop()
+	for {
+		c.Lock()
+		now := c.Machine.Now()
+		// Before collect, because a suspension has brought all ends nearer.
+		c.Machine.HeedSuspensions()
+		batch := c.Machine.Collect(now)
+		c.arm(min(c.Deadlocks.look(c, now), c.Machine.Scheduler.Next(now)))
+		if len(batch) > 0 {
+			c.Machine.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
+		}
+		c.unlockInside()
+		select {
+		case <-c.Machine.Scheduler.Timer.C:
+		case <-c.renewCtx.Done():
+			return
+		}
+	}
 }

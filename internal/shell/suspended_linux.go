@@ -13,7 +13,7 @@ const (
 	clockBoottime  = 7 // CLOCK_BOOTTIME runs on.
 )
 
-// machineSuspended returns how long this machine has been suspended since it was started. It makes two system calls.
+// MachineSuspended returns how long this machine has been suspended since it was started. It makes two system calls.
 // The wall clock would not do: it also moves when it is set.
 func MachineSuspended() time.Duration {
 	boot, ok := readClock(clockBoottime)

@@ -4,6 +4,6 @@ package shell
 
 import "time"
 
-// machineSuspended is not known on other systems: the standard library offers no clock that runs on while the machine
+// MachineSuspended is not known on other systems: the standard library offers no clock that runs on while the machine
 // is suspended. docs/limits/common.md says what follows from that.
 func MachineSuspended() time.Duration { return 0 }

@@ -22,14 +22,14 @@ const (
 	LookRarely = time.Minute
 )
 
-// changes are the hints about one key.
+// Changes are the hints about one key.
 type Changes struct {
 	hints  chan struct{}      // has one place: a hint that has not been taken counts for all that follow
 	failed chan struct{}      // closed by the watching goroutine when no more hints will come
 	Stop   context.CancelFunc // ends the watch and waits for its goroutine
 }
 
-// watchFor begins to watch key, if the engine can. The goroutine ends with ctx or with stop, which the caller calls;
+// WatchFor begins to watch key, if the engine can. The goroutine ends with ctx or with stop, which the caller calls;
 // the caller's call waits for it, and Close does not.
 func (c *Client) WatchFor(ctx context.Context, key driver.Key) *Changes {
 	w := &Changes{hints: make(chan struct{}, 1), failed: make(chan struct{}), Stop: func() {}}
@@ -57,7 +57,7 @@ func (w *Changes) hint() {
 	}
 }
 
-// next waits for a hint, or until the instant at. Without a hint it waits lookSeldom at least and lookRarely at most,
+// Next waits for a hint, or until the instant at. Without a hint it waits lookSeldom at least and lookRarely at most,
 // less a random part of up to a quarter. It returns false when ctx has ended.
 func (w *Changes) Next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(LookSeldom, time.Until(at)), LookRarely), w.failed
@@ -82,7 +82,7 @@ func (w *Changes) Next(ctx context.Context, at time.Time) bool {
 // spread returns a pause, which may be 0, less a random part of up to a quarter.
 func spread(pause time.Duration) time.Duration { return pause - rand.N(max(pause/4, 1)) }
 
-// rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
+// Rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
 // so. That is soon after an error, and else after lookRarely.
 func Rarely(err error) time.Time {
 	if err != nil {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ const (
 	MaxCallLabel = 255
 )
 
-// labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
+// Labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
 // It calls the user's LabelFrom, in the caller's goroutine and without Machine.Mu. The result asks for no label again.
 func Labelled(ctx context.Context, m *core.Lock) *core.Lock {
 	if m.Terms.LabelFrom == nil || m.Terms.Err != nil {
@@ -51,7 +52,7 @@ func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
 		slog.Int("most", MaxCallLabel))
 }
 
-// present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
+// Present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
 // passed on since the engine heard of it. A holder is recognised by its token, which lies in the block of a grant.
 func (c *Client) Present(key driver.Key, info *driver.LockInfo) {
 	c.Lock()
@@ -67,4 +68,53 @@ func (c *Client) Present(key driver.Key, info *driver.LockInfo) {
 			}
 		}
 	}
+}
+
+// resizedLock returns m with the limit that its semaphore has now, if err is a conflict that one of its own changes may
+// have made; else nil. Programs that ask with a limit of their own are told of the conflict.
+//
+// A try waits no longer for a Resize under way than for a recall: the engine may not answer that for long.
+func resizedLock(ctx context.Context, m *core.Lock, since int, try bool, err error) *core.Lock {
+	r := m.Terms.Share.Resizes
+	if r == nil || !errors.Is(err, driver.ErrConflict) || !driver.IsDefinite(err) {
+		return nil
+	}
+	if try {
+		bounded, stop := context.WithTimeout(ctx, RecallWait)
+		defer stop()
+		ctx = bounded
+	}
+	// The limit may also have changed after m was made and before the request was.
+	if crossed := r.Crossed(ctx, since); ctx.Err() != nil || !crossed && r.Limit() == m.Terms.Share.Limit {
+		return nil
+	}
+	p := *m.Terms
+	p.Share.Limit = r.Limit()
+	return &NewPermit(ClientOfLock(m), m.Name, p).Lock
+}
+
+// Resizer returns the engine as a Resizer, or says why it cannot resize.
+func (c *Client) Resizer() (driver.Resizer, error) {
+	resizer, can := c.Driver.(driver.Resizer)
+	reason, lacks := c.Machine.Traits.Lacking(driver.Resizing)
+	switch {
+	case lacks:
+		return nil, core.Unsupported(c.Machine.Traits, reason)
+	case !can:
+		return nil, core.Unsupported(c.Machine.Traits, "its driver is no driver.Resizer")
+	}
+	return resizer, nil
+}
+
+// Permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
+type Permit struct {
+	Lock  core.Lock
+	Terms core.Terms
+}
+
+// NewPermit returns a permit with the options p, limit and weight included.
+func NewPermit(c *Client, name string, p core.Terms) *Permit {
+	ask := &Permit{Terms: p}
+	ask.Lock.Core, ask.Lock.Name, ask.Lock.Terms = c.CoreOf(), name, &ask.Terms
+	return ask
 }
