@@ -303,9 +303,10 @@ func TestNothingStays_InAnIdleClient(t *testing.T) {
 		}
 		c.in().Lock()
 		defer c.in().Unlock()
-		if len(c.in().Machine.Lines) > 0 || len(c.in().Machine.EngineHolds) > 0 || len(c.in().Machine.LinesOfOne) > 0 || len(c.in().Machine.Scheduler.Due) > 0 {
+		if len(c.in().Lines) > 0 || len(c.in().EngineHolds) > 0 || len(c.in().LinesOfOne) > 0 ||
+			len(c.in().Scheduler.Due) > 0 {
 			t.Errorf("left: %d queues, %d grants, %d waits, %d scheduled",
-				len(c.in().Machine.Lines), len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne), len(c.in().Machine.Scheduler.Due))
+				len(c.in().Lines), len(c.in().EngineHolds), len(c.in().LinesOfOne), len(c.in().Scheduler.Due))
 		}
 	})
 }

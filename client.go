@@ -148,7 +148,7 @@ func parseHandle(c *shell.Client, handle string) (h driver.Handle, m *core.Lock,
 		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
 	}
 	key := driver.Key{Kind: h.Kind, Name: h.Name}
-	if err = h.Of(c.Machine.Traits); err == nil && h.Named {
+	if err = h.Of(c.Traits); err == nil && h.Named {
 		err = fmt.Errorf("the hold is that of a named owner, which stays its own: lock as the same owner: %w",
 			ErrUnsupported)
 	}
@@ -182,7 +182,7 @@ func (c *Client) Traits() driver.Traits {
 	if s.CheckMade() != nil {
 		return driver.Traits{}
 	}
-	t := s.Machine.Traits
+	t := s.Traits
 	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
 	return t
 }

@@ -43,15 +43,19 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	if cond.err != nil {
 		return cond
 	}
-	reason, lacks := s.Machine.Traits.LackingKind(driver.KindCond)
+	reason, lacks := s.Traits.LackingKind(driver.KindCond)
 	_, can := s.Driver.(driver.Conder)
 	switch {
-	case shell.ClientOfLock(&m.lock) != s:
+	case shell.ClientOf(&m.lock) != s:
 		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.lock.Key().Name)
 	case lacks:
-		cond.err = shell.Wrap("condition of", m.lock.Key(), core.Unsupported(s.Machine.Traits, reason))
+		cond.err = shell.Wrap("condition of", m.lock.Key(), core.Unsupported(s.Traits, reason))
 	case !can:
-		cond.err = shell.Wrap("condition of", m.lock.Key(), core.Unsupported(s.Machine.Traits, "its driver is no driver.Conder"))
+		cond.err = shell.Wrap(
+			"condition of",
+			m.lock.Key(),
+			core.Unsupported(s.Traits, "its driver is no driver.Conder"),
+		)
 	}
 	return cond
 }
@@ -83,7 +87,11 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, err
 	}
 	if l == nil {
-		return nil, shell.Wrap("wait for the condition of", c.m.lock.Key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
+		return nil, shell.Wrap(
+			"wait for the condition of",
+			c.m.lock.Key(),
+			fmt.Errorf("the lease is nil: %w", ErrNotHeld),
+		)
 	}
 	if err := l.checkMade(); err != nil {
 		return nil, err
@@ -95,8 +103,8 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, shell.Wrap("wait for the condition of", c.m.lock.Key(), err)
 	}
 	defer w.Over()
-	bounded := core.CallContext{User: ctx, Base: shell.ClientOfLock(&c.m.lock).WaitsCtx}
-	answer, err := shell.ClientOfLock(&c.m.lock).Driver.(driver.Conder).CondWait(&bounded, w.Give, &w.R, w.Parked)
+	bounded := core.CallContext{User: ctx, Base: shell.ClientOf(&c.m.lock).WaitsCtx}
+	answer, err := shell.ClientOf(&c.m.lock).Driver.(driver.Conder).CondWait(&bounded, w.Give, &w.R, w.Parked)
 	ended := bounded.Err() != nil
 	bounded.End()
 	if err != nil {
@@ -118,7 +126,7 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 	if err := shell.CheckCall(c.checkMade(), ctx); err != nil {
 		return err
 	}
-	cl := shell.ClientOfLock(&c.m.lock)
+	cl := shell.ClientOf(&c.m.lock)
 	s := &driver.Signal{Key: c.m.lock.Key(), ID: cl.NewID(), All: all, Horizon: 2 * cl.Config.Lease}
 	return cl.Persist(ctx, op, c.m.lock.Key(), func(ctx context.Context) error {
 		return cl.Driver.(driver.Conder).CondSignal(ctx, s)

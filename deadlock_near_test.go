@@ -89,8 +89,8 @@ func TestDeadlock_SearchOfManyWaiters_HoldsTheMutexForAFewAtATime(t *testing.T) 
 		}
 		parts, longest, now := 0, 0, 0
 		c.in().InParts(slices.Collect(maps.Values(waiters.Owners)), func(*shell.WaitingOwner) {
-			if c.in().Machine.Instant == 0 { // Machine.Mu has been taken anew
-				c.in().Machine.Instant, now = 1, 0
+			if c.in().Instant == 0 { // Machine.Mu has been taken anew
+				c.in().Instant, now = 1, 0
 				parts++
 			}
 			now++

@@ -42,7 +42,15 @@ var direction = []struct {
 	},
 	{
 		".",
-		[]string{"driver", "fence/stamp", "internal/trust", "internal/waitgraph", "internal/grants", "internal/core", "internal/shell"},
+		[]string{
+			"driver",
+			"fence/stamp",
+			"internal/trust",
+			"internal/waitgraph",
+			"internal/grants",
+			"internal/core",
+			"internal/shell",
+		},
 		"the core knows no engine; a user's program imports the ones that it opens",
 	},
 	{

@@ -66,8 +66,8 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 		p.Err = fmt.Errorf("interlock: election %q: LockOptions.Label or LabelFrom, in whose place is the leader's "+
 			"value: %w", name, ErrUnsupported)
 	default:
-		if reason, lacks := s.Machine.Traits.LackingKind(driver.KindElection); lacks {
-			p.Err = shell.Wrap("election", e.key, core.Unsupported(s.Machine.Traits, reason))
+		if reason, lacks := s.Traits.LackingKind(driver.KindElection); lacks {
+			p.Err = shell.Wrap("election", e.key, core.Unsupported(s.Traits, reason))
 		}
 	}
 	p.LabelFrom = nil
@@ -210,7 +210,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 			return err
 		default:
 			e.c.Config.Logger.WarnContext(ctx, "interlock: campaign failed, and is repeated", "election", e.key.Name,
-				"engine", e.c.Machine.Traits.Engine, "in", wait, "err", err)
+				"engine", e.c.Traits.Engine, "in", wait, "err", err)
 			if !pauseOpen(ctx, e.c, wait) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)

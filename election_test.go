@@ -34,7 +34,8 @@ func mustLead(t *testing.T, c *Client, value string) *Lease {
 func wantLeader(t *testing.T, c *Client, want *Lease, value string) {
 	t.Helper()
 	got, err := c.Election("boss", nil).Leader(t.Context())
-	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != shell.ClientOfLock(want.hold().Lock).Config.ClientName {
+	if err != nil || got.Value != value || got.Token != want.Token() ||
+		got.Client != shell.ClientOf(want.hold().Lock).Config.ClientName {
 		t.Errorf("the leader is %+v, %v; want %q with token %d", got, err, value, want.Token())
 	}
 }
@@ -202,7 +203,7 @@ func TestCampaign_OfAnOwnerWhoLeadsByThen_AddsAHoldToItsTerm(t *testing.T) {
 func TestLeader_WhoHasResignedWithinItsMinHold_LeadsNoMore(t *testing.T) {
 	resting(t, func(t *testing.T, c, other *Client) {
 		watchers := []*Client{c}
-		if c.in().Machine.Traits.Lifetime == driver.Leases { // else only the client that keeps it knows
+		if c.in().Traits.Lifetime == driver.Leases { // else only the client that keeps it knows
 			watchers = append(watchers, other)
 		}
 		l := must(t)(c.Election("boss", &LockOptions{MinHold: time.Minute}).Campaign(t.Context(), "host-1"))

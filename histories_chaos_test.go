@@ -104,8 +104,16 @@ func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 		return
 	}
 	for info, err := range d.Locks(t.Context(), "") {
-		t.Errorf("left in the engine: %+v %v; clients %v %v %v %v; clean %v", info, err, clients[0].in().ID, clients[1].in().ID,
-			clients[2].in().ID, clients[3].in().ID, clean)
+		t.Errorf(
+			"left in the engine: %+v %v; clients %v %v %v %v; clean %v",
+			info,
+			err,
+			clients[0].in().ID,
+			clients[1].in().ID,
+			clients[2].in().ID,
+			clients[3].in().ID,
+			clean,
+		)
 	}
 }
 
@@ -129,11 +137,31 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.in().Lock()
 	defer c.in().Unlock()
-	if len(c.in().Machine.EngineHolds)+len(c.in().Machine.Lines)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Cooldowns)+len(c.in().Machine.Retention.Kept)+
-		len(c.in().Machine.Scheduler.Due) != 0 {
-		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d scheduled",
-			len(c.in().Machine.EngineHolds), len(c.in().Machine.Lines), len(c.in().Machine.LinesOfOne), len(c.in().Machine.Cooldowns), len(c.in().Machine.Retention.Kept),
-			len(c.in().Machine.Scheduler.Due))
+	if len(
+		c.in().EngineHolds,
+	)+len(
+		c.in().Lines,
+	)+len(
+		c.in().LinesOfOne,
+	)+len(
+		c.in().Cooldowns,
+	)+len(
+		c.in().Retention.Kept,
+	)+
+		len(
+			c.in().Scheduler.Due,
+		) != 0 {
+		t.Errorf(
+			"left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d scheduled",
+			len(
+				c.in().EngineHolds,
+			),
+			len(c.in().Lines),
+			len(c.in().LinesOfOne),
+			len(c.in().Cooldowns),
+			len(c.in().Retention.Kept),
+			len(c.in().Scheduler.Due),
+		)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestRests_InRandomHistories(t *testing.T) {
 func restOnce(t *testing.T, c *Client, random *rand.Rand, closed *time.Time) {
 	seconds := func(n int) time.Duration { return time.Duration(random.IntN(n)) * second }
 	o := &LockOptions{MinHold: seconds(4)}
-	if c.in().Machine.Traits.Lifetime == driver.Leases {
+	if c.in().Traits.Lifetime == driver.Leases {
 		o.LockDelay = seconds(4)
 	}
 	loses := random.IntN(3) == 0
@@ -94,7 +94,7 @@ func TestRests_OfSharedLocksToo(t *testing.T) {
 			}
 			wantAt(t, end, name)
 			mustUnlock(t, next)
-			if c.in().Machine.Traits.Lifetime != driver.Leases {
+			if c.in().Traits.Lifetime != driver.Leases {
 				continue
 			}
 			if l, err = lock(c, &LockOptions{LockDelay: 20 * second, MaxHold: second}); err != nil {

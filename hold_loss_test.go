@@ -50,8 +50,8 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 			t.Errorf("logged %q", log.all[len(log.all)-1])
 		}
 		c.in().Lock()
-		if len(c.in().Machine.Failures) > 0 {
-			t.Errorf("kept: %v", c.in().Machine.Failures)
+		if len(c.in().Failures) > 0 {
+			t.Errorf("kept: %v", c.in().Failures)
 		}
 		c.in().Unlock()
 	})
@@ -103,8 +103,8 @@ func TestLostError_AfterARenewalThatWasConfirmed_CarriesNoEarlierFailure(t *test
 			t.Error(err)
 		}
 		c.in().Lock()
-		if len(c.in().Machine.Failures) > 0 {
-			t.Errorf("kept: %v", c.in().Machine.Failures)
+		if len(c.in().Failures) > 0 {
+			t.Errorf("kept: %v", c.in().Failures)
 		}
 		c.in().Unlock()
 		mustUnlock(t, l)

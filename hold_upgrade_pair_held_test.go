@@ -55,8 +55,8 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 				if len(told) != 1 || told[0].Token != token {
 					t.Errorf("the observer was told %+v, want one loss of token %d", told, token)
 				}
-				if len(c.in().Machine.EngineHolds) != 0 {
-					t.Errorf("%d grants are left", len(c.in().Machine.EngineHolds))
+				if len(c.in().EngineHolds) != 0 {
+					t.Errorf("%d grants are left", len(c.in().EngineHolds))
 				}
 			})
 		})
@@ -227,7 +227,7 @@ func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.in().Lock()
-				c.in().Machine.LoseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
+				c.in().LoseAndRelease(whose(up), LostUnconfirmed) // as at the end of its trust
 				c.in().Unlock()
 				start := time.Now()
 				mustUnlock(t, must(t)(other.RLock(ctx)))

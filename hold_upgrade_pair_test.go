@@ -88,7 +88,11 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		defer d.Close()
 		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		inner, err := shell.NewClient(newHooks(d), opts.config(), func() time.Duration { return time.Duration(suspended.Load()) })
+		inner, err := shell.NewClient(
+			newHooks(d),
+			opts.config(),
+			func() time.Duration { return time.Duration(suspended.Load()) },
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,8 +59,8 @@ func mayInspect(ctx context.Context, c *shell.Client, prefix string) error {
 	if _, ok := c.Driver.(driver.Inspector); ok {
 		return nil
 	}
-	reason, _ := c.Machine.Traits.Lacking(driver.Holders)
-	return fmt.Errorf("interlock: list %q: %w", prefix, core.Unsupported(c.Machine.Traits, reason))
+	reason, _ := c.Traits.Lacking(driver.Holders)
+	return fmt.Errorf("interlock: list %q: %w", prefix, core.Unsupported(c.Traits, reason))
 }
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
@@ -93,10 +93,14 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	}
 	breaker, ok := s.Driver.(driver.Breaker)
 	if !ok {
-		reason, _ := s.Machine.Traits.Lacking(driver.Breaking)
-		return shell.Wrap("break", key, core.Unsupported(s.Machine.Traits, reason))
+		reason, _ := s.Traits.Lacking(driver.Breaking)
+		return shell.Wrap("break", key, core.Unsupported(s.Traits, reason))
 	}
-	return shell.Wrap("break", key, s.Asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
+	return shell.Wrap(
+		"break",
+		key,
+		s.Asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }),
+	)
 }
 
 // One lock, as the engine sees it and as this client knows it better.
@@ -119,8 +123,8 @@ func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, er
 	if err := s.CheckOpen(); err != nil {
 		return none, err
 	}
-	if reason, lacks := s.Machine.Traits.LackingKind(kind); lacks {
-		return none, shell.Wrap("look at", key, core.Unsupported(s.Machine.Traits, reason))
+	if reason, lacks := s.Traits.LackingKind(kind); lacks {
+		return none, shell.Wrap("look at", key, core.Unsupported(s.Traits, reason))
 	}
 	info := none
 	err := s.Asking(ctx, func(ctx context.Context) (err error) {

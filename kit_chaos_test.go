@@ -89,7 +89,7 @@ func (w *wild) pause(most time.Duration) { time.Sleep(time.Duration(w.r.Int64N(i
 // options returns random options of a lock.
 func (w *wild) options() *LockOptions {
 	o := &LockOptions{NoRenew: w.chance(5)}
-	leases := w.c.in().Machine.Traits.Lifetime == driver.Leases
+	leases := w.c.in().Traits.Lifetime == driver.Leases
 	if leases && w.chance(5) {
 		o.Lease = time.Duration(1+w.r.IntN(9)) * second
 	}

@@ -70,7 +70,11 @@ func (s *sharing) crash() {
 	s.open()
 	for i, a := range s.actors {
 		if a.name == "" && a.c == 2 { // another life, another owner
-			a.ctx = context.WithValue(s.t.Context(), core.OwnerKey{}, &core.Owner{ID: a.ctx.Value(core.OwnerKey{}).(*core.Owner).ID + "'"})
+			a.ctx = context.WithValue(
+				s.t.Context(),
+				core.OwnerKey{},
+				&core.Owner{ID: a.ctx.Value(core.OwnerKey{}).(*core.Owner).ID + "'"},
+			)
 			s.actors[i] = a
 		}
 	}
@@ -200,8 +204,8 @@ func (s *sharing) giveAllBack() {
 		}
 	}
 	for i, c := range s.c {
-		if len(c.in().Machine.EngineHolds)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Lines)+len(c.in().Machine.Scheduler.Due) > 0 {
-			s.fail("client %d keeps %d grants, %d waiters", i, len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne))
+		if len(c.in().EngineHolds)+len(c.in().LinesOfOne)+len(c.in().Lines)+len(c.in().Scheduler.Due) > 0 {
+			s.fail("client %d keeps %d grants, %d waiters", i, len(c.in().EngineHolds), len(c.in().LinesOfOne))
 		}
 	}
 	for info := range s.c[0].List(s.t.Context(), "") {

@@ -40,10 +40,10 @@ func (c *Client) Latch(name string) *Latch {
 	if l.err = shell.ValidateName("name of the latch", name); l.err != nil {
 		return l
 	}
-	if reason, lacks := s.Machine.Traits.LackingKind(driver.KindLatch); lacks {
-		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Machine.Traits, reason))
+	if reason, lacks := s.Traits.LackingKind(driver.KindLatch); lacks {
+		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Traits, reason))
 	} else if _, can := s.Driver.(driver.Latcher); !can {
-		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Machine.Traits, "its driver is no driver.Latcher"))
+		l.err = shell.Wrap("latch", l.key, core.Unsupported(s.Traits, "its driver is no driver.Latcher"))
 	}
 	return l
 }

@@ -76,10 +76,10 @@ func (l *Lease) Token() uint64 {
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	h := l.hold()
 	shell.PanicOn(l.checkMade())
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	if h.Ended() != nil || h.Lock.Terms.Share.Limit > 1 {
 		return stamp.Stamp{}, false
 	}
@@ -103,10 +103,10 @@ func (l *Lease) Err() error {
 func (l *Lease) Deadline() time.Time {
 	h := l.hold()
 	shell.PanicOn(l.checkMade())
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	if h.Ended() != nil {
 		return c.Time(h.End)
 	}
@@ -118,10 +118,10 @@ func (l *Lease) Deadline() time.Time {
 func (l *Lease) Lost() <-chan struct{} {
 	h := l.hold()
 	shell.PanicOn(l.checkMade())
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	listeners := h.Listening()
 	if listeners.Lost == nil {
 		listeners.Lost = make(chan struct{})
@@ -194,9 +194,9 @@ func (l *Lease) Abandon() error {
 	if err := l.checkMade(); err != nil {
 		return err
 	}
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
-	now := c.Machine.Now()
+	now := c.Now()
 	h.Check(now)
 	if err := h.Ended(); err != nil {
 		c.Unlock()
@@ -213,7 +213,7 @@ func (l *Lease) Abandon() error {
 	h.EndHold(now) // nothing is asked, so there is no confirmation to await
 	c.Unlock()
 	h.Owner.Remove(h)
-	c.Config.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.Machine.Traits.Engine,
+	c.Config.Logger.Warn("interlock: lock left to run out", "lock", l.Name(), "engine", c.Traits.Engine,
 		"token", l.Token(), "owner", h.Owner.ID)
 	shell.TellReleased(h, nil)
 	return nil
@@ -238,7 +238,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
 			longest)
 	}
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	end := c.Reading().Plus(d)
 	// Again only if a conversion has moved the hold to another grant meanwhile.
 	for {
@@ -278,21 +278,28 @@ func (l *Lease) Handle() (string, error) {
 	if err := l.checkMade(); err != nil {
 		return "", err
 	}
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	if err := shell.MayTravel(h); err != nil {
 		return "", shell.Wrap("handle of", h.Lock.Key(), err)
 	}
 	// if it passed on, the handle would be that of another owner.
 	if g := h.Engine; !g.Alone {
 		g.Alone = true
-		c.Machine.AskFor(g.Lock) // the waiters here waited for it to pass on
+		c.AskFor(g.Lock) // the waiters here waited for it to pass on
 	}
 	travels := driver.Handle{
-		Engine: c.Machine.Traits.Engine, Store: shell.StoreMark(c.Config.Store), Kind: l.Kind(), Name: l.Name(), ID: h.Engine.ID,
-		Token: h.Token(), Lease: h.Lock.Terms.Lease, Owner: h.Owner.ID, Label: h.Lock.Terms.Label,
+		Engine: c.Traits.Engine,
+		Store:  shell.StoreMark(c.Config.Store),
+		Kind:   l.Kind(),
+		Name:   l.Name(),
+		ID:     h.Engine.ID,
+		Token:  h.Token(),
+		Lease:  h.Lock.Terms.Lease,
+		Owner:  h.Owner.ID,
+		Label:  h.Lock.Terms.Label,
 	}
 	if h.Lock.Terms.Share.Direct {
 		travels.Mode, travels.Limit, travels.Weight = h.Mode(), h.Lock.Terms.Share.Limit, h.Lock.Terms.Share.Weight
@@ -318,14 +325,14 @@ func (l *Lease) Pending() (over func(), err error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	if err := h.Ended(); err != nil {
 		return nil, shell.Wrap("use", h.Lock.Key(), err)
 	}
-	if c.Machine.Closed {
+	if c.Closed {
 		return nil, shell.Wrap("use", h.Lock.Key(), ErrClosed)
 	}
 	h.Pending++
@@ -361,7 +368,7 @@ func (l *Lease) Pending() (over func(), err error) {
 func (l *Lease) Wanted() <-chan struct{} {
 	h := l.hold()
 	shell.PanicOn(l.checkMade())
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
 	listeners := h.Listening()
@@ -379,8 +386,8 @@ func (l *Lease) Wanted() <-chan struct{} {
 // new grant.
 //
 // A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
-// inner one of an upgrade pair (internal/core/convert.go), holds the upgradeable read meanwhile. Both are lost and released
-// together. docs/adr/0021 has the decision.
+// inner one of an upgrade pair (internal/core/convert.go), holds the upgradeable read meanwhile. Both are lost and
+// released together. docs/adr/0021 has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
 // what was read is still true. Upgrade waits until the other readers have left, and keeps new ones out meanwhile. The
@@ -402,7 +409,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	if err := shell.CheckCall(l.checkMade(), ctx); err != nil {
 		return err
 	}
-	c, at := shell.ClientOfLock(h.Lock), shell.ClientOfLock(h.Lock).NewCall()
+	c, at := shell.ClientOf(h.Lock), shell.ClientOf(h.Lock).NewCall()
 	bound, bounded := shell.BoundWait(ctx, h.Lock.Terms.Wait)
 	err := bound.End("upgrade", h.Lock.Key(), shell.UpgradeHold(bounded, h, at))
 	e := shell.HoldFactsNow(h)
@@ -438,7 +445,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return shell.Wrap("downgrade", h.Lock.Key(), err)
 	}
-	c := shell.ClientOfLock(h.Lock)
+	c := shell.ClientOf(h.Lock)
 	c.Lock()
 	if err := h.MayConvert(driver.Shared); err != nil {
 		c.Unlock()
@@ -455,5 +462,9 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		}
 		left = w.Left
 	}
-	return shell.NamedError(h, "downgrade", shell.WithOperation("downgrade", h.Lock.Key(), shell.GiveLeft(ctx, h, left)))
+	return shell.NamedError(
+		h,
+		"downgrade",
+		shell.WithOperation("downgrade", h.Lock.Key(), shell.GiveLeft(ctx, h, left)),
+	)
 }

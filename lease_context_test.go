@@ -90,8 +90,8 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	t.Helper()
 	synctest.Wait()
-	shell.ClientOfLock(l.hold().Lock).Lock()
-	defer shell.ClientOfLock(l.hold().Lock).Unlock()
+	shell.ClientOf(l.hold().Lock).Lock()
+	defer shell.ClientOf(l.hold().Lock).Unlock()
 	if l.hold().Listeners != nil && len(l.hold().Listeners.Contexts.All) > 0 {
 		t.Errorf("%d contexts are left", len(l.hold().Listeners.Contexts.All))
 	}
@@ -149,8 +149,8 @@ func TestCond_WhileCloseWaitsForSomethingPending_HoldsNothingAfterErrClosed(t *t
 	})
 }
 
-// When a parent of very many contexts ends, each of them comes with a goroutine of its own. If each took Machine.Mu, the
-// client would stand still meanwhile.
+// When a parent of very many contexts ends, each of them comes with a goroutine of its own. If each took Machine.Mu,
+// the client would stand still meanwhile.
 func TestEndings_ThatEndTogether_TakeTheMutexForAll(t *testing.T) {
 	const many = 1000
 	var mu sync.Mutex

@@ -71,8 +71,8 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = shell.CheckLock(&l.lock); m.err != nil {
 			return m
 		}
-		if _, twice := seen[lockID{shell.ClientOfLock(&l.lock), l.lock.Key()}]; !twice {
-			seen[lockID{shell.ClientOfLock(&l.lock), l.lock.Key()}] = struct{}{}
+		if _, twice := seen[lockID{shell.ClientOf(&l.lock), l.lock.Key()}]; !twice {
+			seen[lockID{shell.ClientOf(&l.lock), l.lock.Key()}] = struct{}{}
 			m.locks = append(m.locks, l.inner())
 		}
 	}
@@ -161,7 +161,7 @@ func (m *Multi) wait() (shortest time.Duration) {
 func (m *Multi) takeAll(ctx context.Context, try bool) (*MultiLease, error) {
 	o := shell.OwnerFrom(ctx)
 	if o == nil {
-		o = &core.Owner{ID: shell.ClientOfLock(m.order[0]).NewID()}
+		o = &core.Owner{ID: shell.ClientOf(m.order[0]).NewID()}
 	}
 	all := newMultiLease(o, len(m.locks))
 	whole := false
@@ -415,7 +415,7 @@ type bundle struct {
 // they must be taken one after the other. That is so if they cannot be had in one step. It is so, too, if not all of
 // them are free and the caller wants to wait, or if a client merely retains one: a try of that one recalls it.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, locks []*core.Lock, try bool) error {
-	b := bundle{c: shell.ClientOfLock(locks[0]), locks: locks, o: all.owner}
+	b := bundle{c: shell.ClientOf(locks[0]), locks: locks, o: all.owner}
 	if !b.mayTry(ctx) {
 		return errOneByOne
 	}
@@ -439,7 +439,7 @@ func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.Bundler == nil || ctx.Err() != nil || b.c.CheckOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken
 	}
-	if slices.ContainsFunc(b.locks, func(l *core.Lock) bool { return shell.ClientOfLock(l) != b.c }) {
+	if slices.ContainsFunc(b.locks, func(l *core.Lock) bool { return shell.ClientOf(l) != b.c }) {
 		return false
 	}
 	return !b.owned()
@@ -459,7 +459,7 @@ func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 	if err := b.begin(); err != nil {
 		return nil, err
 	}
-	defer c.Machine.Background.Done()
+	defer c.Background.Done()
 	b.prepare()
 	bounded := core.CallContext{User: ctx, Base: c.WaitsCtx}
 	b.o.Waits.Add(1) // so that a search for deadlocks does not take the owner for stuck
@@ -491,18 +491,18 @@ func (b *bundle) begin() error {
 	for i, l := range b.locks {
 		b.yieldMutex(i)
 		// The engine would refuse a lock that this client retains; taken alone it is taken over.
-		if g := c.Machine.Passing(l); g != nil && g.Retained() != nil {
+		if g := c.Passing(l); g != nil && g.Retained() != nil {
 			return errOneByOne
 		}
 		// Waiters and holders of this process are in the way. Of all others the engine itself knows.
-		if !b.alone(l) && (c.Machine.Lines[l.LineKey()] != nil || c.Machine.Passing(l) != nil) {
+		if !b.alone(l) && (c.Lines[l.LineKey()] != nil || c.Passing(l) != nil) {
 			return c.InTheWay(l)
 		}
 	}
-	if c.Machine.Closed {
+	if c.Closed {
 		return shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
-	c.Machine.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
+	c.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	return nil
 }
 
@@ -535,7 +535,7 @@ func (b *bundle) refused(err error) error {
 	switch {
 	case errors.Is(err, ErrLost): // an operator broke one in the same instant
 		return errOneByOne
-	case b.c.Machine.Closed:
+	case b.c.Closed:
 		return shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
 	}
 	return shell.Explain(b.locks[0].Key(), err)
@@ -548,19 +548,19 @@ func (b *bundle) granted(answers []driver.Grant) ([]*core.Hold, error) {
 	leases := make([]*core.Hold, 0, len(b.grants))
 	for i, g := range b.grants {
 		b.yieldMutex(i)
-		now := c.Machine.Now()
+		now := c.Now()
 		switch {
-		case c.Machine.Closed: // Close has released what was taken in before
+		case c.Closed: // Close has released what was taken in before
 			b.settle(i, false)
 			return nil, shell.Wrap("lock", b.locks[0].Key(), ErrClosed)
-		case g.Phase == grants.Revoked || c.Machine.ExpiredOnArrival(answers[i], now): // it ended before anybody got it
+		case g.Phase == grants.Revoked || c.ExpiredOnArrival(answers[i], now): // it ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
 				l.Decline()
 			}
 			return nil, errOneByOne
 		}
-		old := c.Machine.Passing(g.Lock)
+		old := c.Passing(g.Lock)
 		g.Accept(answers[i], now)
 		g.Alone = b.alone(g.Lock) || old != nil
 		l := g.Lock.NewHold(b.o)

@@ -344,13 +344,13 @@ func multiOnce(t *testing.T, random *rand.Rand, clients [2][2]*Client, inside *s
 		return
 	}
 	for _, lease := range l.Leases() {
-		if _, taken := inside.LoadOrStore(shell.ClientOfLock(lease.hold().Lock).Config.Store+lease.Name(), lease); taken {
-			t.Errorf("two are inside %q of %s", lease.Name(), shell.ClientOfLock(lease.hold().Lock).Config.Store)
+		if _, taken := inside.LoadOrStore(shell.ClientOf(lease.hold().Lock).Config.Store+lease.Name(), lease); taken {
+			t.Errorf("two are inside %q of %s", lease.Name(), shell.ClientOf(lease.hold().Lock).Config.Store)
 		}
 	}
 	time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond) // virtual
 	for _, lease := range l.Leases() {
-		inside.Delete(shell.ClientOfLock(lease.hold().Lock).Config.Store + lease.Name())
+		inside.Delete(shell.ClientOf(lease.hold().Lock).Config.Store + lease.Name())
 	}
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Error(err)

@@ -87,10 +87,23 @@ type Observer struct {
 // functions returns o as the client calls it.
 func (o *Observer) functions() *shell.Listeners {
 	return &shell.Listeners{
-		Waiting: during(o.Waiting), Acquired: during(o.Acquired), Upgraded: during(o.Upgraded), Failed: during(o.Failed),
-		Renewed: after(o.Renewed), RenewalFailed: after(o.RenewalFailed), Lost: after(o.Lost), Released: after(o.Released),
-		Retained: after(o.Retained), RetentionEnded: after(o.RetentionEnded), Recalled: after(o.Recalled),
-		Settling: after(o.Settling), Settled: after(o.Settled),
+		Waiting: during(
+			o.Waiting,
+		),
+		Acquired: during(o.Acquired),
+		Upgraded: during(o.Upgraded),
+		Failed:   during(o.Failed),
+		Renewed: after(
+			o.Renewed,
+		),
+		RenewalFailed:  after(o.RenewalFailed),
+		Lost:           after(o.Lost),
+		Released:       after(o.Released),
+		Retained:       after(o.Retained),
+		RetentionEnded: after(o.RetentionEnded),
+		Recalled:       after(o.Recalled),
+		Settling:       after(o.Settling),
+		Settled:        after(o.Settled),
 	}
 }
 

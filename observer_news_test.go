@@ -226,7 +226,7 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 		shell.TellHeld(t.Context(), l.hold(), shell.Facts{})
 		shell.TellReleased(l.hold(), nil)
 		c.in().Lock()
-		c.in().ObserveRenewal(l.hold().Engine, c.in().Machine.Now(), second, second)
+		c.in().ObserveRenewal(l.hold().Engine, c.in().Now(), second, second)
 		c.in().ObserveFailure(l.hold().Engine, second, ErrClosed)
 		shell.TellRecalled(l.hold().Engine)
 		shell.TellRetained(l.hold().Engine).End()
@@ -234,7 +234,10 @@ func TestObserver_ThatIsNotThere_CostsNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = c.in().SettleNow(&m.lock, give) }); n > 8 { // contexts of the attempt
+	if n := testing.AllocsPerRun(
+		100,
+		func() { _, _ = c.in().SettleNow(&m.lock, give) },
+	); n > 8 { // contexts of the attempt
 		t.Errorf("%v allocations of a settlement", n)
 	}
 }

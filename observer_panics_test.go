@@ -195,9 +195,14 @@ func nothingIsHeld(t *testing.T, c *Client) {
 	}
 	c.in().Lock()
 	defer c.in().Unlock()
-	if len(c.in().Machine.EngineHolds)+len(c.in().Machine.Lines)+len(c.in().Machine.LinesOfOne)+len(c.in().Machine.Cooldowns) > 0 {
-		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.in().Machine.EngineHolds), len(c.in().Machine.Lines),
-			len(c.in().Machine.LinesOfOne), len(c.in().Machine.Cooldowns))
+	if len(c.in().EngineHolds)+len(c.in().Lines)+len(c.in().LinesOfOne)+len(c.in().Cooldowns) > 0 {
+		t.Errorf(
+			"left in the client: %d grants, %d queues, %d waiters, %d rests",
+			len(c.in().EngineHolds),
+			len(c.in().Lines),
+			len(c.in().LinesOfOne),
+			len(c.in().Cooldowns),
+		)
 	}
 }
 

@@ -292,9 +292,9 @@ type LockOptions struct {
 // they cost no memory.
 func params(c *shell.Client, o *LockOptions) *core.Terms {
 	if o == nil {
-		return &c.Machine.Defaults
+		return &c.Defaults
 	}
-	p := c.Machine.Defaults
+	p := c.Defaults
 	p.Err = resolveTerms(&p, c, o)
 	return &p
 }
@@ -308,8 +308,8 @@ func paramsDirect(c *shell.Client, key driver.Key, opts *LockOptions) core.Terms
 	if err := shell.ValidateName("name of the lock", key.Name); err != nil {
 		return core.Terms{Kind: key.Kind, Err: err}
 	}
-	if reason, lacks := c.Machine.Traits.LackingKind(key.Kind); lacks {
-		return core.Terms{Kind: key.Kind, Err: shell.Wrap("lock", key, core.Unsupported(c.Machine.Traits, reason))}
+	if reason, lacks := c.Traits.LackingKind(key.Kind); lacks {
+		return core.Terms{Kind: key.Kind, Err: shell.Wrap("lock", key, core.Unsupported(c.Traits, reason))}
 	}
 	p := *params(c, opts)
 	p.Kind = key.Kind
@@ -340,10 +340,10 @@ func resolveTerms(p *core.Terms, c *shell.Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	// There a renewed hold lasts as long as the session or process, so a lease of its own would mean nothing.
-	if !c.Machine.HasLeases() && p.Lease != c.Config.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if !c.HasLeases() && p.Lease != c.Config.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
 			"lasts as long as the %s)",
-			ErrUnsupported, c.Machine.Traits.Engine, c.Machine.Traits.Lifetime)
+			ErrUnsupported, c.Traits.Engine, c.Traits.Lifetime)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
 		return err
@@ -368,12 +368,12 @@ func resolveCooldowns(p *core.Terms, c *shell.Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
 	}
 	if o.LockDelay > 0 {
-		reason, lacks := c.Machine.Traits.Lacking(driver.LockDelays)
-		if !c.Machine.HasLeases() {
+		reason, lacks := c.Traits.Lacking(driver.LockDelays)
+		if !c.HasLeases() {
 			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
 		}
 		if lacks {
-			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", core.Unsupported(c.Machine.Traits, reason))
+			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", core.Unsupported(c.Traits, reason))
 		}
 	}
 	p.MinHold, p.LockDelay = o.MinHold, o.LockDelay
@@ -395,7 +395,7 @@ func resolveRetain(p *core.Terms, c *shell.Client, o *LockOptions) error {
 	case o.Retain > 0 && c.Config.LocalHandoffs < 0:
 		return fmt.Errorf("interlock: LockOptions: %w", errNoTakeOver)
 	case o.Retain > 0:
-		if err := c.Machine.MayRetain(); err != nil {
+		if err := c.MayRetain(); err != nil {
 			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
 		}
 		p.Retain = o.Retain

@@ -156,7 +156,15 @@ func TestReentry_AfterALoss_ReturnsTheLoss(t *testing.T) {
 func TestReentry_WhenTheEngineSaysItIsGone_LosesTheOuterHoldToo(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
-		if err := peer(t, h, nil).in().Driver.Release(t.Context(), l.hold().Engine.ReleaseRequest()); err != nil { // behind the client's back
+		if err := peer(
+			t,
+			h,
+			nil,
+		).in().
+			Driver.Release(
+			t.Context(),
+			l.hold().Engine.ReleaseRequest(),
+		); err != nil { // behind the client's back
 			t.Fatal(err)
 		}
 		_, err := c.Lock(l.Context(t.Context()), "a")

@@ -79,7 +79,10 @@ func TestReconnection_HasAllThatIsHeldRenewed_InOneBatch(t *testing.T) {
 func TestReconnection_ToAServerThatForgot_TellsTheHolders(t *testing.T) {
 	overReconnecting(t, func(t *testing.T, c *Client, r *reconnecting) {
 		l := mustLock(t, t.Context(), c, "a")
-		if err := r.Driver.Release(t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Engine.ID}); err != nil {
+		if err := r.Driver.Release(
+			t.Context(),
+			&driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Engine.ID},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Err(); err != nil {

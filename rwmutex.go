@@ -44,7 +44,7 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 		m.modes[i] = core.Lock{Core: s.CoreOf(), Name: name, Terms: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.Err == nil && s.Convert == nil {
-		up.Err = shell.Wrap("lock", key, s.Machine.NoConversion())
+		up.Err = shell.Wrap("lock", key, s.NoConversion())
 	}
 	return m
 }

@@ -38,8 +38,13 @@ func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
 		stillWaits(t, late, "beside a writer")
 		mustUnlock(t, w.lease)
 		mustUnlock(t, must(t)((<-late).lease, nil))
-		if h.renewals.Load() != 0 || len(c.in().Machine.EngineHolds) != 0 || len(c.in().Machine.LinesOfOne) != 0 {
-			t.Errorf("left: %d renewals, %d grants, %d waiters", h.renewals.Load(), len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne))
+		if h.renewals.Load() != 0 || len(c.in().EngineHolds) != 0 || len(c.in().LinesOfOne) != 0 {
+			t.Errorf(
+				"left: %d renewals, %d grants, %d waiters",
+				h.renewals.Load(),
+				len(c.in().EngineHolds),
+				len(c.in().LinesOfOne),
+			)
 		}
 	})
 }
@@ -55,7 +60,7 @@ func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *
 		synctest.Wait()
 		counted := make(map[bool]int32)
 		c.in().Lock()
-		for w := range c.in().Machine.LinesOfOne {
+		for w := range c.in().LinesOfOne {
 			counted[w.Hold.Owner == base.hold().Owner] += w.Hold.Owner.Waits.Load()
 		}
 		c.in().Unlock()
@@ -326,7 +331,11 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		m := &rw.modes[driver.Exclusive]
 		ctx, cancel := context.WithTimeout(t.Context(), second) // who waits after all is told so
 		defer cancel()
-		if _, err := c.in().AskAlone(ctx, shell.NewWaiter(m, l.hold().Owner, c.in().NewCall()), false); !errors.Is(err, core.ErrAgain) {
+		if _, err := c.in().
+			AskAlone(ctx, shell.NewWaiter(m, l.hold().Owner, c.in().NewCall()), false); !errors.Is(
+			err,
+			core.ErrAgain,
+		) {
 			t.Errorf("got %v", err)
 		}
 		beside := must(t)(handOver(shell.AttemptDirect(t.Context(), m, l.hold().Owner, false, c.in().NewCall())))

@@ -85,12 +85,16 @@ func (s *Semaphore) permits(n int) *core.Lock {
 	if n == 1 {
 		return &one.Lock
 	}
-	many := shell.NewPermit(shell.ClientOfLock(&one.Lock), one.Lock.Name, one.Terms)
+	many := shell.NewPermit(shell.ClientOf(&one.Lock), one.Lock.Name, one.Terms)
 	many.Terms.Share.Weight = n
 	if limit := many.Terms.Share.Limit; many.Terms.Err == nil && (n < 1 || n > limit) {
-		many.Terms.Err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
-			"most its limit of %d",
-			many.Lock.Name, n, limit)
+		many.Terms.Err = fmt.Errorf(
+			"interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
+				"most its limit of %d",
+			many.Lock.Name,
+			n,
+			limit,
+		)
 	}
 	return &many.Lock
 }
@@ -116,7 +120,7 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 		return err
 	}
 	now := s.one.Load()
-	c, key := shell.ClientOfLock(&now.Lock), now.Lock.Key()
+	c, key := shell.ClientOf(&now.Lock), now.Lock.Key()
 	if now.Terms.Err != nil {
 		return now.Terms.Err
 	}

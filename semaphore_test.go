@@ -34,8 +34,8 @@ func TestSemaphore_GivesOutItsPermitsInTurn(t *testing.T) {
 		wantErr(t, "a second Unlock", b.Unlock(ctx), ErrReleased)
 		mustUnlock(t, must(t)((<-small).lease, nil))
 		mustUnlock(t, must(t)(s.TryAcquire(ctx, 3)))
-		if len(c.in().Machine.EngineHolds) != 0 || len(c.in().Machine.LinesOfOne) != 0 {
-			t.Errorf("%d grants and %d waiters are left", len(c.in().Machine.EngineHolds), len(c.in().Machine.LinesOfOne))
+		if len(c.in().EngineHolds) != 0 || len(c.in().LinesOfOne) != 0 {
+			t.Errorf("%d grants and %d waiters are left", len(c.in().EngineHolds), len(c.in().LinesOfOne))
 		}
 	})
 }

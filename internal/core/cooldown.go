@@ -60,8 +60,8 @@ func (g *EngineHold) Cooldown() time.Duration {
 	return max(0, c.Cooldowns[g].Until.Since(c.Now()))
 }
 
-// EngineCooldown returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps it.
-// The caller holds Machine.Mu.
+// EngineCooldown returns how long the engine must keep the lock closed if g is released now: 0 where this process keeps
+// it. The caller holds Machine.Mu.
 func (g *EngineHold) EngineCooldown() time.Duration {
 	if !g.Lock.Core.HasLeases() {
 		return 0

@@ -18,7 +18,8 @@ func (l *Hold) Release(now trust.Instant) {
 	l.finish(now)
 }
 
-// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds Machine.Mu.
+// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds
+// Machine.Mu.
 func (l *Hold) lose(reason driver.LostReason, cause error) {
 	c, end := l.Lock.Core, l.lasted()
 	var inner *Hold
@@ -178,16 +179,27 @@ func (e *renewalError) As(t any) bool {
 
 // classes are the errors by which callers tell failures apart.
 var classes = []error{
-	driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnsupported, driver.ErrClosed, driver.ErrDeadlock, driver.ErrNested,
-	driver.ErrConflict, driver.ErrNotHeld,
-	context.Canceled, context.DeadlineExceeded,
+	driver.ErrHeld,
+	driver.ErrLost,
+	driver.ErrReleased,
+	driver.ErrUnavailable,
+	driver.ErrRefused,
+	driver.ErrUnsupported,
+	driver.ErrClosed,
+	driver.ErrDeadlock,
+	driver.ErrNested,
+	driver.ErrConflict,
+	driver.ErrNotHeld,
+	context.Canceled,
+	context.DeadlineExceeded,
 }
 
 // hasFailed notes how a renewal of g failed. Few renewals fail, so the errors stand in a map beside the grants. The
 // caller holds Machine.Mu.
 func (g *EngineHold) hasFailed(err error) {
 	g.Failed = true
-	if own, is := err.(*driver.UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
+	if own, is := err.(*driver.UnavailableError); is &&
+		own.Err != nil { //nolint:errorlint // only this says that nobody knows
 		err = own.Err
 	}
 	c := g.Lock.Core
@@ -234,9 +246,9 @@ func (g *EngineHold) ExpiryDelay() time.Duration {
 	return max(g.Asked, g.Lock.Terms.Lease, g.Cooldown())
 }
 
-// releaseWhenExpired releases g after that time. On engines with leases the hold has ended by then, and the release only clears up.
-// It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands it to
-// releaseLater. The caller holds Machine.Mu, and has dropped g.
+// releaseWhenExpired releases g after that time. On engines with leases the hold has ended by then, and the release
+// only clears up. It names this one hold, so it can harm no other. Elsewhere it is what frees the lock, and Close hands
+// it to releaseLater. The caller holds Machine.Mu, and has dropped g.
 func (g *EngineHold) releaseWhenExpired(after time.Duration) {
 	c := g.Lock.Core
 	g.RenewLast()

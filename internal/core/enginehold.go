@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// EngineHold is one hold of the engine as this process sees it, from the request for it until it is given back or lost. The
-// re-entries of an anonymous owner share one grant, and inside the process it may pass from owner to owner. A named
+// EngineHold is one hold of the engine as this process sees it, from the request for it until it is given back or lost.
+// The re-entries of an anonymous owner share one grant, and inside the process it may pass from owner to owner. A named
 // owner has a grant for each Lock, because the engine itself counts those.
 //
 // Machine.Mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
@@ -28,8 +28,8 @@ func (m *Lock) NewEngineHold(id string) *EngineHold {
 	return &EngineHold{Grant: grants.Grant{ID: id, Asked: m.Terms.Lease}, Lock: m, Index: -1}
 }
 
-// Accept makes g live by the engine's answer a, at the instant now. Grants of one lock form a list, the newest first, so
-// that passing and Look find them by name. The caller holds Machine.Mu.
+// Accept makes g live by the engine's answer a, at the instant now. Grants of one lock form a list, the newest first,
+// so that passing and Look find them by name. The caller holds Machine.Mu.
 func (g *EngineHold) Accept(a driver.Grant, now trust.Instant) {
 	c := g.Lock.Core
 	g.Take(&c.Env, a, now)
@@ -130,8 +130,8 @@ func (g *EngineHold) ReleaseRequest() *driver.Release {
 	return &driver.Release{Key: g.Lock.Key(), ID: g.ID, Horizon: g.Asked}
 }
 
-// Forget ends g in this process: it is no longer renewed, passed on or watched. It sends nothing, so the caller releases
-// g or leaves it to run out. The caller holds Machine.Mu.
+// Forget ends g in this process: it is no longer renewed, passed on or watched. It sends nothing, so the caller
+// releases g or leaves it to run out. The caller holds Machine.Mu.
 func (g *EngineHold) Forget() {
 	c, name := g.Lock.Core, g.listName()
 	g.Phase = grants.Gone
@@ -158,9 +158,9 @@ func (g *EngineHold) isShorterThan(l *Hold) bool {
 	return g.Lock.Core.HasLeases() && l.End > g.Window.End()
 }
 
-// listName returns the key of g in Machine.EngineHolds. All grants of a mutex share the lock's name. Readers and permits go
-// by their id, because they never meet in this process and there may be many of one lock. To drop one would otherwise
-// walk all.
+// listName returns the key of g in Machine.EngineHolds. All grants of a mutex share the lock's name. Readers and
+// permits go by their id, because they never meet in this process and there may be many of one lock. To drop one would
+// otherwise walk all.
 func (g *EngineHold) listName() string {
 	if g.Lock.Terms.Share.Direct {
 		return g.ID
@@ -267,9 +267,9 @@ func (w PendingRelease) ReleaseRequest() *driver.Release {
 	return r
 }
 
-// EndHold ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this process,
-// this client's retention, or the engine. What it returns must be awaited exactly once, after Machine.Mu has been given
-// up, because it is counted as background. The caller holds Machine.Mu.
+// EndHold ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this
+// process, this client's retention, or the engine. What it returns must be awaited exactly once, after Machine.Mu has
+// been given up, because it is counted as background. The caller holds Machine.Mu.
 func (l *Hold) EndHold(now trust.Instant) PendingRelease {
 	g := l.Engine
 	c := g.Lock.Core
@@ -341,8 +341,9 @@ func (g *EngineHold) waitingLine() *Line {
 	return q
 }
 
-// ReleaseInBackground releases in the background what the request of g may have left. undo says that its outcome is unknown: then
-// the engine also takes away a place in its queue, and refuses late copies of the request. The caller holds Machine.Mu.
+// ReleaseInBackground releases in the background what the request of g may have left. undo says that its outcome is
+// unknown: then the engine also takes away a place in its queue, and refuses late copies of the request. The caller
+// holds Machine.Mu.
 func (g *EngineHold) ReleaseInBackground(undo bool) {
 	give := g.ReleaseRequest()
 	give.Undo = undo

@@ -13,8 +13,8 @@ import (
 
 // Line is the line of goroutines of this process that wait for one lock, first come, first served. The engine knows
 // only one waiter for the whole line: the queue's fetch asks on behalf of whoever is first. A grant then passes from
-// owner to owner inside the process for as long as grants.Grant.mayPass allows. The queue exists only while somebody waits or
-// a request is under way.
+// owner to owner inside the process for as long as grants.Grant.mayPass allows. The queue exists only while somebody
+// waits or a request is under way.
 //
 // Guarded by Machine.Mu.
 type Line struct {
@@ -125,9 +125,9 @@ func (g *EngineHold) AddSameOwner() {
 	g.addSameOwnerCandidates(o)
 }
 
-// addSameOwnerCandidates gives g to waiters of the same owner that stand in no line: candidates of an election, who have a value of
-// their own, whose owner leads already. Their requests are undone. Named owners are left to the engine, which re-enters
-// them by itself, and tries do not wait. The caller holds Machine.Mu.
+// addSameOwnerCandidates gives g to waiters of the same owner that stand in no line: candidates of an election, who
+// have a value of their own, whose owner leads already. Their requests are undone. Named owners are left to the engine,
+// which re-enters them by itself, and tries do not wait. The caller holds Machine.Mu.
 func (g *EngineHold) addSameOwnerCandidates(o *Owner) {
 	if o.Named {
 		return
@@ -309,8 +309,8 @@ func (w *Waiter) MustWait(held *driver.HeldError) {
 	}
 }
 
-// Withdraw takes w out of its line, or cancels the request that is for w alone. The fetch undoes by itself whatever that
-// request has left in the engine. The caller holds Machine.Mu.
+// Withdraw takes w out of its line, or cancels the request that is for w alone. The fetch undoes by itself whatever
+// that request has left in the engine. The caller holds Machine.Mu.
 func (w *Waiter) Withdraw() {
 	if w.Request != nil {
 		delete(w.Hold.Lock.Core.LinesOfOne, w)
@@ -336,8 +336,8 @@ func (c *Machine) AlreadyInside(w *Waiter) bool {
 	return true
 }
 
-// Request is one acquisition that the engine is asked for: on behalf of a queue's line, or for one waiter alone (a try, a
-// named owner, a conversion). A fetch for a line belongs to the queue and not to a waiter. So a waiter that gives up
+// Request is one acquisition that the engine is asked for: on behalf of a queue's line, or for one waiter alone (a try,
+// a named owner, a conversion). A fetch for a line belongs to the queue and not to a waiter. So a waiter that gives up
 // does not cost the others their place in the engine's queue. Undoing what a cancelled or ambiguous request may have
 // left is the duty of the fetch, after the driver has returned.
 type Request struct {
@@ -381,8 +381,8 @@ func (w *Waiter) MayReenter() bool {
 var ErrReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
 	driver.ErrDeadlock)
 
-// addSameOwnerDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait for it.
-// Each asks again beside g. The engine does so by itself for named owners. The caller holds Machine.Mu.
+// addSameOwnerDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait
+// for it. Each asks again beside g. The engine does so by itself for named owners. The caller holds Machine.Mu.
 func (g *EngineHold) addSameOwnerDirect(o *Owner) {
 	if g.Lock.Terms.Share.Of == nil { // permits: each call takes its own
 		return
@@ -431,5 +431,9 @@ type Announcement struct {
 // HasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
 // Machine.Mu.
 func (l *Hold) HasOthers() bool {
-	return l.Owner.First(l.Lock.Core, l.Lock.Key(), func(other *Hold) bool { return other != l && other.Ended() == nil }) != nil
+	return l.Owner.First(
+		l.Lock.Core,
+		l.Lock.Key(),
+		func(other *Hold) bool { return other != l && other.Ended() == nil },
+	) != nil
 }

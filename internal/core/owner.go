@@ -98,8 +98,8 @@ func (c *Machine) LiveHold(o *Owner, key driver.Key) *Hold {
 	}
 }
 
-// LiveEngineHold returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners, because the
-// engine counts their holds one by one. The caller holds Machine.Mu.
+// LiveEngineHold returns the grant on which o's live hold of key rests, or nil. It returns nil for named owners,
+// because the engine counts their holds one by one. The caller holds Machine.Mu.
 func (c *Machine) LiveEngineHold(o *Owner, key driver.Key) *EngineHold {
 	if o.Named {
 		return nil

@@ -25,7 +25,7 @@ func Acquire(ctx context.Context, m *core.Lock, try bool) (*core.Hold, error) {
 		return nil, err
 	}
 	m = Labelled(ctx, m)
-	at := ClientOfLock(m).NewCall()
+	at := ClientOf(m).NewCall()
 	o := OwnerFrom(ctx)
 	wait := m.Terms.Wait
 	if try {
@@ -44,7 +44,7 @@ func Acquire(ctx context.Context, m *core.Lock, try bool) (*core.Hold, error) {
 // mayAcquire returns the errors of which no Observer can be told: a mutex that nobody made, a nil context. A bad name
 // or bad options are left to attempt, so that the Observer is told of them.
 func mayAcquire(ctx context.Context, m *core.Lock) error {
-	if err := CheckLock(m); err != nil && (m == nil || m.Terms == nil || ClientOfLock(m).CheckMade() != nil) {
+	if err := CheckLock(m); err != nil && (m == nil || m.Terms == nil || ClientOf(m).CheckMade() != nil) {
 		return err
 	}
 	return CheckContext(ctx)
@@ -52,23 +52,25 @@ func mayAcquire(ctx context.Context, m *core.Lock) error {
 
 // TellAcquired tells the Observer and the log that an attempt has brought lease.
 func TellAcquired(ctx context.Context, m *core.Lock, lease *core.Hold, at core.Call) {
+	c := ClientOf(m)
 	var how Facts
 	EndCall(at, &how)
 	TellHeld(ctx, lease, how)
-	log := ClientOfLock(m).Config.Logger
+	log := c.Config.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.Key().Name),
-			slog.String("engine", ClientOfLock(m).Machine.Traits.Engine), slog.Uint64("token", TokenOf(lease)),
+			slog.String("engine", c.Traits.Engine), slog.Uint64("token", TokenOf(lease)),
 			slog.String("owner", lease.Owner.ID))
 	}
 }
 
 // TellFailed tells the Observer that a call of o has failed with err. o is nil if the call had no owner yet.
 func TellFailed(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call, err error) {
+	c := ClientOf(m)
 	e := factsOf(m, o)
 	EndCall(at, &e)
-	e.Waited, e.Err = ClientOfLock(m).Reading().Since(at.Start), err
-	ClientOfLock(m).TellFailed(ctx, e)
+	e.Waited, e.Err = c.Reading().Since(at.Start), err
+	c.TellFailed(ctx, e)
 }
 
 // attemptLock is acquire without what the Observer is told.
@@ -88,10 +90,11 @@ func attemptLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at 
 
 // factsOf describes to an Observer an attempt that has no lease.
 func factsOf(m *core.Lock, o *core.Owner) Facts {
+	c := ClientOf(m)
 	key := m.Key()
 	e := Facts{
 		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.Terms.Class, otherClass),
-		Engine: ClientOfLock(m).Machine.Traits.Engine, Client: ClientOfLock(m),
+		Engine: c.Traits.Engine, Client: c,
 	}
 	if o != nil {
 		e.Owner = o.ID
@@ -103,10 +106,11 @@ func factsOf(m *core.Lock, o *core.Owner) Facts {
 // takes the lock. An owner that lost the lock and has not unlocked it yet gets the loss. To take the lock anew without
 // a word would hide that another owner was inside meanwhile.
 func reenter(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold, error) {
+	c := ClientOf(m)
 	if o == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
-	held := ClientOfLock(m).heldBy(o, m.Key())
+	held := c.heldBy(o, m.Key())
 	if held == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
@@ -119,14 +123,19 @@ func reenter(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold, erro
 	if o.Named {
 		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
 	}
-	return ClientOfLock(m).reenterGrant(ctx, held.Engine, o, m)
+	return c.reenterGrant(ctx, held.Engine, o, m)
 }
 
 // reenterGrant adds a hold of o to g. On an engine with leases it renews first, in the caller's time: that costs one
 // round trip, and asks the engine whether g still exists. Without an answer within half a renewal interval the window
 // that was confirmed before still counts. It returns nil and no error if g has ended meanwhile.
-func (c *Client) reenterGrant(ctx context.Context, g *core.EngineHold, o *core.Owner, m *core.Lock) (*core.Hold, error) {
-	if c.Machine.HasLeases() {
+func (c *Client) reenterGrant(
+	ctx context.Context,
+	g *core.EngineHold,
+	o *core.Owner,
+	m *core.Lock,
+) (*core.Hold, error) {
+	if c.HasLeases() {
 		patient, cancel := context.WithTimeout(ctx, m.Terms.Renewal/2)
 		defer cancel()
 		err := c.renewNow(patient, g, m.Terms.Lease)
@@ -140,8 +149,8 @@ func (c *Client) reenterGrant(ctx context.Context, g *core.EngineHold, o *core.O
 	}
 	c.Lock()
 	defer c.Unlock()
-	now := c.Machine.Now()
-	c.Machine.Expire(g, now)
+	now := c.Now()
+	c.Expire(g, now)
 	// unlocked by another goroutine of o meanwhile
 	if g.Phase == grants.Gone || g.Holds.First == nil || g.Holder().Owner != o {
 		return nil, nil //nolint:nilnil // says "not held", see reenter
@@ -154,7 +163,7 @@ func (c *Client) reenterGrant(ctx context.Context, g *core.EngineHold, o *core.O
 // takeLock acquires the mutex for an owner that does not hold it. Machine.Mu is held from the look at the queue and the
 // grants until join has put the waiter in line. Otherwise a grant that is released in between would pass by it.
 func takeLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at core.Call) (*core.Hold, error) {
-	c := ClientOfLock(m)
+	c := ClientOf(m)
 	if err := ctx.Err(); err != nil {
 		return nil, Wrap("lock", m.Key(), err)
 	}
@@ -179,7 +188,7 @@ func takeLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at cor
 	case busy && try:
 		return tryBusy(ctx, m, o, at)
 	// Over a network the wait is asked for at once: a try before it would cost a round trip more.
-	case busy || !try && !c.Machine.Traits.Local:
+	case busy || !try && !c.Traits.Local:
 		return c.Join(ctx, NewWaiter(m, o, at))
 	}
 	return takeFree(ctx, m, o, try, at)
@@ -188,14 +197,14 @@ func takeLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at cor
 // busy reports whether this client has a grant of m that passes on inside the process, or somebody in line for one.
 // The caller holds Machine.Mu.
 func (c *Client) busy(m *core.Lock) bool {
-	return c.Machine.Lines[m.LineKey()] != nil || c.Machine.Passing(m) != nil
+	return c.Lines[m.LineKey()] != nil || c.Passing(m) != nil
 }
 
 // tryBusy takes the grant that this client retains, or says who is in the way. The caller holds Machine.Mu, which
 // tryBusy gives up.
 func tryBusy(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call) (*core.Hold, error) {
-	c := ClientOfLock(m)
-	if l := m.NewHold(o); c.Machine.TakeOver(l, at.Start) {
+	c := ClientOf(m)
+	if l := m.NewHold(o); c.TakeOver(l, at.Start) {
 		c.Unlock()
 		return l, nil
 	}
@@ -210,6 +219,7 @@ func tryBusy(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call) (*c
 // takeFree asks the engine first, because no goroutine of this client has the lock or waits for it. After a refusal it
 // waits, or says who holds the lock. The caller holds Machine.Mu, which takeFree gives up.
 func takeFree(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at core.Call) (*core.Hold, error) {
+	c := ClientOf(m)
 	lease, err := tryOnce(ctx, m, o, !try, at)
 	switch {
 	case !errors.Is(err, driver.ErrHeld):
@@ -219,18 +229,19 @@ func takeFree(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at cor
 	case try:
 		return TryAlongside(m, o, at, err)
 	}
-	ClientOfLock(m).Lock()
-	return ClientOfLock(m).Join(ctx, NewWaiter(m, o, at))
+	c.Lock()
+	return c.Join(ctx, NewWaiter(m, o, at))
 }
 
 // tryOnce asks the engine for m once. waits says that the caller waits after a refusal; a local engine then need not
 // find out who holds the lock. The caller holds Machine.Mu, which tryOnce gives up.
 func tryOnce(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at core.Call) (*core.Hold, error) {
-	if ClientOfLock(m).Machine.Traits.Local {
+	c := ClientOf(m)
+	if c.Traits.Local {
 		return tryLocal(ctx, m, o, waits, at)
 	}
-	ClientOfLock(m).Unlock()
-	return ClientOfLock(m).AskAlone(ctx, NewWaiter(m, o, at), true)
+	c.Unlock()
+	return c.AskAlone(ctx, NewWaiter(m, o, at), true)
 }
 
 // CheckOwner refuses an owner name on an engine without named owners, and one that is empty, too long or not UTF-8.
@@ -238,8 +249,8 @@ func (c *Client) CheckOwner(o *core.Owner) error {
 	if o == nil || !o.Named {
 		return nil
 	}
-	if reason, lacks := c.Machine.Traits.Lacking(driver.NamedOwners); lacks {
-		return Wrap("lock as owner", driver.Key{Name: o.ID}, core.Unsupported(c.Machine.Traits, reason))
+	if reason, lacks := c.Traits.Lacking(driver.NamedOwners); lacks {
+		return Wrap("lock as owner", driver.Key{Name: o.ID}, core.Unsupported(c.Traits, reason))
 	}
 	return ValidateName("owner", o.ID)
 }
@@ -255,19 +266,19 @@ func (c *Client) CheckOwner(o *core.Owner) error {
 // process keeps.
 func (c *Client) Join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	m, o := w.Hold.Lock, w.Hold.Owner
-	if c.Machine.Closed {
+	if c.Closed {
 		c.Unlock()
 		return nil, Wrap("lock", m.Key(), driver.ErrClosed)
 	}
-	if c.Machine.AlreadyInside(w) {
+	if c.AlreadyInside(w) {
 		c.Unlock()
 		return w.Hold, nil
 	}
-	if c.Machine.TakeOver(w.Hold, w.Start) {
+	if c.TakeOver(w.Hold, w.Start) {
 		c.Unlock()
 		return w.Hold, nil
 	}
-	q := c.Machine.LineFor(m)
+	q := c.LineFor(m)
 	w.Line, w.Ready = q, make(chan struct{})
 	w.Announce = AnnouncementOf(ctx, w)
 	q.Waiters.Push(w)
@@ -276,7 +287,7 @@ func (c *Client) Join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	c.suspectDeadlock(o)
 	// What is in the way is known without the engine if a goroutine of this process holds the lock, or if the line has
 	// asked already. The Observer is told at once then.
-	switch g := c.Machine.Passing(m); {
+	switch g := c.Passing(m); {
 	case g != nil:
 		w.Blocker = g.Holder()
 		w.MustWait(nil)
@@ -292,7 +303,7 @@ func (c *Client) Join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	// fetch.lead.
 	f.Leader = w
 	// Counted under Machine.Mu, so that Close waits for the request.
-	c.Machine.Background.Add(1)
+	c.Background.Add(1)
 	c.Unlock()
 	return leadRequest(ctx, f, w)
 }
@@ -302,13 +313,13 @@ func (c *Client) Join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 // errAgain if the owner has got a hold since w was made: then the caller asks beside that hold.
 func (c *Client) AskAlone(ctx context.Context, w *core.Waiter, try bool) (*core.Hold, error) {
 	c.Lock()
-	if c.Machine.Closed {
+	if c.Closed {
 		c.Unlock()
 		return nil, Wrap("lock", w.Hold.Lock.Key(), driver.ErrClosed)
 	}
 	// Another goroutine of the same owner was quicker. The engine does not know that the two are one owner, so w would
 	// wait behind it.
-	if w.MayReenter() && c.Machine.LiveEngineHold(w.Hold.Owner, w.Hold.Lock.Key()) != nil {
+	if w.MayReenter() && c.LiveEngineHold(w.Hold.Owner, w.Hold.Lock.Key()) != nil {
 		c.Unlock()
 		return nil, core.ErrAgain
 	}
@@ -319,18 +330,18 @@ func (c *Client) AskAlone(ctx context.Context, w *core.Waiter, try bool) (*core.
 // Machine.Mu, which waitAlone gives up.
 func (c *Client) waitAlone(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	switch {
-	case c.Machine.Closed:
+	case c.Closed:
 		c.Unlock()
 		return nil, Wrap("lock", w.Hold.Lock.Key(), driver.ErrClosed)
-	case c.Machine.AlreadyInside(w):
+	case c.AlreadyInside(w):
 		c.Unlock()
 		return w.Hold, nil
 	}
 	return c.ask(ctx, w, false)
 }
 
-// ask makes the request of askAlone and waitAlone and waits for its answer. The caller holds Machine.Mu, which ask gives
-// up, and has seen that the client is open.
+// ask makes the request of askAlone and waitAlone and waits for its answer. The caller holds Machine.Mu, which ask
+// gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold, error) {
 	// An owner that was made for this call is known to no other goroutine. Its waits need no count, because nobody else
 	// can wait as this owner. And with a count each grant would search all waiters for others of it.
@@ -339,8 +350,8 @@ func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold,
 	f.Waiter, w.Request = w, f
 	w.Announce = AnnouncementOf(ctx, w)
 	// From here on Close, a deadlock search and a grant to the same owner find w, although it stands in no line.
-	c.Machine.LinesOfOne[w] = struct{}{}
-	c.Machine.Background.Add(1)
+	c.LinesOfOne[w] = struct{}{}
+	c.Background.Add(1)
 	w.Ready = make(chan struct{})
 	if shared {
 		w.Hold.Owner.Waits.Add(1)
@@ -356,10 +367,10 @@ func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold,
 // InTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
 // whoever the engine has named to the line; if neither is known, only the client. The caller holds Machine.Mu.
 func (c *Client) InTheWay(m *core.Lock) *driver.HeldError {
-	if g := c.Machine.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
+	if g := c.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
 		return heldErrorOf(g.Holder())
 	}
-	if q := c.Machine.Lines[m.LineKey()]; q != nil && q.InTheWay() != nil {
+	if q := c.Lines[m.LineKey()]; q != nil && q.InTheWay() != nil {
 		held := *q.InTheWay()
 		return &held
 	}
@@ -372,15 +383,15 @@ func TryAlongside(m *core.Lock, o *core.Owner, at core.Call, err error) (*core.H
 	if o == nil {
 		return nil, err
 	}
-	c := ClientOfLock(m)
+	c := ClientOf(m)
 	c.Lock()
 	defer c.Unlock()
-	g := c.Machine.LiveEngineHold(o, m.Key())
+	g := c.LiveEngineHold(o, m.Key())
 	if g == nil {
 		return nil, err
 	}
 	l := m.NewHold(o)
-	g.AddHold(l, at.Start, c.Machine.Now(), true)
+	g.AddHold(l, at.Start, c.Now(), true)
 	return l, nil
 }
 
@@ -391,21 +402,21 @@ func TryAlongside(m *core.Lock, o *core.Owner, at core.Call, err error) (*core.H
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Machine.Mu, which tryLocal gives up.
 func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at core.Call) (*core.Hold, error) {
-	c := ClientOfLock(m)
-	if c.Machine.Closed {
+	c := ClientOf(m)
+	if c.Closed {
 		c.Unlock()
 		return nil, Wrap("lock", m.Key(), driver.ErrClosed)
 	}
-	c.Machine.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
-	defer c.Machine.Background.Done()
+	c.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
+	defer c.Background.Done()
 	c.Unlock()
 	g, l := newLocalHold(m, o)
 	// The driver is called without Machine.Mu, as everywhere: files have to be read.
 	answer, err := askLocally(g, l.Owner, waits)
 	c.Lock()
-	now := c.Machine.Now()
+	now := c.Now()
 	switch gone := errors.Is(err, driver.ErrLost); {
-	case gone || err == nil && (g.Phase == grants.Revoked || c.Machine.ExpiredOnArrival(answer, now)):
+	case gone || err == nil && (g.Phase == grants.Revoked || c.ExpiredOnArrival(answer, now)):
 		return tryAgain(ctx, m, l, g, gone, at)
 	case err != nil:
 		// The lock may have been taken although the engine reported an error.
@@ -415,12 +426,12 @@ func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at c
 		c.Unlock()
 		return nil, Explain(m.Key(), err)
 	// Close has ended everything that it found, and this hold came after that.
-	case c.Machine.Closed:
+	case c.Closed:
 		g.ReleaseInBackground(false)
 		c.Unlock()
 		return nil, Wrap("lock", m.Key(), driver.ErrClosed)
 	}
-	old := c.Machine.Passing(m)
+	old := c.Passing(m)
 	g.Accept(answer, now)
 	// With an older grant of this lock in the process only one of the two may serve the line.
 	g.Alone = l.Owner.Named || old != nil
@@ -433,10 +444,17 @@ func tryLocal(ctx context.Context, m *core.Lock, o *core.Owner, waits bool, at c
 // tryAgain asks once more after a grant that was over before it could be used. An operator broke it, or this process
 // stood still for longer than the lease. gone says that the engine reported that itself. The caller holds Machine.Mu,
 // which tryAgain gives up.
-func tryAgain(ctx context.Context, m *core.Lock, l *core.Hold, g *core.EngineHold, gone bool, at core.Call) (*core.Hold, error) {
+func tryAgain(
+	ctx context.Context,
+	m *core.Lock,
+	l *core.Hold,
+	g *core.EngineHold,
+	gone bool,
+	at core.Call,
+) (*core.Hold, error) {
 	g.ReleaseInBackground(gone)
-	ClientOfLock(m).Unlock()
-	return ClientOfLock(m).AskAlone(ctx, &core.Waiter{Hold: l, Call: at}, true)
+	ClientOf(m).Unlock()
+	return ClientOf(m).AskAlone(ctx, &core.Waiter{Hold: l, Call: at}, true)
 }
 
 // newLocalHold returns a grant that must be asked for and its first hold, for o or for a new owner. All three are one
@@ -448,7 +466,7 @@ func newLocalHold(m *core.Lock, o *core.Owner) (*core.EngineHold, *core.Hold) {
 		owner  core.Owner
 	}{}
 	g := &first.engine
-	*g = *m.NewEngineHold(ClientOfLock(m).NewID())
+	*g = *m.NewEngineHold(ClientOf(m).NewID())
 	if o == nil {
 		first.owner.ID = g.ID // one string for both
 		o = &first.owner
@@ -463,14 +481,15 @@ var (
 	releases = sync.Pool{New: func() any { return new(driver.Release) }}
 )
 
-// askLocally tries to get g for o; waits is as in tryLocal. Only the client's own end cancels it: a local engine answers at
-// once.
+// askLocally tries to get g for o; waits is as in tryLocal. Only the client's own end cancels it: a local engine
+// answers at once.
 func askLocally(g *core.EngineHold, o *core.Owner, waits bool) (driver.Grant, error) {
+	c := ClientOf(g.Lock)
 	r := requests.Get().(*driver.Request)
 	*r = DriverRequest(g.Lock, g.ID, o)
 	r.Try, r.SkipHolder, r.Lost = true, waits, LossOf(g)
 	askForRecalls(g, r)
-	answer, err := ClientOfLock(g.Lock).Driver.Acquire(ClientOfLock(g.Lock).renewCtx, r)
+	answer, err := c.Driver.Acquire(c.renewCtx, r)
 	*r = driver.Request{}
 	requests.Put(r)
 	return answer, err
@@ -478,10 +497,11 @@ func askLocally(g *core.EngineHold, o *core.Owner, waits bool) (driver.Grant, er
 
 // releaseLocally gives g back to a local engine, which keeps the lock closed for keep.
 func releaseLocally(g *core.EngineHold, keep time.Duration) error {
+	c := ClientOf(g.Lock)
 	r := releases.Get().(*driver.Release)
 	*r = *g.ReleaseRequest()
 	r.Keep = keep
-	err := ClientOfLock(g.Lock).Driver.Release(ClientOfLock(g.Lock).releaseCtx, r)
+	err := c.Driver.Release(c.releaseCtx, r)
 	*r = driver.Release{}
 	releases.Put(r)
 	return err
@@ -500,11 +520,11 @@ func WouldRecall(err error) bool {
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recallLock continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four round
-// trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try of a
-// lock that such a client really holds takes that long.
+// recallLock continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four
+// round trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try
+// of a lock that such a client really holds takes that long.
 func recallLock(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call, refused error) (*core.Hold, error) {
-	c := ClientOfLock(m)
+	c := ClientOf(m)
 	most := max(RecallWait, 4*c.Reading().Since(at.Start)) // four round trips: the try was one
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

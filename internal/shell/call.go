@@ -81,10 +81,10 @@ func finalError(op string, key driver.Key, err error, doubt bool) error {
 
 // Reading returns the present instant. Judgements of a lease need [Client.now], which also notices that the machine was
 // suspended.
-func (c *Client) Reading() trust.Instant { return c.Machine.Env.Clock.Now() }
+func (c *Client) Reading() trust.Instant { return c.Env.Clock.Now() }
 
 // Time turns i into a time.Time for users.
-func (c *Client) Time(i trust.Instant) time.Time { return c.Machine.Env.Clock.Time(i) }
+func (c *Client) Time(i trust.Instant) time.Time { return c.Env.Clock.Time(i) }
 
 // Pause waits for d and returns true, or false if ctx ended first.
 func Pause(ctx context.Context, d time.Duration) bool {

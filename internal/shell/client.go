@@ -43,8 +43,8 @@ func (c *Client) Public() *Public {
 
 // Client is what stands around the state machine: it asks the engine, waits, renews, releases, and tells users.
 type Client struct {
-	public  *Public // of which it is
-	Machine core.Machine
+	public *Public // of which it is
+	core.Machine
 	// Set by New and constant from then on, down to recalls; the atomics guard themselves.
 	Driver   driver.Driver
 	renewer  driver.Renewer       // nil unless holds have leases, or sessions and the engine tells of recalls
@@ -81,7 +81,11 @@ func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Clie
 				Terms: grants.Terms{Lease: o.Lease, Renewal: o.Renewal, Retain: o.Retain},
 				Kind:  driver.KindMutex, Class: otherClass, LabelFrom: o.LabelFrom,
 			},
-			Lines: make(map[core.LineKey]*core.Line), EngineHolds: make(map[string]*core.EngineHold), LinesOfOne: make(map[*core.Waiter]struct{}),
+			Lines: make(
+				map[core.LineKey]*core.Line,
+			),
+			EngineHolds: make(map[string]*core.EngineHold),
+			LinesOfOne:  make(map[*core.Waiter]struct{}),
 			Env: grants.Env{
 				Lifetime: d.Traits().Lifetime, LocalHandoffs: o.LocalHandoffs, LocalHandoffTime: o.LocalHandoffTime,
 				Clock: trust.NewClock(), Suspensions: trust.NewSuspensions(suspended),
@@ -90,34 +94,38 @@ func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Clie
 	}}
 	c := &p.client
 	c.public = p
-	c.Machine.Shell, c.Machine.Store, c.Machine.Hears = shell{c}, o.Store, o.Observer.Acquired != nil
+	c.Shell, c.Store, c.Hears = shell{c}, o.Store, o.Observer.Acquired != nil
 	// The scheduler sets the timer when its goroutine begins.
-	c.Machine.Scheduler.Timer, c.Machine.Scheduler.Armed = time.NewTimer(time.Hour), trust.Never
+	c.Scheduler.Timer, c.Scheduler.Armed = time.NewTimer(time.Hour), trust.Never
 	c.Deadlocks.At = trust.Never
-	c.Machine.Watching = c.Machine.Traits.Lifetime != driver.Process
-	_, lacks := c.Machine.Traits.Lacking(driver.Recalls)
-	c.Machine.Recalls = !lacks
-	if err := c.Machine.MayRetain(); err != nil && o.Retain > 0 {
+	c.Watching = c.Traits.Lifetime != driver.Process
+	_, lacks := c.Traits.Lacking(driver.Recalls)
+	c.Recalls = !lacks
+	if err := c.MayRetain(); err != nil && o.Retain > 0 {
 		return nil, fmt.Errorf("interlock: Options: Retain: %w", err)
 	}
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.Bundler, _ = d.(driver.MultiAcquirer)
 	c.Convert, _ = d.(driver.Converter)
-	c.Machine.Requeues, c.Machine.Converts = c.requeuer != nil, c.Convert != nil
-	if c.Machine.HasLeases() || c.Machine.HasSessions() && c.Machine.Recalls {
+	c.Requeues, c.Converts = c.requeuer != nil, c.Convert != nil
+	if c.HasLeases() || c.HasSessions() && c.Recalls {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
 			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer",
-				c.Machine.Traits.Engine)
+				c.Traits.Engine)
 		}
-		c.renewer, c.Machine.Renews = renewer, true
+		c.renewer, c.Renews = renewer, true
 	}
 	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
 	// hard when it gives up waiting for releases.
-	c.renewCtx, c.stopRenewals = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
+	c.renewCtx, c.stopRenewals = context.WithCancel(
+		context.Background(),
+	) //nolint:forbidigo // lives as long as the client
 	c.WaitsCtx, c.stopWaits = context.WithCancel(c.renewCtx)
-	c.releaseCtx, c.stopReleases = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
-	c.Machine.Background.Go(c.watch)
+	c.releaseCtx, c.stopReleases = context.WithCancel(
+		context.Background(),
+	) //nolint:forbidigo // lives as long as the client
+	c.Background.Go(c.watch)
 	c.heedReconnections()
 	return c, nil
 }
@@ -126,17 +134,17 @@ func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Clie
 func (c *Client) spawn(f func()) bool {
 	c.Lock()
 	defer c.Unlock()
-	if c.Machine.Closed {
+	if c.Closed {
 		return false
 	}
-	c.Machine.Background.Go(f)
+	c.Background.Go(f)
 	return true
 }
 
 // Close is Client.Close.
 func (c *Client) Close() error {
 	c.Lock()
-	if c.Machine.Closed {
+	if c.Closed {
 		c.Unlock()
 		return nil
 	}
@@ -145,7 +153,7 @@ func (c *Client) Close() error {
 	// Machine.Mu, so that nothing passes on in between. Then the renewals end, and the releases begin.
 	timer := time.AfterFunc(c.Config.CloseTimeout, c.stopReleases)
 	defer timer.Stop()
-	c.Machine.Closed = true
+	c.Closed = true
 	c.endWaits()
 	c.stopWaits()
 	c.awaitPending(c.Config.CloseTimeout / 2)
@@ -156,7 +164,7 @@ func (c *Client) Close() error {
 	c.stopRenewals()
 
 	c.releaseAll(releases)
-	c.Machine.Background.Wait() // also for what was being released before Close
+	c.Background.Wait() // also for what was being released before Close
 	c.stopReleases()
 	c.Lock()
 	err := errors.Join(c.unconfirmed...)
@@ -173,10 +181,10 @@ func (c *Client) Close() error {
 
 // endWaits answers every waiting call with ErrClosed. The caller holds Machine.Mu.
 func (c *Client) endWaits() {
-	for _, q := range c.Machine.Lines {
+	for _, q := range c.Lines {
 		q.Fail(Wrap("lock", q.Lock.Key(), driver.ErrClosed))
 	}
-	for w := range c.Machine.LinesOfOne {
+	for w := range c.LinesOfOne {
 		w.Withdraw()
 		w.Answer(Wrap("lock", w.Hold.Lock.Key(), driver.ErrClosed))
 	}
@@ -184,8 +192,8 @@ func (c *Client) endWaits() {
 
 // dropAll ends every hold and returns what must be released at once. The caller holds Machine.Mu.
 func (c *Client) dropAll() (releases []core.LateRelease) {
-	for len(c.Machine.EngineHolds) > 0 { // dropGrant takes them out
-		for _, g := range c.Machine.EngineHolds {
+	for len(c.EngineHolds) > 0 { // dropGrant takes them out
+		for _, g := range c.EngineHolds {
 			if g.Phase != grants.Abandoned {
 				r := g.ReleaseRequest()
 				r.Keep = g.EngineCooldown()
@@ -202,11 +210,11 @@ func (c *Client) dropAll() (releases []core.LateRelease) {
 // dropGrant ends g and its holds as released, and sends nothing. The caller holds Machine.Mu.
 func (c *Client) dropGrant(g *core.EngineHold) {
 	for l := range g.Holds.All(core.OfGrant) {
-		l.Release(c.Machine.Now())
+		l.Release(c.Now())
 		if l.Inner { // it is a part of the hold that is upgraded, of which the Observer is told
 			continue
 		}
-		c.Machine.AfterUnlock(func() { l.Owner.Remove(l); TellReleased(l, nil) })
+		c.AfterUnlock(func() { l.Owner.Remove(l); TellReleased(l, nil) })
 	}
 	g.Forget()
 }
@@ -279,7 +287,7 @@ func (c *Client) leavePending() {
 	if c.Pending == 0 {
 		return
 	}
-	for _, g := range c.Machine.EngineHolds {
+	for _, g := range c.EngineHolds {
 		for ; g != nil; g = g.After {
 			if g.IsPending() {
 				g.LeaveAtClose()
@@ -290,9 +298,9 @@ func (c *Client) leavePending() {
 
 // leftPending logs that. The caller holds Machine.Mu.
 func (c *Client) leftPending(g *core.EngineHold) {
-	c.Machine.AfterUnlock(func() {
+	c.AfterUnlock(func() {
 		c.Config.Logger.Warn("interlock: closed while something was pending: lock left to run out",
-			"lock", g.Lock.Key().Name, "engine", c.Machine.Traits.Engine, "token", g.Token)
+			"lock", g.Lock.Key().Name, "engine", c.Traits.Engine, "token", g.Token)
 	})
 }
 
@@ -300,7 +308,7 @@ func (c *Client) leftPending(g *core.EngineHold) {
 func (c *Client) CheckOpen() error {
 	c.Lock()
 	defer c.Unlock()
-	if c.Machine.Closed {
+	if c.Closed {
 		return fmt.Errorf("interlock: %w", driver.ErrClosed)
 	}
 	return nil
@@ -314,16 +322,16 @@ func (c *Client) CoreOf() *core.Machine {
 	return &c.Machine
 }
 
-// clientOf returns the client whose core c is.
-func clientOf(c *core.Machine) *Client {
+// clientAround returns the client whose core c is.
+func clientAround(c *core.Machine) *Client {
 	own, _ := c.Shell.(shell)
 	return own.c
 }
 
-// ClientOfLock returns the client of which m is a lock; nil if nobody has made m.
-func ClientOfLock(m *core.Lock) *Client {
+// ClientOf returns the client of which m is a lock; nil if nobody has made m.
+func ClientOf(m *core.Lock) *Client {
 	if m.Core == nil {
 		return nil
 	}
-	return clientOf(m.Core)
+	return clientAround(m.Core)
 }

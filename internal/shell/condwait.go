@@ -32,8 +32,8 @@ type condWait struct {
 	loss   *driver.LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
-// before that, l is unlocked.
+// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx
+// ends before that, l is unlocked.
 func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*condWait, error) {
 	for {
 		w, cooldown, err := prepareCondWait(m, l)
@@ -44,7 +44,7 @@ func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*condWait, 
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
-		forget := context.AfterFunc(ClientOfLock(m).WaitsCtx, cancel)
+		forget := context.AfterFunc(ClientOf(m).WaitsCtx, cancel)
 		// The pause also ends if l ends, or with the client; prepare then says which.
 		over := Pause(HoldContext(bounded, l), cooldown)
 		forget()
@@ -63,21 +63,21 @@ func yieldHold(ctx context.Context, l *core.Hold) error {
 	return nil
 }
 
-// prepareCondWait ends l in this process, unless only the engine can say whether it may be given up: then l ends with the
-// engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
+// prepareCondWait ends l in this process, unless only the engine can say whether it may be given up: then l ends with
+// the engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
 // cooldown, prepare returns what is left of it and does nothing else.
 func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Duration, err error) {
-	cl := ClientOfLock(m)
+	cl := ClientOf(m)
 	cl.Lock()
 	defer cl.Unlock()
 	switch {
-	case ClientOfLock(l.Lock) != cl:
+	case ClientOf(l.Lock) != cl:
 		return nil, 0, fmt.Errorf("the lease is of %s %q of another client: wait by the client that took it: %w",
 			l.Lock.Key().Kind, l.Lock.Key().Name, driver.ErrNotHeld)
 	case l.Lock.Key() != m.Key():
 		return nil, 0, fmt.Errorf("the lease is of %s %q: %w", l.Lock.Key().Kind, l.Lock.Key().Name, driver.ErrNotHeld)
 	}
-	now := cl.Machine.Now()
+	now := cl.Now()
 	if err := mayWait(l, now); err != nil {
 		return nil, 0, err
 	}
@@ -89,7 +89,7 @@ func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Dur
 	w.R.Tokens = 1
 	w.g = l.Lock.NewEngineHold(w.R.ID)
 	w.R.Lost = LossOf(w.g)
-	cl.Machine.Background.Add(1)
+	cl.Background.Add(1)
 	l.Owner.Waits.Add(1)
 	// The engine may refuse with ErrNested. Until it has answered, l is only marked: see condWait.EndedMeanwhile.
 	if l.Owner.Named {
@@ -103,14 +103,15 @@ func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Dur
 // Over takes back what prepare has counted.
 func (w *condWait) Over() {
 	w.old.Owner.Waits.Add(-1)
-	w.c.Machine.Background.Done()
+	w.c.Background.Done()
 }
 
 // mayWait says why l cannot be given up for a wait, or returns nil. The caller holds Machine.Mu.
 func mayWait(l *core.Hold, now trust.Instant) error {
+	c := ClientOf(l.Lock)
 	l.Check(now)
 	switch err := l.Ended(); {
-	case err != nil && ClientOfLock(l.Lock).Machine.Closed:
+	case err != nil && c.Closed:
 		return driver.ErrClosed
 	case err != nil:
 		return errors.Join(driver.ErrNotHeld, err)
@@ -121,7 +122,7 @@ func mayWait(l *core.Hold, now trust.Instant) error {
 	case l.Engine.Phase == grants.Abandoned:
 		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w",
 			driver.ErrNested)
-	case ClientOfLock(l.Lock).Machine.Closed:
+	case c.Closed:
 		return driver.ErrClosed
 	}
 	return nil
@@ -134,19 +135,19 @@ func (w *condWait) giveUp(now trust.Instant) {
 	if w.old.Ended() == nil {
 		w.old.Release(now)
 		w.old.Engine.Forget()
-		w.c.Machine.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
+		w.c.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
 		return
 	}
 	w.old.Owner.Remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end it. Its
-// owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on the
-// way; if not, Wait reports what became of it. The caller holds Machine.Mu.
+// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end
+// it. Its owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on
+// the way; if not, Wait reports what became of it. The caller holds Machine.Mu.
 func (w *condWait) EndedMeanwhile(lost *driver.LostError) {
 	w.loss, w.gone = lost, true
-	w.old.Release(w.c.Machine.Now())
-	w.c.Machine.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
+	w.old.Release(w.c.Now())
+	w.c.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
 }
 
 // Parked is called by the driver, in any goroutine, when the engine has ended the old hold. Waiters of this process ask
@@ -155,8 +156,8 @@ func (w *condWait) Parked() {
 	w.c.Lock()
 	defer w.c.unlockInside()
 	w.waited = true
-	w.giveUp(w.c.Machine.Now())
-	w.c.Machine.AskFor(w.old.Lock)
+	w.giveUp(w.c.Now())
+	w.c.AskFor(w.old.Lock)
 }
 
 // Failed settles both parts of the wait, unless the outcome is known because the engine refused with ErrNested, and
@@ -169,10 +170,10 @@ func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 		w.old.Listeners.CondWait = nil
 		return Wrap("wait for the condition of", key, err)
 	}
-	w.giveUp(w.c.Machine.Now())
-	w.c.Machine.ReleaseInBackground(w.old.Lock, w.Give)
+	w.giveUp(w.c.Now())
+	w.c.ReleaseInBackground(w.old.Lock, w.Give)
 	w.g.ReleaseInBackground(true)
-	w.c.Machine.AskFor(w.old.Lock)
+	w.c.AskFor(w.old.Lock)
 	switch {
 	case errors.Is(err, driver.ErrNested) && w.loss != nil: // everything is as it was, except that the hold is lost
 		return w.loss
@@ -180,7 +181,7 @@ func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 		return Unavailable("wait for the condition of", key, errors.Join(endedWith(ctx, w.old), err))
 	case ctx.Err() != nil:
 		return Wrap("wait for the condition of", key, endedWith(ctx, w.old))
-	case ended || w.c.Machine.Closed:
+	case ended || w.c.Closed:
 		return Wrap("wait for the condition of", key, driver.ErrClosed)
 	case errors.Is(err, driver.ErrLost) || driver.IsDefinite(err):
 		return Wrap("wait for the condition of", key, err)
@@ -192,19 +193,19 @@ func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 func (w *condWait) Granted(ctx context.Context, answer driver.Grant) (*core.Hold, error) {
 	c := w.c
 	c.Lock()
-	now := c.Machine.Now()
+	now := c.Now()
 	if !w.gone { // the engine has not called parked, but it has ended the hold
 		w.giveUp(now)
 	}
-	if c.Machine.Closed || w.g.Phase == grants.Revoked || c.Machine.ExpiredOnArrival(answer, now) {
+	if c.Closed || w.g.Phase == grants.Revoked || c.ExpiredOnArrival(answer, now) {
 		w.g.ReleaseInBackground(true) // an undo, so that the signal goes on to the next waiter
 		defer c.Unlock()
-		if c.Machine.Closed {
+		if c.Closed {
 			return nil, Wrap("wait for the condition of", w.R.Key, driver.ErrClosed)
 		}
 		return nil, &driver.LostError{Kind: w.R.Kind, Name: w.R.Name, Token: answer.Token, Reason: driver.LostExpired}
 	}
-	if old := c.Machine.Passing(w.new.Lock); old != nil {
+	if old := c.Passing(w.new.Lock); old != nil {
 		old.Alone = true // its loss has not been reported yet, but the engine gave the lock to w
 	}
 	w.g.Accept(answer, now)

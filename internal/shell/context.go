@@ -119,9 +119,9 @@ func (x *following) Value(key any) any { return x.values.Value(key) }
 func HoldContext(parent context.Context, h *core.Hold) context.Context {
 	w := &LeaseContext{hold: h}
 	ctx := w.Begin(parent, h.Owner)
-	c := ClientOfLock(h.Lock)
+	c := ClientOf(h.Lock)
 	c.Lock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	ended := h.Ended()
 	listeners := h.Listening()
 	c.Unlock()
@@ -186,7 +186,7 @@ func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
 	}
 	c.Lock()
 	defer c.Unlock()
-	if l := c.Machine.LiveHold(o, key); l != nil {
+	if l := c.LiveHold(o, key); l != nil {
 		return l
 	}
 	return o.First(&c.Machine, key, func(*core.Hold) bool { return true })

@@ -79,7 +79,7 @@ func (c *Client) suspectDeadlock(o *core.Owner) {
 		return
 	}
 	c.Deadlocks.At = c.Reading().Plus(SearchAfter)
-	c.Machine.WakeBy(c.Deadlocks.At)
+	c.WakeBy(c.Deadlocks.At)
 }
 
 // look has the search run if it is time to, and returns when to look next. The caller holds Machine.Mu.
@@ -91,7 +91,7 @@ func (k *deadlockDetector) look(c *Client, now trust.Instant) trust.Instant {
 		return k.At
 	}
 	k.At, k.busy = trust.Never, true
-	c.Machine.Background.Go(func() { k.search(c) }) // ends when all waits have been looked at
+	c.Background.Go(func() { k.search(c) }) // ends when all waits have been looked at
 	return trust.Never
 }
 
@@ -105,13 +105,13 @@ func (k *deadlockDetector) search(c *Client) {
 	told := waitgraph.SeenTwice(&k.seen, g, found, localFactOf)
 	c.Lock()
 	defer c.unlockInside()
-	now := c.Machine.Now()
+	now := c.Now()
 	k.busy = false
 	if waiters.Suspicious {
 		k.At = min(k.At, now.Plus(SearchAfter))
 	}
 	k.Remote.look(c, now, waiters)
-	c.Machine.WakeBy(k.At)
+	c.WakeBy(k.At)
 	// What has moved since it was looked at needs no help.
 	if !told || slices.ContainsFunc(found, HasMoved) {
 		return
@@ -135,7 +135,8 @@ func describeCycle(found []localEdge, victim localEdge) string {
 	})
 }
 
-// refuseWaiter ends the wait of w with err, and undoes its request if it has one of its own. The caller holds Machine.Mu.
+// refuseWaiter ends the wait of w with err, and undoes its request if it has one of its own. The caller holds
+// Machine.Mu.
 func refuseWaiter(w *core.Waiter, err error) {
 	if w.Request != nil {
 		w.Withdraw()
@@ -268,10 +269,10 @@ func (c *Client) WaiterSet() *waiterSet {
 func (c *Client) allWaiters() (lines, tries []*core.Waiter) {
 	c.Lock()
 	defer c.unlockInside()
-	for _, q := range c.Machine.Lines {
+	for _, q := range c.Lines {
 		q.Waiters.Each(func(w *core.Waiter) { lines = append(lines, w) })
 	}
-	for w := range c.Machine.LinesOfOne {
+	for w := range c.LinesOfOne {
 		if w.Request.Ask.Try {
 			tries = append(tries, w)
 		} else {
@@ -399,17 +400,22 @@ func (c *Client) holderFor(w *core.Waiter) *core.EngineHold {
 	if m.Key().Kind != driver.KindMutex {
 		return nil
 	}
-	for g := c.Machine.EngineHolds[m.Key().Name]; g != nil; g = g.After {
-		if g.Lock.Key() == m.Key() && g.Phase == grants.Live && g.Holds.First != nil && g.Holder().Owner != w.Hold.Owner {
+	for g := c.EngineHolds[m.Key().Name]; g != nil; g = g.After {
+		if g.Lock.Key() == m.Key() && g.Phase == grants.Live && g.Holds.First != nil &&
+			g.Holder().Owner != w.Hold.Owner {
 			return g
 		}
 	}
 	return nil
 }
 
-// holdsOnAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the keys.
-// The caller holds Machine.Mu.
-func holdsOnAny(o *core.Owner, c *core.Machine, keys map[driver.Key][]waitgraph.Obstacle[localHold]) (found []*core.Hold) {
+// holdsOnAny returns the holds of o on locks of c that are among keys. It walks the shorter of what o holds and the
+// keys. The caller holds Machine.Mu.
+func holdsOnAny(
+	o *core.Owner,
+	c *core.Machine,
+	keys map[driver.Key][]waitgraph.Obstacle[localHold],
+) (found []*core.Hold) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	take := func(l *core.Hold) {
@@ -467,7 +473,7 @@ type remoteDetector struct {
 func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) {
 	first := waiters.remotePause()
 	inspector, can := c.Driver.(driver.Inspector)
-	_, blind := c.Machine.Traits.Lacking(driver.Waiters)
+	_, blind := c.Traits.Lacking(driver.Waiters)
 	switch {
 	case first == 0:
 		f.Pause, f.seen = 0, nil
@@ -487,7 +493,7 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) 
 		s.turn = f.turn
 		f.turn++
 	}
-	c.Machine.Background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
+	c.Background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
 		ctx, cancel := context.WithTimeout(c.renewCtx, listTimeout)
 		defer cancel()
 		g, err := s.graph(ctx)
@@ -551,7 +557,7 @@ func (f *remoteDetector) TakeList(c *Client, g *waitgraph.ListGraph, err error) 
 	victim := slices.MaxFunc(found, func(a, b waitgraph.ListEdge) int {
 		return cmp.Or(a.What.Since.Compare(b.What.Since), cmp.Compare(a.What.Owner, b.What.Owner))
 	})
-	for w := range c.Machine.LinesOfOne {
+	for w := range c.LinesOfOne {
 		if isListed(w, victim.What) {
 			refuseWaiter(w, &deadlockError{key: victim.What.Key, cycle: describeRemote(found, victim)})
 		}

@@ -24,7 +24,7 @@ func AttemptDirect(ctx context.Context, m *core.Lock, o *core.Owner, try bool, a
 		if err := ctx.Err(); err != nil {
 			return nil, Wrap("lock", m.Key(), err)
 		}
-		if err := ClientOfLock(m).CheckOwner(o); err != nil {
+		if err := ClientOf(m).CheckOwner(o); err != nil {
 			return nil, err
 		}
 		since := 0
@@ -49,18 +49,26 @@ func AttemptDirect(ctx context.Context, m *core.Lock, o *core.Owner, try bool, a
 
 // hasGotIn reports whether o has a hold that it did not have when it asked, and beside which it may ask again.
 func hasGotIn(m *core.Lock, o *core.Owner, beside *core.EngineHold) bool {
+	c := ClientOf(m)
 	if o == nil || o.Named || beside != nil || m.Terms.Share.Of == nil {
 		return false
 	}
-	ClientOfLock(m).Lock()
-	defer ClientOfLock(m).Unlock()
-	return ClientOfLock(m).Machine.LiveEngineHold(o, m.Key()) != nil
+	c.Lock()
+	defer c.Unlock()
+	return c.LiveEngineHold(o, m.Key()) != nil
 }
 
 // takeDirect asks the engine, beside a hold of o's if beside is not nil.
-func takeDirect(ctx context.Context, m *core.Lock, o *core.Owner, beside *core.EngineHold, try bool, at core.Call) (*core.Hold, error) {
-	c := ClientOfLock(m)
-	if c.Machine.Traits.Local && beside == nil { // the lock is nearly always free, and a try costs the least
+func takeDirect(
+	ctx context.Context,
+	m *core.Lock,
+	o *core.Owner,
+	beside *core.EngineHold,
+	try bool,
+	at core.Call,
+) (*core.Hold, error) {
+	c := ClientOf(m)
+	if c.Traits.Local && beside == nil { // the lock is nearly always free, and a try costs the least
 		c.Lock()
 		lease, err := tryLocal(ctx, m, o, !try, at)
 		if try || !errors.Is(err, driver.ErrHeld) {
@@ -76,10 +84,11 @@ func takeDirect(ctx context.Context, m *core.Lock, o *core.Owner, beside *core.E
 // which to ask. It returns neither if o holds nothing, if the engine re-enters o by its name, or for permits, of which
 // each call takes its own.
 func reenterDirect(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold, *core.EngineHold, error) {
+	c := ClientOf(m)
 	if o == nil || m.Terms.Share.Of == nil {
 		return nil, nil, nil
 	}
-	held := ClientOfLock(m).heldBy(o, m.Key())
+	held := c.heldBy(o, m.Key())
 	if held == nil {
 		return nil, nil, nil
 	}
@@ -102,8 +111,8 @@ func reenterDirect(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold
 		return nil, nil, Wrap("lock", m.Key(), core.ErrReader)
 	// The same mode shares the grant. Where the engine cannot grant beside a hold, a read shares the grant of its
 	// owner's write. share returns nothing if the hold was unlocked meanwhile.
-	case has.Lock.Terms.Share.Mode == m.Terms.Share.Mode || ClientOfLock(m).Convert == nil:
-		lease, err := ClientOfLock(m).reenterGrant(ctx, has, o, m)
+	case has.Lock.Terms.Share.Mode == m.Terms.Share.Mode || c.Convert == nil:
+		lease, err := c.reenterGrant(ctx, has, o, m)
 		return lease, nil, err
 	}
 	return nil, has, nil
@@ -111,11 +120,11 @@ func reenterDirect(ctx context.Context, m *core.Lock, o *core.Owner) (*core.Hold
 
 // bestAlongside returns the grant of o's that a request of m's mode can share, or else the strongest one that o has.
 func bestAlongside(m *core.Lock, o *core.Owner) (best *core.EngineHold) {
-	c := ClientOfLock(m)
+	c := ClientOf(m)
 	c.Lock()
 	defer c.Unlock()
 	for _, l := range o.On(m.Key()) {
-		if ClientOfLock(l.Lock) != c || l.Ended() != nil {
+		if ClientOf(l.Lock) != c || l.Ended() != nil {
 			continue
 		}
 		switch g := l.Engine; {

@@ -8,14 +8,14 @@ import "github.com/interlock-go/interlock/internal/core"
 // Lock takes Machine.Mu, which guards the queues, grants, leases and the scheduler of the client. Nothing blocks under
 // it. Owner.Mu is a leaf, which may be taken under it.
 func (c *Client) Lock() {
-	c.Machine.Mu.Lock()
-	c.Machine.Instant = 0
+	c.Mu.Lock()
+	c.Instant = 0
 }
 
 // Unlock gives Machine.Mu up and then does the effects, in the caller's goroutine. It is for goroutines of the user.
 func (c *Client) Unlock() {
 	todo := c.take()
-	c.Machine.Mu.Unlock()
+	c.Mu.Unlock()
 	c.perform(todo)
 	callEach(todo)
 }
@@ -29,20 +29,20 @@ func (c *Client) unlockInside() {
 		calls = calls || todo[i].Verb == core.CallUser
 	}
 	if calls {
-		if !c.Machine.Closed {
-			c.Machine.Background.Go(func() { callEach(todo) })
+		if !c.Closed {
+			c.Background.Go(func() { callEach(todo) })
 		} else { // Close waits for no new goroutine
 			defer callEach(todo)
 		}
 	}
-	c.Machine.Mu.Unlock()
+	c.Mu.Unlock()
 	c.perform(todo)
 }
 
 // take empties the list of effects. The caller holds Machine.Mu.
 func (c *Client) take() []core.Effect {
-	todo := c.Machine.Effects
-	c.Machine.Effects = nil
+	todo := c.Effects
+	c.Effects = nil
 	return todo
 }
 
@@ -67,7 +67,7 @@ func (c *Client) perform(todo []core.Effect) {
 		case core.CallUser:
 		default:
 			go func() { // ends with the engine's word, or with Close
-				defer c.Machine.Background.Done()
+				defer c.Background.Done()
 				c.run(e)
 			}()
 		}

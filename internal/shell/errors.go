@@ -34,7 +34,8 @@ func Wrap(op string, key driver.Key, err error) error {
 // WithOperation has an error of an engine that did not answer name op, for an operation that consists of others. To the
 // engine an Upgrade is an acquisition. Programs see the operation of such an error only, as UnavailableError.Op.
 func WithOperation(op string, key driver.Key, err error) error {
-	if errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrLost) { // the Cause of a loss may be an unavailable engine
+	if errors.Is(err, driver.ErrUnavailable) &&
+		!errors.Is(err, driver.ErrLost) { // the Cause of a loss may be an unavailable engine
 		return Unavailable(op, key, err)
 	}
 	return err
@@ -127,7 +128,8 @@ func Final(err error) bool { return isPermanent(err) || driver.Refusal(err) != n
 // isPermanent reports whether an error will be the same the next time. A refusal does not count, because it matches
 // ErrUnavailable; see final.
 func isPermanent(err error) bool {
-	return errors.Is(err, driver.ErrClosed) || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, driver.ErrClosed) ||
+		!errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // Joined adds the error of a release to what a function has returned, unless the function has returned that already,
@@ -182,7 +184,7 @@ func CheckLock(m *core.Lock) error {
 	if m.Terms.Err != nil {
 		return m.Terms.Err
 	}
-	return ClientOfLock(m).CheckMade()
+	return ClientOf(m).CheckMade()
 }
 
 // CheckCall returns made, the error of the receiver, or else the error of a nil context.

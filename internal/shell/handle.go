@@ -13,15 +13,21 @@ import (
 )
 
 // AdoptLock makes the hold of h one of m's.
-func AdoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driver.Handle, at core.Call) (*core.Hold, error) {
-	c := ClientOfLock(m)
+func AdoptLock(
+	ctx context.Context,
+	m *core.Lock,
+	adopter driver.Adopter,
+	h driver.Handle,
+	at core.Call,
+) (*core.Hold, error) {
+	c := ClientOf(m)
 	c.Lock()
-	if c.Machine.Closed {
+	if c.Closed {
 		c.Unlock()
 		return nil, Wrap("adopt", m.Key(), driver.ErrClosed)
 	}
-	c.Machine.Background.Add(1) // under Machine.Mu, so that Close waits for it
-	defer c.Machine.Background.Done()
+	c.Background.Add(1) // under Machine.Mu, so that Close waits for it
+	defer c.Background.Done()
 	c.Unlock()
 	g, l := newLocalHold(m, nil)
 	r := DriverRequest(m, g.ID, l.Owner)
@@ -36,21 +42,22 @@ func AdoptLock(ctx context.Context, m *core.Lock, adopter driver.Adopter, h driv
 	})
 	c.Lock()
 	defer c.Unlock()
-	now := c.Machine.Now()
+	now := c.Now()
 	switch {
 	// Gone, or on another store.
 	case errors.Is(err, driver.ErrLost):
 		return nil, c.notHere(h, err)
 	case err != nil:
-		if !driver.IsDefinite(err) || errors.Is(err, driver.ErrClosed) { // Close has ended an attempt that may have arrived
+		if !driver.IsDefinite(err) ||
+			errors.Is(err, driver.ErrClosed) { // Close has ended an attempt that may have arrived
 			g.ReleaseInBackground(true)
 		}
 		return nil, err
-	case c.Machine.Closed:
+	case c.Closed:
 		g.ReleaseInBackground(false)
 		return nil, Wrap("adopt", m.Key(), driver.ErrClosed)
 	// It ended before its answer was processed, so it was nobody's here.
-	case g.Phase == grants.Revoked || c.Machine.ExpiredOnArrival(answer, now):
+	case g.Phase == grants.Revoked || c.ExpiredOnArrival(answer, now):
 		g.ReleaseInBackground(false)
 		return nil, &driver.LostError{Kind: h.Kind, Name: h.Name, Token: answer.Token, Reason: driver.LostExpired}
 	}
@@ -78,7 +85,7 @@ func (c *Client) notHere(h driver.Handle, err error) error {
 
 // MayTravel says why l cannot go on to another client, or returns nil. The caller holds Machine.Mu.
 func MayTravel(l *core.Hold) error {
-	switch _, err := ClientOfLock(l.Lock).Adopter(); {
+	switch _, err := ClientOf(l.Lock).Adopter(); {
 	case l.Ended() != nil:
 		return l.Ended()
 	case err != nil:
@@ -87,7 +94,10 @@ func MayTravel(l *core.Hold) error {
 		return fmt.Errorf("the owner has a name: lock as the same owner in the other process, and then unlock here: %w",
 			driver.ErrUnsupported)
 	case l.UpgradePair != nil || l.Mode() == driver.Upgradeable:
-		return fmt.Errorf("an upgradeable read, or what it was upgraded to, stays with its client: %w", driver.ErrUnsupported)
+		return fmt.Errorf(
+			"an upgradeable read, or what it was upgraded to, stays with its client: %w",
+			driver.ErrUnsupported,
+		)
 	case l.Listeners != nil && (l.Listeners.Conversion != nil || l.Listeners.CondWait != nil):
 		return fmt.Errorf("it is just being converted, or given up for a condition: %w", driver.ErrConflict)
 	case l.Engine.Holds.First != l || l.Links[core.OfGrant].Next != nil:
@@ -99,15 +109,18 @@ func MayTravel(l *core.Hold) error {
 // Adopter returns the engine as an Adopter, or says why its holds cannot go on to another client.
 func (c *Client) Adopter() (driver.Adopter, error) {
 	adopter, can := c.Driver.(driver.Adopter)
-	reason, lacks := c.Machine.Traits.Lacking(driver.Adoption)
+	reason, lacks := c.Traits.Lacking(driver.Adoption)
 	switch {
-	case !c.Machine.HasLeases():
-		return nil, core.Unsupported(c.Machine.Traits, fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
-			c.Machine.Traits.Lifetime))
+	case !c.HasLeases():
+		return nil, core.Unsupported(
+			c.Traits,
+			fmt.Sprintf("a hold ends with its client's %s, so it cannot go on in another",
+				c.Traits.Lifetime),
+		)
 	case lacks:
-		return nil, core.Unsupported(c.Machine.Traits, reason)
+		return nil, core.Unsupported(c.Traits, reason)
 	case !can:
-		return nil, core.Unsupported(c.Machine.Traits, "its driver is no driver.Adopter")
+		return nil, core.Unsupported(c.Traits, "its driver is no driver.Adopter")
 	}
 	return adopter, nil
 }

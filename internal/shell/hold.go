@@ -23,7 +23,7 @@ func doHolding(ctx context.Context, l *core.Hold, fn func(ctx context.Context) e
 // none has come by then that is no error: the work was protected, and the release goes on in the background. A loss and
 // a refusal are errors, whatever else they match.
 func UnlockInTime(ctx context.Context, l *core.Hold) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), ClientOfLock(l.Lock).Config.CloseTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), ClientOf(l.Lock).Config.CloseTimeout)
 	defer cancel()
 	err := Unlock(bounded, l)
 	if errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrLost) && driver.Refusal(err) == nil {
@@ -34,17 +34,22 @@ func UnlockInTime(ctx context.Context, l *core.Hold) error {
 
 // heldErrorOf describes l to another owner of this process, in whose way it is. The caller holds Machine.Mu.
 func heldErrorOf(l *core.Hold) *driver.HeldError {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	return &driver.HeldError{
-		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Owner: l.Owner.ID, Client: c.Config.ClientName, Token: l.Token(),
-		Since: c.Time(l.Since).Round(0), // without the monotonic reading: it is for people
-		Until: c.Time(l.Engine.TrustEnd()).Round(0),
+		Kind:   l.Lock.Key().Kind,
+		Name:   l.Lock.Key().Name,
+		Owner:  l.Owner.ID,
+		Client: c.Config.ClientName,
+		Token:  l.Token(),
+		Since:  c.Time(l.Since).Round(0), // without the monotonic reading: it is for people
+		Until:  c.Time(l.Engine.TrustEnd()).Round(0),
 	}
 }
 
 // NamedError adds the lock and the operation to an ErrReleased, ErrClosed or ErrAdopted that does not name them yet.
 func NamedError(l *core.Hold, op string, err error) error {
-	if err == driver.ErrReleased || err == driver.ErrClosed || err == core.ErrAdopted { //nolint:errorlint // what wraps it has said so
+	if err == driver.ErrReleased || err == driver.ErrClosed ||
+		err == core.ErrAdopted { //nolint:errorlint // what wraps it has said so
 		return Wrap(op, l.Lock.Key(), err)
 	}
 	return err
@@ -59,10 +64,10 @@ func tellWanted(l *core.Hold) {
 
 // WatchHold has w cancelled when the hold ends, or says how it has ended.
 func WatchHold(l *core.Hold, w *LeaseContext) error {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	defer c.Unlock()
-	l.Check(c.Machine.Now())
+	l.Check(c.Now())
 	if err := l.Ended(); err != nil {
 		return err
 	}
@@ -73,10 +78,10 @@ func WatchHold(l *core.Hold, w *LeaseContext) error {
 // MayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
 // began.
 func MayLast(l *core.Hold, d time.Duration, end trust.Instant) ([]*core.EngineHold, error) {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	defer c.Unlock()
-	now := c.Machine.Now()
+	now := c.Now()
 	l.Check(now)
 	if err := l.Ended(); err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func MayLast(l *core.Hold, d time.Duration, end trust.Instant) ([]*core.EngineHo
 // RenewAll renews each of the grants for at least lease, one after the other. It does nothing on engines without
 // leases.
 func (c *Client) RenewAll(ctx context.Context, grants []*core.EngineHold, lease time.Duration) error {
-	if !c.Machine.HasLeases() {
+	if !c.HasLeases() {
 		return nil
 	}
 	for _, g := range grants {
@@ -102,14 +107,14 @@ func (c *Client) RenewAll(ctx context.Context, grants []*core.EngineHold, lease 
 	return nil
 }
 
-// ExtendedHold decides what the renewals of grants mean. They count for nothing if a conversion came in between, because
-// the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A fixed
-// lease is moved to end if the hold still lives.
+// ExtendedHold decides what the renewals of grants mean. They count for nothing if a conversion came in between,
+// because the hold rests on other grants then: last is false, and Extend begins again. Otherwise ended is the result. A
+// fixed lease is moved to end if the hold still lives.
 func ExtendedHold(l *core.Hold, grants []*core.EngineHold, end trust.Instant, err error) (last bool, ended error) {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	defer c.Unlock()
-	l.Check(c.Machine.Now())
+	l.Check(c.Now())
 	now := l.Ended()
 	switch {
 	case now == nil && !slices.Equal(grants, l.EngineHolds()):
@@ -122,10 +127,10 @@ func ExtendedHold(l *core.Hold, grants []*core.EngineHold, end trust.Instant, er
 	if l.Lock.Terms.NoRenew && end > l.End {
 		l.End = end
 	}
-	c.Machine.Reschedule(l.Engine)
+	c.Reschedule(l.Engine)
 	if l.UpgradePair != nil {
 		l.UpgradePair.End = l.End
-		c.Machine.Reschedule(l.UpgradePair.Engine)
+		c.Reschedule(l.UpgradePair.Engine)
 	}
 	return true, nil
 }
@@ -135,7 +140,7 @@ func UpgradeHold(ctx context.Context, l *core.Hold, at core.Call) error {
 	if err := ctx.Err(); err != nil {
 		return Wrap("upgrade", l.Lock.Key(), err)
 	}
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	if err := l.MayConvert(driver.Exclusive); err != nil {
 		c.Unlock()
@@ -149,9 +154,10 @@ func UpgradeHold(ctx context.Context, l *core.Hold, at core.Call) error {
 }
 
 // AskConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
-// answered, w.err says how, and l has turned if w.err is nil. The caller holds Machine.Mu, which askConversion gives up.
+// answered, w.err says how, and l has turned if w.err is nil. The caller holds Machine.Mu, which askConversion gives
+// up.
 func AskConversion(ctx context.Context, l *core.Hold, mode driver.Mode, at core.Call) (w *core.Waiter, err error) {
-	c, m := ClientOfLock(l.Lock), &l.Lock.Terms.Share.Of[mode]
+	c, m := ClientOf(l.Lock), &l.Lock.Terms.Share.Of[mode]
 	if l.Lock.Terms.OwnLabel {
 		m = withLabel(m, l.Lock.Terms.Label)
 	}
@@ -176,16 +182,16 @@ func GiveLeft(ctx context.Context, l *core.Hold, left *core.PendingRelease) erro
 	if !errors.As(err, &lost) {
 		return err
 	}
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	defer c.Unlock()
 	// It has run out meanwhile, because it was renewed no more. An engine that finds no such hold may call it taken,
 	// because of the read beside it.
-	if !isRemembered(lost) && c.Machine.Now() >= left.Until {
+	if !isRemembered(lost) && c.Now() >= left.Until {
 		return nil
 	}
-	if l.Check(c.Machine.Now()); l.Ended() == nil {
-		c.Machine.LoseAndRelease(l.Engine, lost.Reason)
+	if l.Check(c.Now()); l.Ended() == nil {
+		c.LoseAndRelease(l.Engine, lost.Reason)
 	}
 	return l.Ended()
 }
@@ -202,13 +208,13 @@ func LossOf(g *core.EngineHold) func(reason driver.LostReason, cause error) {
 // lostByEngine is told that the engine took the hold back. The driver calls it from a goroutine of its own, perhaps
 // before Acquire has returned. Then only a mark is left, because nobody has the hold yet.
 func lostByEngine(g *core.EngineHold, reason driver.LostReason, cause error) {
-	c := ClientOfLock(g.Lock)
+	c := ClientOf(g.Lock)
 	c.Lock()
 	defer c.unlockInside()
 	switch g.Phase {
 	case grants.Requested:
 		g.Phase = grants.Revoked
 	case grants.Live, grants.Abandoned: // an abandoned one may still have holds
-		c.Machine.Lose(g, reason, cause)
+		c.Lose(g, reason, cause)
 	}
 }

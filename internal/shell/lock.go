@@ -42,11 +42,12 @@ func withLabel(m *core.Lock, label string) *core.Lock {
 
 // tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
 func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
+	c := ClientOf(m)
 	level := slog.LevelDebug
-	if ClientOfLock(m).badLabel.CompareAndSwap(false, true) {
+	if c.badLabel.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	ClientOfLock(m).Config.Logger.LogAttrs(ctx, level,
+	c.Config.Logger.LogAttrs(ctx, level,
 		"interlock: LabelFrom returned what no label may be: the lock has its Label",
 		slog.String("lock", m.Name), slog.String("class", m.Terms.Class), slog.Int("bytes", size),
 		slog.Int("most", MaxCallLabel))
@@ -57,7 +58,7 @@ func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
 func (c *Client) Present(key driver.Key, info *driver.LockInfo) {
 	c.Lock()
 	defer c.Unlock()
-	for g := c.Machine.EngineHolds[key.Name]; g != nil; g = g.After {
+	for g := c.EngineHolds[key.Name]; g != nil; g = g.After {
 		if g.Lock.Key() != key || g.Holds.First == nil || g.Lock.Terms.Share.Direct || g.Lock.Terms.Single {
 			continue
 		}
@@ -90,18 +91,18 @@ func resizedLock(ctx context.Context, m *core.Lock, since int, try bool, err err
 	}
 	p := *m.Terms
 	p.Share.Limit = r.Limit()
-	return &NewPermit(ClientOfLock(m), m.Name, p).Lock
+	return &NewPermit(ClientOf(m), m.Name, p).Lock
 }
 
 // Resizer returns the engine as a Resizer, or says why it cannot resize.
 func (c *Client) Resizer() (driver.Resizer, error) {
 	resizer, can := c.Driver.(driver.Resizer)
-	reason, lacks := c.Machine.Traits.Lacking(driver.Resizing)
+	reason, lacks := c.Traits.Lacking(driver.Resizing)
 	switch {
 	case lacks:
-		return nil, core.Unsupported(c.Machine.Traits, reason)
+		return nil, core.Unsupported(c.Traits, reason)
 	case !can:
-		return nil, core.Unsupported(c.Machine.Traits, "its driver is no driver.Resizer")
+		return nil, core.Unsupported(c.Traits, "its driver is no driver.Resizer")
 	}
 	return resizer, nil
 }

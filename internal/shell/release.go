@@ -24,9 +24,9 @@ const UnlockGrace = 40 * time.Millisecond
 
 // Unlock is Unlock of the user's hold h.
 func Unlock(ctx context.Context, h *core.Hold) error {
-	c := ClientOfLock(h.Lock)
+	c := ClientOf(h.Lock)
 	c.Lock()
-	now := c.Machine.Now()
+	now := c.Now()
 	h.Check(now)
 	if err := h.Ended(); err != nil {
 		c.Unlock()
@@ -63,39 +63,39 @@ func awaitBoth(ctx context.Context, write, read core.PendingRelease) error {
 // renewAndHandOff renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
 // wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
 func renewAndHandOff(g *core.EngineHold) {
-	c := ClientOfLock(g.Lock)
+	c := ClientOf(g.Lock)
 	err := c.renewNow(c.renewCtx, g, g.Lock.Terms.Lease)
 	c.Lock()
 	defer c.unlockInside()
 	g.Between = false
 	// Everything may have changed during the renewal: g may be lost, the waiters gone, the time over.
-	if g.Phase != grants.Gone && g.GoOn(c.Machine.Now(), grants.Around{Renewed: true, Doubt: err != nil}) {
+	if g.Phase != grants.Gone && g.GoOn(c.Now(), grants.Around{Renewed: true, Doubt: err != nil}) {
 		g.GiveBack()
 	}
 }
 
-// confirmLocally releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for instance
-// with a full disk, the background goes on.
+// confirmLocally releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for
+// instance with a full disk, the background goes on.
 func confirmLocally(w core.PendingRelease) error {
-	l, c := w.Hold, ClientOfLock(w.Hold.Lock)
-	defer c.Machine.Background.Done() // added by giveUp
+	l, c := w.Hold, ClientOf(w.Hold.Lock)
+	defer c.Background.Done() // added by giveUp
 	err := releaseLocally(l.Engine, w.Cooldown)
 	c.Lock()
 	defer c.Unlock()
 	// Not before the release: a local engine has no queue in which a place could be kept.
-	c.Machine.AskFor(l.Engine.Lock)
+	c.AskFor(l.Engine.Lock)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
-		c.Machine.ReleaseInBackground(l.Lock, w.ReleaseRequest())
+		c.ReleaseInBackground(l.Lock, w.ReleaseRequest())
 		return Unavailable("unlock", l.Lock.Key(), err)
 	}
 	return confirmedRelease(l, err, false, w.Until)
 }
 
-// confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If that
-// brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
+// confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If
+// that brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
 // allows. If ctx had ended before the call, it waits for grace.
 func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
-	l, c := w.Hold, ClientOfLock(w.Hold.Lock)
+	l, c := w.Hold, ClientOf(w.Hold.Lock)
 	r, doubt := w.ReleaseRequest(), false
 	var refused error
 	if ctx.Err() == nil {
@@ -103,7 +103,7 @@ func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Dura
 		err := c.Driver.Release(&bounded, r)
 		bounded.End()
 		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrClosed) {
-			c.Machine.Background.Done()
+			c.Background.Done()
 			return confirmedRelease(l, err, false, w.Until)
 		}
 		doubt, grace = mayHaveRun(err), 0 // the engine has had its time
@@ -114,7 +114,7 @@ func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Dura
 	// The buffer lets the goroutine end when nobody listens any more.
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
-		defer c.Machine.Background.Done()
+		defer c.Background.Done()
 		more, err := c.SettleNow(l.Lock, r)
 		said <- confirmedRelease(l, err, doubt || more, w.Until)
 	}()
@@ -124,13 +124,13 @@ func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Dura
 	return awaitRelease(ctx, l, said, grace)
 }
 
-// confirm releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had ended
-// before.
+// confirm releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had
+// ended before.
 func confirm(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
 	switch {
 	case w.None():
 		return nil
-	case ClientOfLock(w.Hold.Lock).Machine.Traits.Local:
+	case ClientOf(w.Hold.Lock).Traits.Local:
 		return confirmLocally(w)
 	default:
 		return confirmRemotely(ctx, w, grace)
@@ -154,8 +154,8 @@ func awaitRelease(ctx context.Context, l *core.Hold, said <-chan error, grace ti
 	}
 }
 
-// confirmedRelease says what the engine's answer to a release means to the caller. doubt says that an earlier copy of the
-// release may have ended the hold, and until when the trust window would have ended.
+// confirmedRelease says what the engine's answer to a release means to the caller. doubt says that an earlier copy of
+// the release may have ended the hold, and until when the trust window would have ended.
 func confirmedRelease(l *core.Hold, err error, doubt bool, until trust.Instant) error {
 	if err == nil || !errors.Is(err, driver.ErrLost) {
 		return err
@@ -170,7 +170,7 @@ func confirmedRelease(l *core.Hold, err error, doubt bool, until trust.Instant) 
 	}
 	// An earlier copy may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
 	// because the lease had not run out, unless the engine remembers how.
-	if doubt && !isRemembered(told) && ClientOfLock(l.Lock).Reading() < until {
+	if doubt && !isRemembered(told) && ClientOf(l.Lock).Reading() < until {
 		return nil
 	}
 	return lost
@@ -202,8 +202,8 @@ const ShortestHorizon = 10 * time.Second
 // the acquisition can arrive any more, and what the last copy took has run out. It reports false if something may be
 // left for ever, on engines without leases or whose queue never forgets a waiter.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
-	copies, lease, place := max(r.Horizon, ShortestHorizon), r.Horizon, c.Machine.Traits.QueueTimeout
-	if !c.Machine.HasLeases() || r.Undo && place == 0 {
+	copies, lease, place := max(r.Horizon, ShortestHorizon), r.Horizon, c.Traits.QueueTimeout
+	if !c.HasLeases() || r.Undo && place == 0 {
 		return 0, false
 	}
 	return copies + max(lease, place), true
@@ -247,7 +247,7 @@ func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 		}
 		over := ends && time.Since(start) >= after
 		if over || !Pause(c.releaseCtx, wait) {
-			c.Config.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.Machine.Traits.Engine, "err", err)
+			c.Config.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.Traits.Engine, "err", err)
 			return doubt, c.unsettled(doubtful("unlock", r.Key, err, open))
 		}
 		doubt, open = doubt || mayHaveRun(err), open || leavesDoubt(err)
@@ -258,9 +258,9 @@ func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 func (c *Client) unsettled(err error) error {
 	c.Lock()
 	defer c.Unlock()
-	if c.Machine.Closed {
+	if c.Closed {
 		c.unconfirmed = append(c.unconfirmed,
-			fmt.Errorf("%w: the lock becomes free when its %s has ended", err, c.Machine.Traits.Lifetime))
+			fmt.Errorf("%w: the lock becomes free when its %s has ended", err, c.Traits.Lifetime))
 	}
 	return err
 }
@@ -270,7 +270,7 @@ func (c *Client) unsettled(err error) error {
 
 // disownHold takes the MinHold off l, because nobody got to know it.
 func disownHold(l *core.Hold) {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	defer c.Unlock()
 	if l.Ended() == nil {
@@ -278,16 +278,17 @@ func disownHold(l *core.Hold) {
 	}
 }
 
-// GiveBackHold is Unlock of such a hold, within CloseTimeout. If ctx has ended, it returns at once and the release goes on
-// in the background.
+// GiveBackHold is Unlock of such a hold, within CloseTimeout. If ctx has ended, it returns at once and the release goes
+// on in the background.
 func GiveBackHold(ctx context.Context, l *core.Hold) error {
+	c := ClientOf(l.Lock)
 	disownHold(l)
 	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, ClientOfLock(l.Lock).Config.CloseTimeout)
+		bounded, cancel := context.WithTimeout(ctx, c.Config.CloseTimeout)
 		defer cancel()
 		return Unlock(bounded, l)
 	}
-	if !ClientOfLock(l.Lock).spawn(func() { _ = Unlock(ClientOfLock(l.Lock).releaseCtx, l) }) {
+	if !c.spawn(func() { _ = Unlock(c.releaseCtx, l) }) {
 		return driver.ErrClosed // Close has released it
 	}
 	return nil
@@ -308,7 +309,7 @@ func GiveBackHold(ctx context.Context, l *core.Hold) error {
 // held is marked, so that its Unlock does not retain it. The driver may call this from any goroutine, repeatedly, and
 // before Acquire has returned.
 func wantedByOther(g *core.EngineHold) {
-	c := ClientOfLock(g.Lock)
+	c := ClientOf(g.Lock)
 	c.Lock()
 	defer c.unlockInside()
 	if !g.Wanted {
@@ -319,9 +320,9 @@ func wantedByOther(g *core.EngineHold) {
 	TellRecalled(g)
 	g.Recalled, g.Wanted = true, true
 	if r := g.Retained(); r != nil {
-		c.Machine.Retention.Recall(g.Lock)
-		c.Machine.ReleaseRetained(g)
-		c.Machine.AskFor(g.Lock)
+		c.Retention.Recall(g.Lock)
+		c.ReleaseRetained(g)
+		c.AskFor(g.Lock)
 	}
 }
 
@@ -333,7 +334,7 @@ func wantedByOther(g *core.EngineHold) {
 func (c *Client) KeepsForCooldown(key driver.Key, token uint64) bool {
 	c.Lock()
 	defer c.Unlock()
-	g := c.Machine.EngineHoldOf(key, token)
+	g := c.EngineHoldOf(key, token)
 	return g != nil && g.Holds.First == nil && g.CooldownEnd() < trust.Never
 }
 
@@ -341,15 +342,15 @@ func (c *Client) KeepsForCooldown(key driver.Key, token uint64) bool {
 func (c *Client) Has(key driver.Key, token uint64) bool {
 	c.Lock()
 	defer c.Unlock()
-	return c.Machine.EngineHoldOf(key, token) != nil
+	return c.EngineHoldOf(key, token) != nil
 }
 
 // takeLater ends, for Close, every hold that this process must keep for a cooldown or leave to run out. It returns what
 // must be released when that time is over, the earliest first. The caller holds Machine.Mu.
 func (c *Client) takeLater() []core.LateRelease {
 	all := c.takeAllRunOuts()
-	for g, r := range c.Machine.Cooldowns {
-		if c.Machine.HasLeases() || g.Cooldown() == 0 {
+	for g, r := range c.Cooldowns {
+		if c.HasLeases() || g.Cooldown() == 0 {
 			continue
 		}
 		all = append(all, core.LateRelease{Lock: g.Lock, Release: g.ReleaseRequest(), At: r.Until})
@@ -372,7 +373,7 @@ func (c *Client) releaseLater(all []core.LateRelease) {
 		return
 	}
 	if err := c.Driver.Close(); err != nil {
-		c.Config.Logger.Warn("interlock: close after what outlived Close", "engine", c.Machine.Traits.Engine, "err", err)
+		c.Config.Logger.Warn("interlock: close after what outlived Close", "engine", c.Traits.Engine, "err", err)
 	}
 }
 
@@ -388,7 +389,15 @@ func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
 			return
 		}
 		if !Pause(patient, wait) {
-			c.Config.Logger.Warn("interlock: release after Close", "lock", r.Name, "engine", c.Machine.Traits.Engine, "err", err)
+			c.Config.Logger.Warn(
+				"interlock: release after Close",
+				"lock",
+				r.Name,
+				"engine",
+				c.Traits.Engine,
+				"err",
+				err,
+			)
 			return
 		}
 	}
@@ -407,8 +416,15 @@ func (c *Client) renewToRunOut(one []core.PendingRenewal, left time.Duration) {
 			return
 		}
 		if errors.Is(err, driver.ErrLost) || !Pause(ctx, wait) {
-			c.Config.Logger.Warn("interlock: lock left to run out was not renewed; it may be free before a lease is over",
-				"lock", one[0].Renewal.Name, "engine", c.Machine.Traits.Engine, "err", err)
+			c.Config.Logger.Warn(
+				"interlock: lock left to run out was not renewed; it may be free before a lease is over",
+				"lock",
+				one[0].Renewal.Name,
+				"engine",
+				c.Traits.Engine,
+				"err",
+				err,
+			)
 			return
 		}
 	}
@@ -426,27 +442,27 @@ func (c *Client) releaseWhenDue(own *core.LateRelease, after time.Duration) {
 func (c *Client) takeRunOut(own *core.LateRelease) bool {
 	c.Lock()
 	defer c.Unlock()
-	_, mine := c.Machine.LeftToExpire[own]
-	delete(c.Machine.LeftToExpire, own)
+	_, mine := c.LeftToExpire[own]
+	delete(c.LeftToExpire, own)
 	return mine
 }
 
 // takeAllRunOuts is takeRunOut for Close: it returns all that is left to run out, held or not, and ends the holds. On
 // engines with leases it returns nothing, because leases end by themselves. The caller holds Machine.Mu.
 func (c *Client) takeAllRunOuts() (all []core.LateRelease) {
-	left := c.Machine.LeftToExpire
-	c.Machine.LeftToExpire = nil
-	if c.Machine.HasLeases() {
+	left := c.LeftToExpire
+	c.LeftToExpire = nil
+	if c.HasLeases() {
 		return nil
 	}
 	for own := range left {
 		all = append(all, *own)
 	}
-	for _, g := range c.Machine.EngineHolds {
+	for _, g := range c.EngineHolds {
 		for g != nil {
 			next := g.After
 			if g.Phase == grants.Abandoned {
-				at := c.Machine.Now().Plus(g.ExpiryDelay())
+				at := c.Now().Plus(g.ExpiryDelay())
 				all = append(all, core.LateRelease{Lock: g.Lock, Release: g.ReleaseRequest(), At: at})
 				c.dropGrant(g)
 			}

@@ -36,7 +36,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []core.PendingRenewal, 
 	}
 	c.renewer.Renew(ctx, requests, func(i int, err error) {
 		c.Lock()
-		err = c.Machine.Renewed(batch[i], err)
+		err = c.Renewed(batch[i], err)
 		c.unlockInside()
 		each(i, err)
 	})
@@ -44,15 +44,16 @@ func (c *Client) sendRenewals(ctx context.Context, batch []core.PendingRenewal, 
 
 // renewalConfirmed tells of a confirmed renewal. The caller holds Machine.Mu.
 func (c *Client) renewalConfirmed(g *core.EngineHold, left, lease time.Duration) {
-	c.ObserveRenewal(g, c.Machine.Now(), left, lease)
+	c.ObserveRenewal(g, c.Now(), left, lease)
 }
 
-// renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds Machine.Mu.
+// renewalFailed tells of one that failed. again says that the one before it has failed too. The caller holds
+// Machine.Mu.
 func (c *Client) renewalFailed(g *core.EngineHold, left time.Duration, again bool, err error) {
 	token := g.Token // read now: an upgrade may change it before the callback runs
-	c.Machine.AfterUnlock(func() {
+	c.AfterUnlock(func() {
 		c.Config.Logger.Log(c.renewCtx, onceWarn(again), "interlock: renewal failed",
-			"lock", g.Lock.Key().Name, "engine", c.Machine.Traits.Engine,
+			"lock", g.Lock.Key().Name, "engine", c.Traits.Engine,
 			"token", token, "remaining", left, "err", err)
 	})
 	c.ObserveFailure(g, left, err)
@@ -82,7 +83,7 @@ func (c *Client) ObserveRenewal(g *core.EngineHold, now trust.Instant, left, lea
 // ObserveFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
 // with sessions nothing is in danger, so nothing is told. The caller holds Machine.Mu.
 func (c *Client) ObserveFailure(g *core.EngineHold, left time.Duration, err error) {
-	if c.Config.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.Machine.HasLeases() {
+	if c.Config.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.HasLeases() {
 		return
 	}
 	e := holdFacts(g.Holds.First)
@@ -96,8 +97,8 @@ func (c *Client) ObserveFailure(g *core.EngineHold, left time.Duration, err erro
 // if it is answered.
 func (c *Client) renewNow(ctx context.Context, g *core.EngineHold, lease time.Duration) error {
 	c.Lock()
-	now := c.Machine.Now()
-	c.Machine.Expire(g, now)
+	now := c.Now()
+	c.Expire(g, now)
 	if g.Phase == grants.Gone {
 		defer c.Unlock()
 		return g.GoneError()
@@ -113,7 +114,7 @@ func (c *Client) renewNow(ctx context.Context, g *core.EngineHold, lease time.Du
 		c.sendRenewals(bounded, []core.PendingRenewal{b}, func(_ int, err error) { answered <- err })
 	}
 	// A local engine answers at once, so no goroutine is needed.
-	if c.Machine.Traits.Local {
+	if c.Traits.Local {
 		send()
 	} else if !c.spawn(send) {
 		cancel()
@@ -140,7 +141,7 @@ func (c *Client) renewNow(ctx context.Context, g *core.EngineHold, lease time.Du
 
 // heedReconnections has the driver tell of reconnections until the client is closed, if it can.
 func (c *Client) heedReconnections() {
-	if r, can := c.Driver.(driver.Reconnector); can && c.Machine.HasLeases() {
+	if r, can := c.Driver.(driver.Reconnector); can && c.HasLeases() {
 		context.AfterFunc(c.renewCtx, r.OnReconnect(c.renewHeld))
 	}
 }
@@ -152,22 +153,22 @@ func (c *Client) renewHeld() {
 	defer c.unlockInside()
 	var batch []core.PendingRenewal
 	send := func() {
-		if len(batch) > 0 && !c.Machine.Closed { // Close waits for no new goroutine
-			c.Machine.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
+		if len(batch) > 0 && !c.Closed { // Close waits for no new goroutine
+			c.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
 		}
 		batch = nil
 	}
 	looked := 0
-	for _, g := range c.Machine.EngineHolds {
+	for _, g := range c.EngineHolds {
 		if looked++; looked%core.AtOnce == 0 { // as bundle.yieldMutex does
 			c.unlockInside()
 			c.Lock()
 		}
-		now := c.Machine.Now()
+		now := c.Now()
 		for ; g != nil; g = g.After {
 			if mayHaveBeenForgotten(g, now) {
 				batch = append(batch, g.Renewal(now))
-				c.Machine.Reschedule(g)
+				c.Reschedule(g)
 			}
 		}
 		if len(batch) >= core.MostTogether {
@@ -186,14 +187,14 @@ func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
 }
 
 // When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
-// is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A goroutine or a
-// timer for each hold was refused (docs/adr/0005).
+// is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A
+// goroutine or a timer for each hold was refused (docs/adr/0005).
 
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
 // than its other work in this process. The goroutine would also want Machine.Mu while the caller still holds it. The
 // caller holds Machine.Mu.
 func (c *Client) arm(at trust.Instant) {
-	s := &c.Machine.Scheduler
+	s := &c.Scheduler
 	s.Armed = at
 	if at == trust.Never {
 		s.Timer.Stop()
@@ -202,7 +203,7 @@ func (c *Client) arm(at trust.Instant) {
 	pause := at.Since(c.Reading())
 	// The timer stands still while the machine is suspended. With this bound a suspension is noticed a second after it
 	// at the latest.
-	if c.Machine.Watching {
+	if c.Watching {
 		pause = min(pause, core.SuspensionCheck)
 	}
 	s.Timer.Reset(pause)
@@ -210,20 +211,20 @@ func (c *Client) arm(at trust.Instant) {
 
 // watch is the scheduler's goroutine. Close ends it.
 func (c *Client) watch() {
-	defer c.Machine.Scheduler.Timer.Stop()
+	defer c.Scheduler.Timer.Stop()
 	for {
 		c.Lock()
-		now := c.Machine.Now()
+		now := c.Now()
 		// Before collect, because a suspension has brought all ends nearer.
-		c.Machine.HeedSuspensions()
-		batch := c.Machine.Collect(now)
-		c.arm(min(c.Deadlocks.look(c, now), c.Machine.Scheduler.Next(now)))
+		c.HeedSuspensions()
+		batch := c.Collect(now)
+		c.arm(min(c.Deadlocks.look(c, now), c.Scheduler.Next(now)))
 		if len(batch) > 0 {
-			c.Machine.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
+			c.Emit(core.Effect{Verb: core.SendRenewals, Batch: batch})
 		}
 		c.unlockInside()
 		select {
-		case <-c.Machine.Scheduler.Timer.C:
+		case <-c.Scheduler.Timer.C:
 		case <-c.renewCtx.Done():
 			return
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
-// acquire_request.go says what is asked. A usable answer becomes a grant (internal/core/enginehold.go); everything else goes to
-// acquire_retry.go.
+// acquire_request.go says what is asked. A usable answer becomes a grant (internal/core/enginehold.go); everything else
+// goes to acquire_retry.go.
 
 // newRequest prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
 // renewal brings those of the actual holder. The caller holds Machine.Mu.
@@ -30,7 +30,7 @@ func (c *Client) newRequest(w *core.Waiter, try bool) *core.Request {
 	}
 	// On such an engine a wait that is left loses its place in the queue. So the request gets a context that the end of
 	// no caller's context touches, and lead asks in a goroutine of its own.
-	if !c.Machine.Traits.Resumes {
+	if !c.Traits.Resumes {
 		f.Ctx, f.Cancel = context.WithCancel(c.renewCtx)
 		return f
 	}
@@ -39,11 +39,12 @@ func (c *Client) newRequest(w *core.Waiter, try bool) *core.Request {
 	return f
 }
 
-// toldWaiting is Request.Waiting. The driver calls it, from any goroutine, when the engine has said who holds the lock, and
-// again when that changes.
+// toldWaiting is Request.Waiting. The driver calls it, from any goroutine, when the engine has said who holds the lock,
+// and again when that changes.
 func toldWaiting(f *core.Request, held *driver.HeldError) {
-	clientOf(f.Core).Lock()
-	defer clientOf(f.Core).unlockInside()
+	c := clientAround(f.Core)
+	c.Lock()
+	defer c.unlockInside()
 	f.Held = held
 	if f.Waiter != nil {
 		f.Waiter.MustWait(held)
@@ -55,11 +56,13 @@ func toldWaiting(f *core.Request, held *driver.HeldError) {
 	f.Line.Waiters.Each(func(w *core.Waiter) { w.MustWait(held) })
 }
 
-// leadRequest makes the request in the goroutine of w, who has come first, and waits there. Each change of goroutines would
-// cost as much as the engine's own work. If w leaves while others stand in the line, another goroutine goes on, because
-// f belongs to the line. The caller has counted f as background under Machine.Mu; whoever ends f counts it down.
+// leadRequest makes the request in the goroutine of w, who has come first, and waits there. Each change of goroutines
+// would cost as much as the engine's own work. If w leaves while others stand in the line, another goroutine goes on,
+// because f belongs to the line. The caller has counted f as background under Machine.Mu; whoever ends f counts it
+// down.
 func leadRequest(ctx context.Context, f *core.Request, w *core.Waiter) (*core.Hold, error) {
-	if !clientOf(f.Core).Machine.Traits.Resumes {
+	c := clientAround(f.Core)
+	if !c.Traits.Resumes {
 		go runInBackground(f)
 		return waitFor(ctx, w)
 	}
@@ -78,50 +81,53 @@ func leadRequest(ctx context.Context, f *core.Request, w *core.Waiter) (*core.Ho
 		return waitFor(ctx, w)
 	}
 	requestDone(f, answer, err)
-	clientOf(f.Core).Machine.Background.Done()
+	c.Background.Done()
 	return waitFor(ctx, w)
 }
 
 // withdrawRequest notes that the candidate for which f asks is about to leave.
 func withdrawRequest(f *core.Request) {
-	clientOf(f.Core).Lock()
-	defer clientOf(f.Core).Unlock()
+	c := clientAround(f.Core)
+	c.Lock()
+	defer c.Unlock()
 	f.Withdrawn = true
 }
 
 // heardBefore notes for w, whose time is over, that nothing of the request was sent and why: what the server has
 // answered to earlier tries says more than that the time is over.
 func heardBefore(f *core.Request, w *core.Waiter, err error) {
+	c := clientAround(f.Core)
 	if !driver.IsNotSent(err) {
 		return
 	}
-	clientOf(f.Core).Lock()
-	defer clientOf(f.Core).Unlock()
+	c.Lock()
+	defer c.Unlock()
 	w.Broken, f.Idle = err, true
 }
 
-// goOnAlone repeats the request for those who still stand in the line, after err has ended it only because its leader has
-// left. The id is the same, so the engine resumes the same place in its queue. Without anybody in line it ends f.
+// goOnAlone repeats the request for those who still stand in the line, after err has ended it only because its leader
+// has left. The id is the same, so the engine resumes the same place in its queue. Without anybody in line it ends f.
 func goOnAlone(f *core.Request, err error) {
-	clientOf(f.Core).Lock()
-	wanted := f.Waiter == nil && f.Line.Request == f && !clientOf(f.Core).Machine.Closed
+	c := clientAround(f.Core)
+	c.Lock()
+	wanted := f.Waiter == nil && f.Line.Request == f && !c.Closed
 	if wanted {
 		f.Idle = false
 		f.Cancel()
-		f.Ctx, f.Cancel = context.WithCancel(clientOf(f.Core).renewCtx)
+		f.Ctx, f.Cancel = context.WithCancel(c.renewCtx)
 	}
-	clientOf(f.Core).Unlock()
+	c.Unlock()
 	if wanted {
 		go runInBackground(f) // ends with f.ctx, which Close and the last waiter of the line end
 		return
 	}
 	requestDone(f, driver.Grant{}, err)
-	clientOf(f.Core).Machine.Background.Done()
+	c.Background.Done()
 }
 
 // runInBackground is run in a goroutine of the client. Close or the last waiter of the line ends it by f.cancel.
 func runInBackground(f *core.Request) {
-	defer clientOf(f.Core).Machine.Background.Done()
+	defer clientAround(f.Core).Background.Done()
 	runRequest(f)
 }
 
@@ -131,13 +137,14 @@ func runRequest(f *core.Request) {
 	requestDone(f, answer, err)
 }
 
-// requestDone processes the engine's answer. A grant that is over before anybody got it is never handed out: the lock is asked
-// for again. An operator may have broken it, or this process stood still for longer than its lease.
+// requestDone processes the engine's answer. A grant that is over before anybody got it is never handed out: the lock
+// is asked for again. An operator may have broken it, or this process stood still for longer than its lease.
 func requestDone(f *core.Request, answer driver.Grant, err error) {
+	c := clientAround(f.Core)
 	defer f.Cancel()
 	defer tellOver(f)
 	refused := errors.Is(err, driver.ErrLost)
-	clientOf(f.Core).Lock()
+	c.Lock()
 	wanted := detachRequest(f)
 	switch {
 	// The engine did not answer, or said no.
@@ -148,9 +155,9 @@ func requestDone(f *core.Request, answer driver.Grant, err error) {
 		besideEnded(f, err, wanted)
 	// A grant that still has trust, and somebody who wants it. All three are checked under one Machine.Mu, or a loss
 	// that is reported in between would be missed.
-	case wanted && !refused && f.Engine.Phase != grants.Revoked && !clientOf(f.Core).Machine.ExpiredOnArrival(answer, clientOf(f.Core).Machine.Now()):
+	case wanted && !refused && f.Engine.Phase != grants.Revoked && !c.ExpiredOnArrival(answer, c.Now()):
 		requestGranted(f, answer)
-		clientOf(f.Core).Unlock()
+		c.Unlock()
 	// Nobody wants it, or it is over: give it back, and ask again for the waiters.
 	default:
 		if wanted && !refused {
@@ -160,17 +167,18 @@ func requestDone(f *core.Request, answer driver.Grant, err error) {
 	}
 }
 
-// askEngine makes the request. If f has something to release, both travel in one step; if that step fails, the release is
-// repeated by itself until it is known.
+// askEngine makes the request. If f has something to release, both travel in one step; if that step fails, the release
+// is repeated by itself until it is known.
 func askEngine(f *core.Request) (driver.Grant, error) {
+	c := clientAround(f.Core)
 	if f.Give == nil {
 		return askDriver(f.Ctx, f)
 	}
-	answer, err := clientOf(f.Core).requeuer.Requeue(f.Ctx, f.Give, &f.Ask)
+	answer, err := c.requeuer.Requeue(f.Ctx, f.Give, &f.Ask)
 	if err != nil {
-		clientOf(f.Core).Lock()
-		clientOf(f.Core).Machine.ReleaseInBackground(f.Engine.Lock, f.Give)
-		clientOf(f.Core).Unlock()
+		c.Lock()
+		c.ReleaseInBackground(f.Engine.Lock, f.Give)
+		c.Unlock()
 	}
 	return answer, err
 }
@@ -190,9 +198,10 @@ func detachRequest(f *core.Request) bool {
 
 // requestGranted makes the engine's answer a grant and serves it. The caller holds Machine.Mu.
 func requestGranted(f *core.Request, answer driver.Grant) {
+	c := clientAround(f.Core)
 	g := f.Engine
-	old := clientOf(f.Core).Machine.Passing(g.Lock)
-	g.Accept(answer, clientOf(f.Core).Machine.Now())
+	old := c.Passing(g.Lock)
+	g.Accept(answer, c.Now())
 	// It came after a wait, so others may stand behind in the engine's queue. They have told the previous holder and
 	// not this one, so the grant must not be retained.
 	if f.Held != nil || f.Give != nil {
@@ -216,10 +225,11 @@ func requestGranted(f *core.Request, answer driver.Grant) {
 // askDriver calls the driver. A conversion names the grant beside which it asks, so that the engine treats both as one
 // owner's.
 func askDriver(ctx context.Context, f *core.Request) (driver.Grant, error) {
+	c := clientAround(f.Core)
 	if f.Alongside != nil {
-		return clientOf(f.Core).Convert.Convert(ctx, f.Alongside.ID, &f.Ask)
+		return c.Convert.Convert(ctx, f.Alongside.ID, &f.Ask)
 	}
-	return clientOf(f.Core).Driver.Acquire(ctx, &f.Ask)
+	return c.Driver.Acquire(ctx, &f.Ask)
 }
 
 // What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
@@ -230,10 +240,11 @@ func askDriver(ctx context.Context, f *core.Request) (driver.Grant, error) {
 // Until the clock has caught up, at one microsecond for each, acquisitions get a single token.
 const firstPasses = 63
 
-// DriverRequest describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of tokens. The
-// engine re-enters named owners by itself, and readers, writers and permits never pass on inside the process.
+// DriverRequest describes to the engine a hold on m for o. Only a mutex of an anonymous owner asks for a block of
+// tokens. The engine re-enters named owners by itself, and readers, writers and permits never pass on inside the
+// process.
 func DriverRequest(m *core.Lock, id string, o *core.Owner) driver.Request {
-	c := ClientOfLock(m)
+	c := ClientOf(m)
 	r := driver.Request{
 		Key: m.Key(), ID: id, Owner: o.ID, Named: o.Named,
 		Client: c.Config.ClientName, Label: m.Terms.Label,
@@ -274,7 +285,7 @@ func (c *Client) NewID() string {
 // so that a hold keeps one string for both. Repetitions need a new one. The caller holds Machine.Mu.
 func requestID(w *core.Waiter) string {
 	if !w.Fresh {
-		return ClientOfLock(w.Hold.Lock).NewID()
+		return ClientOf(w.Hold.Lock).NewID()
 	}
 	w.Fresh = false
 	return w.Hold.Owner.ID
@@ -283,17 +294,18 @@ func requestID(w *core.Waiter) string {
 // What becomes of a fetch (acquire_fetch.go) whose answer nobody can use. It is undone if its outcome is unknown, and
 // asked again for those who still wait. release_settle.go does the undoing.
 
-// requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who still
-// wait. refused says that the engine itself reported the hold gone. The caller holds Machine.Mu, which returned gives
-// up. It does not block.
+// requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who
+// still wait. refused says that the engine itself reported the hold gone. The caller holds Machine.Mu, which returned
+// gives up. It does not block.
 func requestReturned(f *core.Request, refused, wanted bool) {
+	c := clientAround(f.Core)
 	undoRequest(f, refused)
 	wanted = wanted && !f.Withdrawn
 	// Without a refusal the line asks at once; after one it asks after a pause, below.
 	if f.Waiter == nil && !refused {
 		f.Line.StartRequest(nil)
 	}
-	clientOf(f.Core).Unlock()
+	c.Unlock()
 	wait := time.Duration(0)
 	if refused {
 		wait = RetryPause // an engine that always refuses must not be asked without a pause
@@ -301,14 +313,14 @@ func requestReturned(f *core.Request, refused, wanted bool) {
 	switch {
 	case !wanted:
 	case f.Waiter != nil:
-		clientOf(f.Core).spawn(func() { askAgainAfter(f, wait) })
+		c.spawn(func() { askAgainAfter(f, wait) })
 	case refused:
-		clientOf(f.Core).spawn(func() { requestAgain(f.Line) })
+		c.spawn(func() { requestAgain(f.Line) })
 	}
 }
 
-// undoRequest is EngineHold.ReleaseInBackground for what f has asked for; whoever waits for f.over hears when that is known. The caller holds
-// Machine.Mu.
+// undoRequest is EngineHold.ReleaseInBackground for what f has asked for; whoever waits for f.over hears when that is
+// known. The caller holds Machine.Mu.
 func undoRequest(f *core.Request, undo bool) {
 	give := f.Engine.ReleaseRequest()
 	give.Undo = undo
@@ -330,8 +342,8 @@ const mostLate = 2
 // heedLate notes for the waiters of f that its answer, a grant, was over before they got it, if that is so. It reports
 // whether to ask again for them. The caller holds Machine.Mu.
 func heedLate(f *core.Request, answer driver.Grant) (again bool) {
-	c := clientOf(f.Core)
-	if !c.Machine.ExpiredOnArrival(answer, c.Machine.Now()) || answer.Sent.IsZero() {
+	c := clientAround(f.Core)
+	if !c.ExpiredOnArrival(answer, c.Now()) || answer.Sent.IsZero() {
 		return true
 	}
 	late := &lateError{f.Ask.Key, answer.Lease, time.Since(answer.Sent)}
@@ -364,9 +376,10 @@ func (e *lateError) Error() string {
 // Unwrap makes it what an engine is that does not answer in time.
 func (e *lateError) Unwrap() error { return &driver.UnavailableError{Op: "lock", Name: e.key.Name} }
 
-// askAgainAfter asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own, because
-// the one that failed may have run in the caller's.
+// askAgainAfter asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own,
+// because the one that failed may have run in the caller's.
 func askAgainAfter(f *core.Request, after time.Duration) {
+	c := clientAround(f.Core)
 	next := repeatRequest(f)
 	if next == nil {
 		return
@@ -375,10 +388,10 @@ func askAgainAfter(f *core.Request, after time.Duration) {
 		next.Cancel()
 		return
 	}
-	clientOf(f.Core).Lock()
+	c.Lock()
 	withdrawn := next.Withdrawn
 	next.Idle = withdrawn
-	clientOf(f.Core).Unlock()
+	c.Unlock()
 	if withdrawn { // it counts on nothing being sent
 		next.Cancel()
 		return
@@ -386,17 +399,18 @@ func askAgainAfter(f *core.Request, after time.Duration) {
 	runRequest(next)
 }
 
-// repeatRequest returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one may
-// have been undone, and an undone id is refused.
+// repeatRequest returns a fetch that asks for f's waiter once more, or nil if it has left. It has a new id: the old one
+// may have been undone, and an undone id is refused.
 func repeatRequest(f *core.Request) *core.Request {
-	clientOf(f.Core).Lock()
-	defer clientOf(f.Core).Unlock()
+	c := clientAround(f.Core)
+	c.Lock()
+	defer c.Unlock()
 	// A candidate that withdraws waits for f.over: another request, of which it does not know, might name it as the
 	// leader.
 	if f.Withdrawn || !detachRequest(f) {
 		return nil
 	}
-	next := clientOf(f.Core).newRequest(f.Waiter, f.Ask.Try)
+	next := c.newRequest(f.Waiter, f.Ask.Try)
 	next.Waiter, next.Idle, f.Waiter.Request = f.Waiter, true, next
 	if f.Settling {
 		next.Undone = f.Over
@@ -407,7 +421,7 @@ func repeatRequest(f *core.Request) *core.Request {
 // requestFailed decides what an error means for the waiters, and has the request undone if its outcome is unknown. The
 // caller holds Machine.Mu, which failed gives up.
 func requestFailed(f *core.Request, err error, wanted bool) {
-	c, q := clientOf(f.Core), f.Line
+	c, q := clientAround(f.Core), f.Line
 	definite := driver.IsDefinite(err)
 	told, again := false, false
 	if wanted {
@@ -426,7 +440,7 @@ func requestFailed(f *core.Request, err error, wanted bool) {
 		return
 	}
 	c.Config.Logger.Log(c.renewCtx, onceWarn(told), "interlock: asking again after an error while waiting",
-		"lock", f.Ask.Name, "engine", c.Machine.Traits.Engine, "err", err)
+		"lock", f.Ask.Name, "engine", c.Traits.Engine, "err", err)
 	if f.Waiter != nil {
 		c.spawn(func() { askAgainAfter(f, RetryPause) })
 		return
@@ -502,11 +516,12 @@ const RetryPause = 100 * time.Millisecond
 // requestAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
 // pause.
 func requestAgain(q *core.Line) {
-	if !Pause(clientOf(q.Core).renewCtx, RetryPause) {
+	c := clientAround(q.Core)
+	if !Pause(c.renewCtx, RetryPause) {
 		return
 	}
-	clientOf(q.Core).Lock()
-	defer clientOf(q.Core).Unlock()
+	c.Lock()
+	defer c.Unlock()
 	q.StartRequest(nil)
 }
 
@@ -514,14 +529,14 @@ func requestAgain(q *core.Line) {
 // process released it meanwhile: in that case its owner asks anew, on its own. The caller holds Machine.Mu, which
 // orphaned gives up.
 func besideEnded(f *core.Request, err error, wanted bool) {
-	c, g := clientOf(f.Core), f.Alongside
+	c, g := clientAround(f.Core), f.Alongside
 	f.Engine.ReleaseInBackground(true)
 	if g.Phase != grants.Gone {
 		reason := driver.LostExpired
 		if told := (*driver.LostError)(nil); errors.As(err, &told) {
 			reason = told.Reason
 		}
-		c.Machine.LoseAndRelease(g, reason)
+		c.LoseAndRelease(g, reason)
 	}
 	if w := f.Waiter; wanted && !w.Answered {
 		if err := g.GoneError(); errors.Is(err, driver.ErrLost) {

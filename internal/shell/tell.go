@@ -18,7 +18,7 @@ import (
 // TellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Machine.Mu.
 func TellHeld(ctx context.Context, l *core.Hold, how Facts) {
-	acquired := ClientOfLock(l.Lock).Config.Observer.Acquired
+	acquired := ClientOf(l.Lock).Config.Observer.Acquired
 	if acquired == nil {
 		return
 	}
@@ -39,7 +39,7 @@ func TellHeld(ctx context.Context, l *core.Hold, how Facts) {
 
 // acquiredReturned notes that Acquired has returned, and tells the end of l if that has come meanwhile.
 func acquiredReturned(l *core.Hold) {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	c.Lock()
 	late, loss := l.Announced == core.EndOwed, l.Loss
 	if l.IsAdopted() {
@@ -61,7 +61,7 @@ func acquiredReturned(l *core.Hold) {
 // TellReleased tells the Observer that the hold was given up. err says what the engine has not confirmed. If Acquired
 // has not returned yet it tells nothing, and isHeard does.
 func TellReleased(l *core.Hold, err error) {
-	c := ClientOfLock(l.Lock)
+	c := ClientOf(l.Lock)
 	if c.Config.Observer.Released == nil {
 		return
 	}
@@ -103,7 +103,7 @@ func (c *Client) tell(name string, f func(Facts), e Facts) {
 
 // tellLater tells as soon as Machine.Mu has been given up. The caller holds Machine.Mu, and has seen that f is not nil.
 func (c *Client) tellLater(name string, f func(Facts), e Facts) {
-	c.Machine.AfterUnlock(func() { c.tell(name, f, e) })
+	c.AfterUnlock(func() { c.tell(name, f, e) })
 }
 
 // contain calls f, a function of the Observer, in any goroutine. A panic of f is logged and goes no further.
@@ -113,7 +113,7 @@ func (c *Client) contain(name string, f func()) {
 		if p == nil {
 			return
 		}
-		c.Config.Logger.Error("interlock: Observer."+name+" has panicked", "engine", c.Machine.Traits.Engine,
+		c.Config.Logger.Error("interlock: Observer."+name+" has panicked", "engine", c.Traits.Engine,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}()
 	f()
@@ -172,8 +172,8 @@ func (c *Client) NewCall() core.Call {
 	return at
 }
 
-// tellWaiting calls Waiting, unless it has been called or the call is over. It may run in any goroutine, beside the end of the
-// call.
+// tellWaiting calls Waiting, unless it has been called or the call is over. It may run in any goroutine, beside the end
+// of the call.
 func tellWaiting(ctx context.Context, a *core.Announcement, c *Client, e Facts) {
 	a.Mu.Lock()
 	if a.Told != nil || a.Over {
@@ -221,7 +221,7 @@ func AnnouncementOf(ctx context.Context, w *core.Waiter) func() {
 	return func() {
 		e := factsOf(w.Hold.Lock, w.Hold.Owner)
 		e.Call = w.Waiting
-		tellWaiting(ctx, w.Waiting, ClientOfLock(w.Hold.Lock), e)
+		tellWaiting(ctx, w.Waiting, ClientOf(w.Hold.Lock), e)
 	}
 }
 
@@ -232,14 +232,27 @@ func AnnouncementOf(ctx context.Context, w *core.Waiter) func() {
 func (c *Client) lost(l *core.Hold, lost *driver.LostError) {
 	// Read under Machine.Mu; the callback below runs after it.
 	told, held := l.Announced == core.AnnouncedStart, l.End.Since(l.Since)
-	c.Machine.AfterUnlock(func() {
+	c.AfterUnlock(func() {
 		if told {
 			c.tellLost(HoldFactsNow(l), lost)
 		}
 		attrs := []any{
-			"kind", string(l.Lock.Key().Kind), "lock", l.Lock.Key().Name, "class", l.Lock.Terms.Class, "engine", c.Machine.Traits.Engine, "token",
+			"kind",
+			string(l.Lock.Key().Kind),
+			"lock",
+			l.Lock.Key().Name,
+			"class",
+			l.Lock.Terms.Class,
+			"engine",
+			c.Traits.Engine,
+			"token",
 			lost.Token,
-			"owner", l.Owner.ID, "held", held, "reason", string(lost.Reason),
+			"owner",
+			l.Owner.ID,
+			"held",
+			held,
+			"reason",
+			string(lost.Reason),
 		}
 		if lost.Cause != nil {
 			attrs = append(attrs, "err", lost.Cause)
@@ -251,34 +264,43 @@ func (c *Client) lost(l *core.Hold, lost *driver.LostError) {
 // tellAdopted tells that the hold has gone on to another client. Its owner no longer has it and need not unlock it. The
 // caller holds Machine.Mu.
 func tellAdopted(l *core.Hold) {
-	c := ClientOfLock(l.Lock)
-	c.Machine.AfterUnlock(func() {
+	c := ClientOf(l.Lock)
+	c.AfterUnlock(func() {
 		l.Owner.Remove(l)
 		TellReleased(l, nil)
 		c.Config.Logger.Info("interlock: another client has adopted the lock", "lock", l.Lock.Key().Name, "engine",
-			c.Machine.Traits.Engine, "token", TokenOf(l), "owner", l.Owner.ID)
+			c.Traits.Engine, "token", TokenOf(l), "owner", l.Owner.ID)
 	})
 }
 
 // HoldFactsNow is event for a caller that does not hold Machine.Mu.
 func HoldFactsNow(l *core.Hold) Facts {
-	ClientOfLock(l.Lock).Lock()
-	defer ClientOfLock(l.Lock).Unlock()
+	c := ClientOf(l.Lock)
+	c.Lock()
+	defer c.Unlock()
 	return holdFacts(l)
 }
 
 // holdFacts describes the hold to an Observer: Held is the time until now, or until the hold ended. The caller holds
 // Machine.Mu.
 func holdFacts(l *core.Hold) Facts {
-	until := ClientOfLock(l.Lock).Machine.Now()
+	c := ClientOf(l.Lock)
+	until := c.Now()
 	if l.Ended() != nil {
 		until = l.End
 	}
 	return Facts{
-		Kind: l.Lock.Key().Kind, Name: l.Lock.Key().Name, Class: l.Lock.Terms.Class, Engine: ClientOfLock(l.Lock).Machine.Traits.Engine,
-		Hold: userHold(l), Owner: l.Owner.ID, Token: l.Token(),
-		Waited: l.Waited, Held: until.Since(l.Since), Local: l.Local,
-		Client: ClientOfLock(l.Lock),
+		Kind:   l.Lock.Key().Kind,
+		Name:   l.Lock.Key().Name,
+		Class:  l.Lock.Terms.Class,
+		Engine: c.Traits.Engine,
+		Hold:   userHold(l),
+		Owner:  l.Owner.ID,
+		Token:  l.Token(),
+		Waited: l.Waited,
+		Held:   until.Since(l.Since),
+		Local:  l.Local,
+		Client: c,
 	}
 }
 
@@ -293,18 +315,19 @@ func userHold(l *core.Hold) *core.Hold {
 
 // EndOf says how h has ended, or returns nil. It looks at the clock itself.
 func EndOf(h *core.Hold) error {
-	c := ClientOfLock(h.Lock)
+	c := ClientOf(h.Lock)
 	c.Lock()
 	defer c.Unlock()
-	h.Check(c.Machine.Now())
+	h.Check(c.Now())
 	return h.Ended()
 }
 
 // TokenOf returns the token of h, which an upgrade may change.
 func TokenOf(h *core.Hold) uint64 {
+	c := ClientOf(h.Lock)
 	if h.Lock.Terms.Share.Direct { // of a mutex the token never changes, so it needs no lock
-		ClientOfLock(h.Lock).Lock()
-		defer ClientOfLock(h.Lock).Unlock()
+		c.Lock()
+		defer c.Unlock()
 	}
 	return h.Token()
 }
@@ -321,12 +344,12 @@ type retentionNews struct {
 // TellRetained tells the Observer that g is retained from now on, once Machine.Mu has been given up. It returns nil if
 // nobody listens. The caller holds Machine.Mu.
 func TellRetained(g *core.EngineHold) *retentionNews {
-	c := ClientOfLock(g.Lock)
+	c := ClientOf(g.Lock)
 	if o := c.Config.Observer; o.Retained == nil && o.RetentionEnded == nil {
 		return nil
 	}
 	n := &retentionNews{c: c, e: holdFacts(g.Last)}
-	c.Machine.AfterUnlock(func() {
+	c.AfterUnlock(func() {
 		c.tell("Retained", c.Config.Observer.Retained, n.e)
 		c.Lock()
 		defer c.Unlock()
@@ -362,12 +385,13 @@ func (n *retentionNews) tellEnd() {
 // TellRecalled tells the Observer, once, that another client wants g. The engine may say so before anybody here has got
 // g: then there is nothing to tell yet. The caller holds Machine.Mu.
 func TellRecalled(g *core.EngineHold) {
-	recalled := ClientOfLock(g.Lock).Config.Observer.Recalled
+	c := ClientOf(g.Lock)
+	recalled := c.Config.Observer.Recalled
 	if recalled == nil || g.RecallTold || g.Phase == grants.Gone || g.Holder() == nil {
 		return
 	}
 	g.RecallTold = true
-	ClientOfLock(g.Lock).tellLater("Recalled", recalled, holdFacts(g.Holder()))
+	c.tellLater("Recalled", recalled, holdFacts(g.Holder()))
 }
 
 // Config is what a client was configured with: the Options of the package above that are needed after New.

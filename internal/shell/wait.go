@@ -12,8 +12,8 @@ import (
 )
 
 // A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
-// comes, or its context ends. internal/core/line.go and acquire_fetch.go answer it; acquire_retry.go decides which errors it
-// survives.
+// comes, or its context ends. internal/core/line.go and acquire_fetch.go answer it; acquire_retry.go decides which
+// errors it survives.
 
 // NewWaiter returns an attempt for o, or for a new owner if o is nil.
 func NewWaiter(m *core.Lock, o *core.Owner, at core.Call) *core.Waiter {
@@ -28,8 +28,8 @@ func resultOf(w *core.Waiter) (*core.Hold, error) {
 	return w.Hold, nil
 }
 
-// waitFor blocks until w is answered or ctx ends. If ctx ends in the instant of the grant, the caller may get either. If
-// it gets the context's error, the grant is given back.
+// waitFor blocks until w is answered or ctx ends. If ctx ends in the instant of the grant, the caller may get either.
+// If it gets the context's error, the grant is given back.
 func waitFor(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	select {
 	// Answered by a grant, an error, Close, or a deadlock search.
@@ -38,7 +38,7 @@ func waitFor(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	// The caller gives up. Whether it was answered meanwhile is only known under Machine.Mu.
 	case <-ctx.Done():
 	}
-	c := ClientOfLock(w.Hold.Lock)
+	c := ClientOf(w.Hold.Lock)
 	c.Lock()
 	if w.Hold.Lock.Terms.Single {
 		return giveUpWaiting(w, ctx.Err())
@@ -62,11 +62,11 @@ func waitFor(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 // Unlock waits in that case.
 const withdrawGrace = UnlockGrace
 
-// giveUpWaiting ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine that
-// could be granted: whoever has given up must not be named as the leader. If the engine was quicker, the caller leads,
-// and others may have seen that. The caller holds Machine.Mu, which withdraw gives up.
+// giveUpWaiting ends the wait of a candidate whose context has ended, and returns when nothing is left in the engine
+// that could be granted: whoever has given up must not be named as the leader. If the engine was quicker, the caller
+// leads, and others may have seen that. The caller holds Machine.Mu, which withdraw gives up.
 func giveUpWaiting(w *core.Waiter, cause error) (*core.Hold, error) {
-	c, f := ClientOfLock(w.Hold.Lock), w.Request
+	c, f := ClientOf(w.Hold.Lock), w.Request
 	if w.Answered {
 		defer c.Unlock()
 		return resultOf(w)
@@ -115,7 +115,7 @@ func awaitAll(all []chan struct{}, most time.Duration) {
 func timeoutOf(w *core.Waiter, cause error) error {
 	f, m := w.Request, w.Hold.Lock
 	if f == nil {
-		if g := ClientOfLock(m).Machine.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
+		if g := ClientOf(m).Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
 			held := heldErrorOf(g.Holder())
 			held.Cause = cause
 			return held
