@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -86,20 +85,6 @@ func attemptLock(ctx context.Context, m *core.Lock, o *core.Owner, try bool, at 
 		return takeLock(ctx, m, o, try, at)
 	}
 	return lease, err
-}
-
-// factsOf describes to an Observer an attempt that has no lease.
-func factsOf(m *core.Lock, o *core.Owner) Facts {
-	c := ClientOf(m)
-	key := m.Key()
-	e := Facts{
-		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.Terms.Class, otherClass),
-		Engine: c.Traits.Engine, Client: c,
-	}
-	if o != nil {
-		e.Owner = o.ID
-	}
-	return e
 }
 
 // reenter returns another hold if o already has one. It returns nil and no error if o has none, and then the caller
@@ -509,10 +494,6 @@ func releaseLocally(g *core.EngineHold, keep time.Duration) error {
 
 // A try that another client's retention refuses waits for a moment instead: the engine has asked that client to give
 // the lock back. acquire.go calls it; hold_retain.go is the other side.
-
-// RecallWait is how long such a try waits at least. The engine has told the holder's client, whose release takes one
-// message there and one back.
-const RecallWait = 50 * time.Millisecond
 
 // WouldRecall reports whether err refused a try because of a holder whose client may merely retain the lock.
 func WouldRecall(err error) bool {

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -97,3 +98,14 @@ func Pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+const (
+	// settleAttempt bounds one request of settling. settleFirst and settleMost bound the pauses between two, which
+	// double each time.
+	SettleAttempt = 2 * time.Second
+	settleFirst   = 20 * time.Millisecond
+	SettleMost    = time.Second
+)
+
+// spread returns a pause, which may be 0, less a random part of up to a quarter.
+func spread(pause time.Duration) time.Duration { return pause - rand.N(max(pause/4, 1)) }

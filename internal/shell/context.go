@@ -191,3 +191,16 @@ func (c *Client) heldBy(o *core.Owner, key driver.Key) *core.Hold {
 	}
 	return o.First(&c.Machine, key, func(*core.Hold) bool { return true })
 }
+
+// WatchHold has w cancelled when the hold ends, or says how it has ended.
+func WatchHold(l *core.Hold, w *LeaseContext) error {
+	c := ClientOf(l.Lock)
+	c.Lock()
+	defer c.Unlock()
+	l.Check(c.Now())
+	if err := l.Ended(); err != nil {
+		return err
+	}
+	l.Listening().Contexts.Add(&w.Ending)
+	return nil
+}

@@ -68,31 +68,8 @@ func (c *Client) perform(todo []core.Effect) {
 		default:
 			go func() { // ends with the engine's word, or with Close
 				defer c.Background.Done()
-				c.run(e)
+				c.work.run(e)
 			}()
 		}
-	}
-}
-
-// run does one effect that blocks.
-func (c *Client) run(e *core.Effect) {
-	switch e.Verb {
-	case core.SendRelease:
-		_, _ = c.SettleNow(e.Lock, e.Give)
-		if e.Done != nil {
-			close(e.Done)
-		}
-	case core.SendRequest:
-		runRequest(e.Request)
-	case core.SendRenewals:
-		c.renewBatch(e.Batch)
-	case core.SendLastRenewal:
-		c.renewToRunOut(e.Batch, e.After)
-	case core.RenewForHandoff:
-		renewAndHandOff(e.Engine)
-	case core.FinishRelease:
-		_ = confirm(c.releaseCtx, e.Left, UnlockGrace)
-	case core.ReleaseAfter:
-		c.releaseWhenDue(e.Late, e.After)
 	}
 }

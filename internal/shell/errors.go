@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/core"
 )
 
 // ErrNoFunction is what Do and similar calls return before they take anything.
@@ -166,25 +165,6 @@ func PanicOn(err error) {
 	if err != nil {
 		panic(err.Error())
 	}
-}
-
-// CheckMade says why c cannot be used, or returns nil. The other types have a method of the same name.
-func (c *Client) CheckMade() error {
-	if c == nil || c.Driver == nil {
-		return ErrNoClient
-	}
-	return nil
-}
-
-// CheckLock also returns what was wrong with the name or the options.
-func CheckLock(m *core.Lock) error {
-	if m == nil || m.Terms == nil {
-		return errNoMutex
-	}
-	if m.Terms.Err != nil {
-		return m.Terms.Err
-	}
-	return ClientOf(m).CheckMade()
 }
 
 // CheckCall returns made, the error of the receiver, or else the error of a nil context.

@@ -62,19 +62,6 @@ func tellWanted(l *core.Hold) {
 	}
 }
 
-// WatchHold has w cancelled when the hold ends, or says how it has ended.
-func WatchHold(l *core.Hold, w *LeaseContext) error {
-	c := ClientOf(l.Lock)
-	c.Lock()
-	defer c.Unlock()
-	l.Check(c.Now())
-	if err := l.Ended(); err != nil {
-		return err
-	}
-	l.Listening().Contexts.Add(&w.Ending)
-	return nil
-}
-
 // MayLast returns the grants on which l rests, or says why it cannot last until end, which was d away when Extend
 // began.
 func MayLast(l *core.Hold, d time.Duration, end trust.Instant) ([]*core.EngineHold, error) {

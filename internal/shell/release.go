@@ -187,14 +187,6 @@ func isRemembered(told *driver.LostError) bool {
 // it, or until Close gives up. It follows release.go and acquire_retry.go. Without it each lost reply could leave a
 // lock closed: for its lease, or until the session ends.
 
-const (
-	// settleAttempt bounds one request of settling. settleFirst and settleMost bound the pauses between two, which
-	// double each time.
-	SettleAttempt = 2 * time.Second
-	settleFirst   = 20 * time.Millisecond
-	SettleMost    = time.Second
-)
-
 // ShortestHorizon is how long a copy of a request is taken to be under way at least, however short its lease is.
 const ShortestHorizon = 10 * time.Second
 

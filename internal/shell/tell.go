@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,7 +19,8 @@ import (
 // TellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Machine.Mu.
 func TellHeld(ctx context.Context, l *core.Hold, how Facts) {
-	acquired := ClientOf(l.Lock).Config.Observer.Acquired
+	c := ClientOf(l.Lock)
+	acquired := c.Config.Observer.Acquired
 	if acquired == nil {
 		return
 	}
@@ -27,8 +29,7 @@ func TellHeld(ctx context.Context, l *core.Hold, how Facts) {
 	defer func() {
 		acquiredReturned(l)
 		if !returned {
-			disownHold(l)
-			_ = UnlockInTime(ctx, l)
+			c.work.disown(ctx, l)
 		}
 	}()
 	e := HoldFactsNow(l)
@@ -394,16 +395,6 @@ func TellRecalled(g *core.EngineHold) {
 	c.tellLater("Recalled", recalled, holdFacts(g.Holder()))
 }
 
-// Config is what a client was configured with: the Options of the package above that are needed after New.
-type Config struct {
-	Lease, Renewal, Retain, CloseTimeout, LocalHandoffTime time.Duration
-	LocalHandoffs                                          int
-	ClientName, Store                                      string
-	LabelFrom                                              func(ctx context.Context, label string) string
-	Logger                                                 *slog.Logger // guarded
-	Observer                                               *Listeners
-}
-
 // Listeners are the functions of the Observer of the package above; what it lacks is nil.
 type Listeners struct {
 	Waiting, Acquired, Upgraded, Failed func(ctx context.Context, e Facts)
@@ -428,4 +419,18 @@ type Facts struct {
 	Err    error
 
 	Client *Client // which tells it
+}
+
+// factsOf describes to an Observer an attempt that has no lease.
+func factsOf(m *core.Lock, o *core.Owner) Facts {
+	c := ClientOf(m)
+	key := m.Key()
+	e := Facts{
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.Terms.Class, otherClass),
+		Engine: c.Traits.Engine, Client: c,
+	}
+	if o != nil {
+		e.Owner = o.ID
+	}
+	return e
 }

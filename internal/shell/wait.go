@@ -228,3 +228,7 @@ func (e *boundedError) Is(t error) bool {
 
 // As is the same for errors of types.
 func (e *boundedError) As(t any) bool { return errors.As(e.err, t) }
+
+// RecallWait is how long such a try waits at least. The engine has told the holder's client, whose release takes one
+// message there and one back.
+const RecallWait = 50 * time.Millisecond

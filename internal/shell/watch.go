@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -78,9 +77,6 @@ func (w *Changes) Next(ctx context.Context, at time.Time) bool {
 	}
 	return true
 }
-
-// spread returns a pause, which may be 0, less a random part of up to a quarter.
-func spread(pause time.Duration) time.Duration { return pause - rand.N(max(pause/4, 1)) }
 
 // Rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
 // so. That is soon after an error, and else after lookRarely.
