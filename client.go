@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/core"
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
@@ -104,88 +103,7 @@ func (c *Client) Close() error {
 // Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold
 // like any other, except that it never passes on or stays after its Unlock.
 
-// Adopt goes on with a hold that another process has given away by [Lease.Handle], or that "interlock acquire" has
-// taken. In one step, with nobody in between, the hold becomes the lease that is returned, and the other process's
-// lease ends. The new lease is renewed and unlocked like any other. The first to adopt a hold gets it. Everybody after
-// that gets a *LostError, and so does whoever comes when the hold has ended.
-//
-// The lease has a new token: a fence that has seen its [Lease.Stamp] refuses what the other process still sends. So use
-// that stamp once before you rely on it. Its owner is a new one without a name; its lease and label are those of the
-// handle. Other LockOptions do not travel: MaxHold, MinHold and NoRenew end with the other process's lease.
-//
-// A handle of another engine gets ErrUnsupported, like one of another version of this package. A handle of another
-// store, or of another database, prefix or name space, names a hold that is not there. The *LostError's Cause says so
-// if the handle shows it. A hold of a named owner gets ErrUnsupported.
-//
-// If the engine does not answer (ErrUnavailable) the hold may have been adopted: it is then released in the background,
-// which ends it. If another Adopt of the handle says that it is lost, it was adopted. It costs one round trip.
-func (c *Client) Adopt(ctx context.Context, handle string) (*Lease, error) {
-	s := c.in()
-	if err := shell.CheckCall(s.CheckMade(), ctx); err != nil {
-		return nil, err
-	}
-	adopter, err := s.Adopter()
-	if err != nil {
-		return nil, fmt.Errorf("interlock: adopt: %w", err)
-	}
-	h, m, err := parseHandle(s, handle)
-	if err != nil {
-		return nil, err
-	}
-	at := s.NewCall()
-	lease, err := shell.AdoptLock(ctx, m, adopter, h, at)
-	if err != nil {
-		shell.TellFailed(ctx, m, nil, at, err)
-		return nil, err
-	}
-	shell.TellAcquired(ctx, m, lease, at)
-	return leaseOf(lease), nil
-}
-
-// parseHandle returns what a handle says, and the lock with the options that it asks for.
-func parseHandle(c *shell.Client, handle string) (h driver.Handle, m *core.Lock, err error) {
-	if h, err = driver.ParseHandle(handle); err != nil {
-		return h, nil, fmt.Errorf("interlock: adopt: %w", err)
-	}
-	key := driver.Key{Kind: h.Kind, Name: h.Name}
-	if err = h.Of(c.Traits); err == nil && h.Named {
-		err = fmt.Errorf("the hold is that of a named owner, which stays its own: lock as the same owner: %w",
-			ErrUnsupported)
-	}
-	if err != nil {
-		return h, nil, shell.Wrap("adopt", key, err)
-	}
-	o := &LockOptions{Lease: h.Lease, Label: h.Label}
-	switch h.Kind {
-	case driver.KindMutex:
-		m = publicOf(c).Mutex(h.Name, o).inner()
-	case driver.KindRWMutex:
-		m = publicOf(c).RWMutex(h.Name, o).modeMutex(h.Mode)
-	case driver.KindSemaphore:
-		m = publicOf(c).Semaphore(h.Name, h.Limit, o).permits(h.Weight)
-	case driver.KindElection:
-		o.Label = ""
-		m = publicOf(c).Election(h.Name, o).candidate(h.Label)
-	default:
-		return h, nil, shell.Wrap("adopt", key, fmt.Errorf("a lock of kind %q: %w", h.Kind, ErrUnsupported))
-	}
-	return h, m, m.Terms.Err
-}
-
 // What a client's engine can do, for programs that choose by it.
-
-// Traits describes the client's engine: its name, what ends a hold, which kinds of locks it has, and what it cannot do
-// and why. It asks no engine and never changes; the slices are copies. A Client that was not made by Open or New has
-// the zero Traits.
-func (c *Client) Traits() driver.Traits {
-	s := c.in()
-	if s.CheckMade() != nil {
-		return driver.Traits{}
-	}
-	t := s.Traits
-	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
-	return t
-}
 
 // The name of the store, and with it the one order in which every process takes several locks (multi.go).
 
@@ -208,77 +126,3 @@ func storeOf(raw string) string {
 
 // What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
 // error say so; the others panic with the same words. Every exported method begins with one of these checks.
-
-var (
-	errNoRWMutex    = errors.New("interlock: RWMutex was not made by Client.RWMutex")
-	errNoSemaphore  = errors.New("interlock: Semaphore was not made by Client.Semaphore")
-	errNoLatch      = errors.New("interlock: Latch was not made by Client.Latch")
-	errNoCond       = errors.New("interlock: Cond was not made by Client.Cond")
-	errNoElection   = errors.New("interlock: Election was not made by Client.Election")
-	errNoMulti      = errors.New("interlock: Multi was not made by Client.Multi or MultiOf")
-	errNoLease      = errors.New("interlock: Lease was not made by Lock")
-	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
-)
-
-// modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
-func (m *RWMutex) modeMutex(mode driver.Mode) *core.Lock {
-	if m == nil || m.modes[mode].Terms == nil {
-		return &core.Lock{Terms: &core.Terms{Err: errNoRWMutex}}
-	}
-	return &m.modes[mode]
-}
-
-func (s *Semaphore) checkMade() error {
-	if s == nil || s.one.Load() == nil {
-		return errNoSemaphore
-	}
-	return nil
-}
-
-func (l *Latch) checkMade() error {
-	if l == nil || l.c == nil && l.err == nil {
-		return errNoLatch
-	}
-	return l.err
-}
-
-func (c *Cond) checkMade() error {
-	if c == nil || c.m == nil && c.err == nil {
-		return errNoCond
-	}
-	return c.err
-}
-
-func (e *Election) checkMade() error {
-	if e == nil || e.p == nil {
-		return errNoElection
-	}
-	return e.p.Err
-}
-
-func (m *Multi) checkMade() error {
-	if m == nil || len(m.order) == 0 && m.err == nil {
-		return errNoMulti
-	}
-	return m.err
-}
-
-func (l *MultiLease) checkMade() error {
-	if l == nil || len(l.leases) == 0 {
-		return errNoMultiLease
-	}
-	return nil
-}
-
-// checkMade also refuses a copy: the end of the hold would not reach it, and it would go on saying that it is held.
-func (l *Lease) checkMade() error {
-	h := l.hold()
-	switch {
-	case h == nil || h.Lock == nil:
-		return errNoLease
-	case h.IsCopy():
-		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", h.Lock.Key().Kind,
-			h.Lock.Key().Name)
-	}
-	return nil
-}

@@ -132,3 +132,12 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 		return cl.Driver.(driver.Conder).CondSignal(ctx, s)
 	})
 }
+
+var errNoCond = errors.New("interlock: Cond was not made by Client.Cond")
+
+func (c *Cond) checkMade() error {
+	if c == nil || c.m == nil && c.err == nil {
+		return errNoCond
+	}
+	return c.err
+}

@@ -320,3 +320,12 @@ func (o *observation) look(ctx, bounded context.Context, yield func(Leader, erro
 	o.closed = !yield(l, nil)
 	return !o.closed
 }
+
+var errNoElection = errors.New("interlock: Election was not made by Client.Election")
+
+func (e *Election) checkMade() error {
+	if e == nil || e.p == nil {
+		return errNoElection
+	}
+	return e.p.Err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -135,4 +136,17 @@ func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, er
 		s.Present(key, &info)
 	}
 	return info, shell.Wrap("look at", key, err)
+}
+
+// Traits describes the client's engine: its name, what ends a hold, which kinds of locks it has, and what it cannot do
+// and why. It asks no engine and never changes; the slices are copies. A Client that was not made by Open or New has
+// the zero Traits.
+func (c *Client) Traits() driver.Traits {
+	s := c.in()
+	if s.CheckMade() != nil {
+		return driver.Traits{}
+	}
+	t := s.Traits
+	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
+	return t
 }

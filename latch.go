@@ -157,3 +157,12 @@ func (l *Latch) change(
 		return ask(ctx, l.c.Driver.(driver.Latcher), call)
 	})
 }
+
+var errNoLatch = errors.New("interlock: Latch was not made by Client.Latch")
+
+func (l *Latch) checkMade() error {
+	if l == nil || l.c == nil && l.err == nil {
+		return errNoLatch
+	}
+	return l.err
+}

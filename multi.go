@@ -613,3 +613,21 @@ func (m *Multi) labelled(ctx context.Context) []*core.Lock {
 	}
 	return locks
 }
+
+var errNoMulti = errors.New("interlock: Multi was not made by Client.Multi or MultiOf")
+
+var errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
+
+func (m *Multi) checkMade() error {
+	if m == nil || len(m.order) == 0 && m.err == nil {
+		return errNoMulti
+	}
+	return m.err
+}
+
+func (l *MultiLease) checkMade() error {
+	if l == nil || len(l.leases) == 0 {
+		return errNoMultiLease
+	}
+	return nil
+}

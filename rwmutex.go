@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
@@ -89,4 +90,14 @@ func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
 // anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return handOver(shell.Acquire(ctx, m.modeMutex(driver.Upgradeable), true))
+}
+
+var errNoRWMutex = errors.New("interlock: RWMutex was not made by Client.RWMutex")
+
+// modeMutex returns the lock in that mode, or one whose first call fails if m was not made by a client.
+func (m *RWMutex) modeMutex(mode driver.Mode) *core.Lock {
+	if m == nil || m.modes[mode].Terms == nil {
+		return &core.Lock{Terms: &core.Terms{Err: errNoRWMutex}}
+	}
+	return &m.modes[mode]
 }

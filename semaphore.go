@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -140,5 +141,14 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	p := now.Terms
 	p.Share.Limit = limit
 	s.one.Store(shell.NewPermit(c, now.Lock.Name, p))
+	return nil
+}
+
+var errNoSemaphore = errors.New("interlock: Semaphore was not made by Client.Semaphore")
+
+func (s *Semaphore) checkMade() error {
+	if s == nil || s.one.Load() == nil {
+		return errNoSemaphore
+	}
 	return nil
 }
