@@ -11,9 +11,6 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// Client: how it is opened, and how it ends. A call goes on in mutex.go and acquire.go; the client's clock,
-// mutex, contexts and options are in the client_* files.
-
 // Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
 // share renewals. It is safe for concurrent use. The zero value cannot be used, nor can a copy.
 //
@@ -100,13 +97,6 @@ func (c *Client) Close() error {
 	return s.Close()
 }
 
-// Adopt takes over a hold that another process has given away by a handle (lease_handle.go). What it returns is a hold
-// like any other, except that it never passes on or stays after its Unlock.
-
-// What a client's engine can do, for programs that choose by it.
-
-// The name of the store, and with it the one order in which every process takes several locks (multi.go).
-
 // storeOf names the store that a URL leads to: without user and password, and without what only says how to talk to it.
 // Two processes with equivalent URLs must get the same name.
 func storeOf(raw string) string {
@@ -123,6 +113,3 @@ func storeOf(raw string) string {
 	}
 	return strings.Join(parts, "|")
 }
-
-// What a careless caller may hold: a value that nobody has made, a copy of one, a nil context. Methods that return an
-// error say so; the others panic with the same words. Every exported method begins with one of these checks.

@@ -15,8 +15,8 @@ import (
 )
 
 // Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
-// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). acquire.go does the rest;
-// election_observe.go is for those who only look.
+// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). internal/shell/acquire.go does the
+// rest.
 
 // ErrNoLeader says that nobody leads at the moment.
 var ErrNoLeader = errors.New("no leader")
@@ -242,7 +242,7 @@ func pauseOpen(ctx context.Context, c *shell.Client, d time.Duration) bool {
 	return shell.Pause(bounded, d)
 }
 
-// Observing an election: hints (client_watch.go) say when to look, election.go looks.
+// Observing an election: hints (internal/shell/watch.go) say when to look, election.go looks.
 
 // Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does; see
 // [Election.Leader]. If leaders follow each other faster than the loop takes them, some may be left out, but never the

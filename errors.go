@@ -5,8 +5,8 @@ import (
 	"github.com/interlock-go/interlock/internal/core"
 )
 
-// What can go wrong, as sentinels and types, and the few functions that turn a driver's error into one of them. Drivers
-// return raw errors; lock, operation and class are added once, here.
+// What can go wrong, as sentinels and types. Drivers return raw errors; internal/shell/errors.go adds lock, operation
+// and class, once.
 
 // The errors and data that engines share with this package. They are types of package driver, whose fields are shown
 // here.

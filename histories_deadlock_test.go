@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/waitgraph"
 )
 
-// The search for deadlocks (deadlock_remote.go) compared with a model that tries every order of events, over small
-// random lists.
+// The search for deadlocks (internal/shell/deadlock.go) compared with a model that tries every order of events, over
+// small random lists.
 
 // world is a list of locks, and the model of what may come of it: an owner that can get on gives everything back and
 // wants no more.

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// What operators do: list all locks, and break one. inspect_look.go looks at one.
+// What operators do: list locks, look at one, break one; and what the engine can do.
 
 // List yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
 // promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read,
@@ -103,8 +103,6 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 		s.Asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }),
 	)
 }
-
-// One lock, as the engine sees it and as this client knows it better.
 
 // Look tells who holds one lock and who waits for it, as the engine sees them. For a lock that nobody holds or waits
 // for it returns kind and name and nothing else; that is no error. A kind that the engine does not know is

@@ -15,8 +15,7 @@ import (
 )
 
 // What the owner of a hold has in hand, and what it is told: token, stamp, end, contexts. Everything here judges at
-// this process's own clock and asks no engine. release.go ends a hold, lease_extend.go and hold_convert.go change it,
-// and the other lease_* files have one method each.
+// this process's own clock and asks no engine. internal/shell/release.go ends a hold.
 
 // Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent
 // use. The zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
@@ -169,8 +168,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 }
 
 // Abandon, and what leaves a lock to run out: the engine's lease where there is one, and elsewhere a timer of this
-// process. locktx is its user; lease_pending.go has the other half, what must not be given back while its outcome is
-// open.
+// process. locktx is its user; Pending is the other half: what must not be given back while its outcome is open.
 
 // Abandon ends this hold without giving the lock back. It is renewed no more, and the lock becomes free when its lease
 // has run out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose
@@ -254,7 +252,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Handle gives a hold away as a text. client_adopt.go is the other side; docs/adr/0055 has the decision.
+// Handle gives a hold away as a text, and Adopt takes it over; docs/adr/0055 has the decision.
 
 // Handle returns a text by which another process goes on with this hold; see [Client.Adopt]. It asks no engine. The
 // text is a secret: whoever has it can adopt the hold, or release it. It is one word of up to about 2,000 characters
@@ -308,8 +306,8 @@ func (l *Lease) Handle() (string, error) {
 	return travels.Encode(), nil
 }
 
-// Pending marks a hold under which something is under way that nobody can stop. lease_abandon.go lets such a lock run
-// out; internal/core/end.go and Close (interlock.go) ask isPending before they would give it back.
+// Pending marks a hold under which something is under way that nobody can stop. Abandon lets such a lock run out;
+// internal/core/end.go and Close ask isPending before they would give it back.
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
 // such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.
@@ -354,9 +352,6 @@ func (l *Lease) Pending() (over func(), err error) {
 		}
 	}, nil
 }
-
-// Wanted shows a holder what the engine says for the sake of retention (hold_retain.go): that another client wants the
-// lock.
 
 // Wanted returns a channel that is closed when another process asks for the lock. A long job can then give way: it
 // unlocks at the next good place and locks again.

@@ -18,8 +18,8 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// Several mutexes at once: in one step where the engine can (multi_together.go), and otherwise one after the other in
-// an order that excludes deadlock. multi_lease.go has what the caller gets; docs/adr/0034 the decision.
+// Several mutexes at once: in one step where the engine can, and otherwise one after the other in
+// an order that excludes deadlock. docs/adr/0034 has the decision.
 
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It
 // is safe for concurrent use. The zero value cannot be used.
@@ -215,10 +215,11 @@ func (m *Multi) take(ctx context.Context, l *core.Lock, o *core.Owner, try bool)
 	}
 	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
 		"for it: %s; "+
-		"take them together, or in the order of their names", l.Key().Name, ErrDeadlock, above.Lock.Key().Name, held.Error())
+		"take them together, or in the order of their names",
+		l.Key().Name, ErrDeadlock, above.Lock.Key().Name, held.Error())
 }
 
-// The holds of a Multi (multi.go) in one handle: it ends when one of them does.
+// The holds of a Multi in one handle: it ends when one of them does.
 
 // MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be
 // used, nor can a copy.
@@ -396,7 +397,7 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 
 // A Multi in one step: where all of its locks are one client's, and its engine can, they are tried together before
 // anything else. Nothing is queued for that and nobody is overtaken. So a refusal has cost a round trip and nothing
-// more. The Multi then stands in the lines of its locks one after the other (multi.go), as if it had not tried.
+// more. The Multi then stands in the lines of its locks one after the other, as if it had not tried.
 
 // errOneByOne says that the locks must be taken one after the other. It never reaches a caller.
 var errOneByOne = errors.New("not in one step")
@@ -592,10 +593,6 @@ func (b *bundle) tell(ctx context.Context, leases []*core.Hold, err error) {
 	}
 	shell.TellFailed(ctx, b.locks[at], b.o, core.Call{Start: b.start}, err)
 }
-
-// A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
-// campaign does. So requests, renewals and holds find the label where they find every other option. acquire.go
-// begins with labelled.
 
 // labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs. It copies
 // the slice only if one of them changes.

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// What users are told: the functions of an Observer. observer_event.go has what each gets, observer_tell.go how and
-// when it is called, observer_call.go the calls that wait.
+// What users are told: the functions of an Observer and what each gets. internal/shell/tell.go has how and when each is
+// called.
 
 // Observer is told what happens to locks: the hook for metrics, traces and tests. nil functions are skipped. They are
 // called from many goroutines at once, never while a mutex of the client is held. They must not block: the caller of
@@ -123,9 +123,6 @@ func after(f func(Event)) func(shell.Facts) {
 	}
 	return func(e shell.Facts) { f(eventFor(e)) }
 }
-
-// What an Observer gets: the Event, its identities, and the result of a call in one word. observer.go has the
-// functions.
 
 // Event is what an Observer is told. Kind, Name, Class and Engine are always set. The other fields that each function
 // gets are listed here; those after "if so" are set only where they apply, and all others are zero.

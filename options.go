@@ -16,8 +16,7 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// What a client is configured with, its defaults and its checks. options_lock.go has the options of one lock;
-// interlock.go applies both.
+// What a client and a lock are configured with, the defaults and the checks.
 
 const (
 	defaultLease        = 30 * time.Second
@@ -219,7 +218,7 @@ func defaultClientName() string {
 }
 
 // The options of one lock, resolved once when the lock is made: after that every request reads params and never
-// Options. options.go has the client's.
+// Options.
 
 // LockOptions configures one lock. nil, or a zero field, means the client's option.
 type LockOptions struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // Who holds: an owner, with all that it holds and how many of its goroutines wait. It travels in the context
-// (lease_context.go). internal/core/owner.go has what it holds, and the table of named owners.
+// (internal/shell/context.go). internal/core/owner.go has what it holds, and the table of named owners.
 
 // WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner,
 // however often WithOwner is called, by whichever client, and in another process too. It re-enters what it already

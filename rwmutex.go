@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// Read/write locks. acquire_direct.go asks for them, each mode by itself; hold_convert.go turns one mode into another.
+// Read/write locks. internal/shell/direct.go asks for them, each mode by itself; Lease.Upgrade and
+// Lease.Downgrade turn one mode into another.
 
 // RWMutex is a lock that any number of readers, or one writer, hold at a time. Requests are served first come, first
 // served. A writer that waits keeps out the readers that come after it, and is not kept out by them, so neither

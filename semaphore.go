@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// Semaphores: locks with a number of permits. acquire_direct.go asks for them; semaphore_resize.go changes the number.
+// Semaphores: locks with a number of permits. internal/shell/direct.go asks for them.
 
 // Semaphore is a lock that has a number of permits, its limit. Each acquisition takes some of them, with a lease of its
 // own that is renewed. The permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
@@ -100,8 +100,8 @@ func (s *Semaphore) permits(n int) *core.Lock {
 	return &many.Lock
 }
 
-// Changing the limit of a semaphore that is in use. The limit stands in the engine; semaphore.go keeps what this client
-// asks with.
+// Changing the limit of a semaphore that is in use. The limit stands in the engine; a Semaphore keeps what this
+// client asks with.
 
 // Resize changes the limit of the semaphore while it is in use, in one step for all clients. From then on s asks with
 // the new limit. Permits that are held are never taken away: while more are held than the new limit, nothing is

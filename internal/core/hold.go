@@ -54,8 +54,8 @@ type EndListeners struct {
 	Lost       chan struct{} // closed by a loss; nil until Lost is called
 	Wanted     chan struct{} // closed when another client wants the lock; nil until Wanted is called
 	Contexts   Endings       // to be cancelled, once Machine.Mu has been given up
-	Conversion *Waiter       // the Upgrade or Downgrade that waits; see hold_convert.go
-	CondWait   GivenUp       // the Cond.Wait that gives the hold up, while the engine is asked; see cond_wait.go
+	Conversion *Waiter       // the Upgrade or Downgrade that waits; see lease.go
+	CondWait   GivenUp       // the Cond.Wait that gives the hold up, while the engine is asked
 }
 
 // Lease returns what the user of h has in hand, and nil of a nil Hold.

@@ -250,12 +250,12 @@ type Waiter struct {
 	Announce func() // tells the Observer that w waits; nil once called or if nobody listens; guarded by Machine.Mu
 
 	Alongside *EngineHold // the grant of its owner beside which it asks; nil if it asks on its own
-	Converts  *Hold       // the hold that a conversion moves to the new grant; nil for a call that gets a hold of its own
+	Converts  *Hold       // the hold that a conversion moves; nil for a call that gets a hold of its own
 	// what converts held before, if nobody holds it any more; giveLeft releases it; guarded by Machine.Mu
 	Left *PendingRelease
 
-	Blocker *Hold             // the hold of this process that was in the way when w came; nil if none; guarded by Machine.Mu
-	HeldBy  *driver.HeldError // who holds the lock, by the engine's last word; nil until it says so; guarded by Machine.Mu
+	Blocker *Hold             // of this process, in the way when w came; nil if none; guarded by Machine.Mu
+	HeldBy  *driver.HeldError // by the engine's last word; nil until it says so; guarded by Machine.Mu
 	Broken  error             // why the engine has been silent since then; guarded by Machine.Mu
 	Doubt   bool              // the outcome of an earlier attempt is unknown; guarded by Machine.Mu
 	Late    uint8             // how many of its grants were over before it got them; guarded by Machine.Mu
@@ -344,7 +344,7 @@ type Request struct {
 	Core      *Machine
 	Line      *Line       // whose line it is for; nil if it is for one waiter alone
 	Waiter    *Waiter     // the one waiter that it is for; nil if it is for a line
-	Leader    *Waiter     // in whose goroutine it is asked first; nil if in a goroutine of its own; guarded by Machine.Mu
+	Leader    *Waiter     // in whose goroutine it is asked first; nil if in one of its own; guarded by Machine.Mu
 	Alongside *EngineHold // the grant beside which a conversion or re-entry asks; nil if it asks on its own
 	Ask       driver.Request
 	// what a successful answer becomes; made before the request, so that the driver can report its loss at any time
@@ -364,7 +364,7 @@ type Request struct {
 	Abandoned bool              // the waiter of only has left
 	Withdrawn bool              // it is about to, and waits for over: nothing is asked again
 	Settling  bool              // over is closed by the release of what the request may have left
-	Idle      bool              // no request is under way: it ended with an error, or a repetition has not been sent yet
+	Idle      bool              // nothing is under way: it ended with an error, or a repetition has not been sent
 }
 
 // ErrAgain ends the wait of an owner that got in by another request meanwhile. attemptDirect then asks once more,

@@ -27,7 +27,7 @@ type Terms struct {
 
 // ShareMode is how a read/write lock or a semaphore is asked for. The zero value is a mutex's.
 type ShareMode struct {
-	Direct        bool // each request goes to the engine by itself; see acquire_direct.go
+	Direct        bool // each request goes to the engine by itself; see internal/shell/direct.go
 	Mode          driver.Mode
 	Limit, Weight int
 	Of            *[3]Lock // the lock of which this is one mode; nil of a semaphore

@@ -30,7 +30,7 @@ type Machine struct {
 
 	Background sync.WaitGroup // every goroutine of the client
 
-	Mu      sync.Mutex        // guards what follows, and every queue, grant, lease and fetch; see client_lock.go
+	Mu      sync.Mutex        // guards what follows, and every line, hold and request; see internal/shell/effects.go
 	Effects []Effect          // what is done when mu has been given up; see emit
 	Instant trust.Instant     // of what happens under this mu; 0 until now is asked for
 	Closed  bool              // Close has begun: nothing new may start

@@ -14,8 +14,8 @@ import (
 )
 
 // Where Lock and TryLock begin: the owner in the context decides. An owner that holds the lock re-enters (reenter,
-// reenterGrant); any other takes it, from this client's own grants or from the engine. What follows is acquire_local.go
-// for a local engine, acquire_join.go for a wait, and acquire_direct.go for readers, writers and permits.
+// reenterGrant); any other takes it, from this client's own grants or from the engine. What follows is tryLocal for
+// a local engine, join for a wait, and direct.go for readers, writers and permits.
 
 // Acquire is Lock and TryLock. The label comes first, because it belongs to this call alone. The Observer hears of
 // every end, but of nothing that is wrong before there is a client to name.
@@ -241,8 +241,8 @@ func (c *Client) CheckOwner(o *core.Owner) error {
 }
 
 // A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
-// itself alone (askAlone, waitAlone). acquire.go decides which. The line is in internal/core/line.go, the request in
-// acquire_fetch.go, and the wait of the caller in acquire_wait.go.
+// itself alone (askAlone, waitAlone). The line is in internal/core/line.go, the request in
+// request.go, and the wait of the caller in wait.go.
 
 // Join puts w at the end of its queue's line and waits there. The caller holds Machine.Mu, which join gives up.
 //
@@ -382,7 +382,7 @@ func TryAlongside(m *core.Lock, o *core.Owner, at core.Call, err error) (*core.H
 
 // A try on a local engine (memory, files). The engine answers at once, so the call is made in the caller's goroutine.
 // Nothing of what a wait needs is made for it: no waiter, fetch, channel or context. Most locks of such an engine are
-// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to acquire_join.go.
+// taken in this way, and the core's own work is a large part of what they cost. A refusal goes on to join.
 
 // tryLocal asks a local engine for m, once. waits says that the caller will wait after a refusal, so that the engine
 // need not find out who holds the lock. The caller holds Machine.Mu, which tryLocal gives up.
@@ -493,7 +493,7 @@ func releaseLocally(g *core.EngineHold, keep time.Duration) error {
 }
 
 // A try that another client's retention refuses waits for a moment instead: the engine has asked that client to give
-// the lock back. acquire.go calls it; hold_retain.go is the other side.
+// the lock back; release.go is the other side.
 
 // WouldRecall reports whether err refused a try because of a holder whose client may merely retain the lock.
 func WouldRecall(err error) bool {

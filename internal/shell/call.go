@@ -12,7 +12,7 @@ import (
 )
 
 // The contexts of questions to the engine, and calls that are repeated until they are answered (latches, conditions,
-// Resize, Adopt). Acquisitions have their own way to repeat: acquire_retry.go.
+// Resize, Adopt). Acquisitions have their own way to repeat: request.go.
 
 var _ context.Context = (*core.CallContext)(nil)
 

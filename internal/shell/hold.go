@@ -184,8 +184,8 @@ func GiveLeft(ctx context.Context, l *core.Hold, left *core.PendingRelease) erro
 }
 
 // What ends by itself, or because the engine says so: the trust in a grant, and the time of a hold. The scheduler
-// (internal/core/renew.go) and every look at a lease call expire; the driver calls lossOf. hold_end.go tells the
-// holder.
+// (internal/core/renew.go) and every look at a lease call expire; the driver calls lossOf. tell.go tells the
+// user.
 
 // LossOf returns Request.Lost for g. Drivers keep it for as long as the hold lasts, so it keeps nothing but g alive.
 func LossOf(g *core.EngineHold) func(reason driver.LostReason, cause error) {

@@ -10,6 +10,10 @@ import (
 	"github.com/interlock-go/interlock/internal/core"
 )
 
+// A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
+// campaign does. So requests, renewals and holds find the label where they find every other option. acquire.go
+// begins with labelled.
+
 const (
 	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
 	MaxCallLabel = 255

@@ -15,8 +15,8 @@ import (
 )
 
 // Unlock: who gets the lock next, and what the caller waits for. In this order: the owner's further holds, the next
-// waiter in this process (passOn), this client itself (hold_retain.go), the engine. The engine is asked in the caller's
-// goroutine first; what is not confirmed by then goes on in release_settle.go.
+// waiter in this process (passOn), this client itself (retention), the engine. The engine is asked in the caller's
+// goroutine first; what is not confirmed by then goes on in settleNow.
 
 // UnlockGrace is how long Unlock waits for the engine's confirmation if its context had ended before the call. So a
 // deferred Unlock with a cancelled context can still report the outcome.
@@ -184,7 +184,7 @@ func isRemembered(told *driver.LostError) bool {
 }
 
 // Settling: a release or an undo is repeated in the background until its outcome is known, until nothing can be left of
-// it, or until Close gives up. It follows release.go and acquire_retry.go. Without it each lost reply could leave a
+// it, or until Close gives up. Without it each lost reply could leave a
 // lock closed: for its lease, or until the session ends.
 
 // ShortestHorizon is how long a copy of a request is taken to be under way at least, however short its lease is.
@@ -289,7 +289,7 @@ func GiveBackHold(ctx context.Context, l *core.Hold) error {
 // Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
 // this client takes the grant over without a message. It gets the next token and the trust that is left, like a pass
 // inside the process. When another client asks the engine for the lock, the engine tells this one (Request.Wanted),
-// which gives the grant back. release.go retains; acquire.go takes over; internal/core/retain.go has what differs with
+// which gives the grant back. acquire.go takes it over; internal/core/retain.go has what differs with
 // sessions.
 //
 // A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the
@@ -318,8 +318,8 @@ func wantedByOther(g *core.EngineHold) {
 	}
 }
 
-// Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss. release.go and
-// internal/core/end.go come here when a hold ends; docs/adr/0022 has the decision.
+// Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss.
+// internal/core/end.go begins them; docs/adr/0022 has the decision.
 
 // KeepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
 // The engine shows it as held, so an election would show a leader that has resigned.

@@ -186,7 +186,7 @@ func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
 	return g.Phase != grants.Gone && g.Renewing() && g.Retained() == nil && (failed || now >= g.NotBefore)
 }
 
-// When something is due: one goroutine and one timer for all holds of a client. It sends renewals (renew.go), ends what
+// When something is due: one goroutine and one timer for all holds of a client. It sends renewals, ends what
 // is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A
 // goroutine or a timer for each hold was refused (docs/adr/0005).
 

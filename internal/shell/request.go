@@ -13,8 +13,8 @@ import (
 )
 
 // One acquisition on its way to the engine and back: who asks, in which goroutine, and what becomes of the answer.
-// acquire_request.go says what is asked. A usable answer becomes a grant (internal/core/enginehold.go); everything else
-// goes to acquire_retry.go.
+// A usable answer becomes a grant (internal/core/enginehold.go); everything else
+// goes to requestReturned.
 
 // newRequest prepares a request as w wants it. Operators see the owner and label of the line's first waiter until a
 // renewal brings those of the actual holder. The caller holds Machine.Mu.
@@ -232,7 +232,7 @@ func askDriver(ctx context.Context, f *core.Request) (driver.Grant, error) {
 	return c.Driver.Acquire(ctx, &f.Ask)
 }
 
-// What a request to the engine says. acquire_fetch.go and acquire_local.go send it; the id that is made here names the
+// What a request to the engine says. The id that is made here names the
 // hold until it is released (internal/core/enginehold.go).
 
 // firstPasses is how many passes are asked for at first. A client that has used them up while others wait asks for
@@ -291,8 +291,8 @@ func requestID(w *core.Waiter) string {
 	return w.Hold.Owner.ID
 }
 
-// What becomes of a fetch (acquire_fetch.go) whose answer nobody can use. It is undone if its outcome is unknown, and
-// asked again for those who still wait. release_settle.go does the undoing.
+// What becomes of a request whose answer nobody can use. It is undone if its outcome is unknown, and
+// asked again for those who still wait. settleNow does the undoing.
 
 // requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who
 // still wait. refused says that the engine itself reported the hold gone. The caller holds Machine.Mu, which returned

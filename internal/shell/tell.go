@@ -14,7 +14,7 @@ import (
 )
 
 // How the Observer is told, and what becomes of a panic of the user's code. No hold stays behind, and no goroutine of
-// this package ends the process. The callers are in the acquire_*, hold_* and release files.
+// this package ends the process. The callers are acquire.go, hold.go and release.go.
 
 // TellHeld tells the Observer that l is held; how says by what kind of call. If Acquired panics nobody gets the
 // lease, so it is given back, and the panic goes on. It runs in the goroutine of the call, without Machine.Mu.
@@ -161,7 +161,7 @@ func (g guarded) WithGroup(name string) (with slog.Handler) {
 // swallow ends a panic. It must be deferred itself: recover works only in the deferred function.
 func swallow() { _ = recover() }
 
-// One call as the Observer sees it: Waiting at most once, and never after the end of the call. acquire_wait.go
+// One call as the Observer sees it: Waiting at most once, and never after the end of the call. wait.go
 // announces; acquire.go ends the call.
 
 // NewCall begins a call. It allocates only if the Observer has Waiting.
@@ -333,7 +333,7 @@ func TokenOf(h *core.Hold) uint64 {
 	return h.Token()
 }
 
-// What the Observer is told of retention (hold_retain.go): the end never before the beginning.
+// What the Observer is told of retention: the end never before the beginning.
 
 // retentionNews is what the Observer knows of one retention. Guarded by Machine.Mu.
 type retentionNews struct {

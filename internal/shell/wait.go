@@ -12,8 +12,7 @@ import (
 )
 
 // A waiter is the caller's side of a Lock that is not answered at once. It blocks in wait until a grant or an error
-// comes, or its context ends. internal/core/line.go and acquire_fetch.go answer it; acquire_retry.go decides which
-// errors it survives.
+// comes, or its context ends. internal/core/line.go and request.go answer it, and decide which errors it survives.
 
 // NewWaiter returns an attempt for o, or for a new owner if o is nil.
 func NewWaiter(m *core.Lock, o *core.Owner, at core.Call) *core.Waiter {

@@ -7,7 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Hints that something may have changed, for those who watch without holding: Election.Observe (election_observe.go)
+// Hints that something may have changed, for those who watch without holding: Election.Observe (election.go)
 // and Latch.Wait (latch.go). A hint says when to look, never what there is.
 
 const (
