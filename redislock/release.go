@@ -31,6 +31,9 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return nil
 	}
 	err := d.release(ctx, r)
+	if r.Undo {
+		d.presence.withdrew(d, r.ID, err)
+	}
 	// A hold that was over is as confirmed as one that was ended.
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		d.buryRequest(r.ID)
