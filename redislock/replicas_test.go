@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -171,6 +172,37 @@ func TestReplicas_WhatIsRead_LeavesNothing_AndIsConfirmedOrAnError(t *testing.T)
 	}
 	if now := do("GET", d.names.floor(slot)); now != floor {
 		t.Errorf("the floor was %v and is %v", floor, now)
+	}
+}
+
+// That nothing was done is certain only if the replicas have the undo of what may have been done.
+func TestReplicas_ARefusalAfterALostAnswer_IsCertainIfTheyHaveTheUndo(t *testing.T) {
+	for acked, certain := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &puppet{begin: time.Now(), listen: -1}
+			asked := 0
+			p.answer = func(c *Call) Reply {
+				if c.Script != acquireScript {
+					return Reply{Text: "ok", Acked: min(acked, c.Replicas)}
+				}
+				if asked++; asked == 1 {
+					return Reply{Err: io.EOF}
+				}
+				return Reply{Text: fmt.Sprintf("H %d 0 0 %d 7 %d {}", p.at(p.begin), p.at(p.begin), p.at(p.begin))}
+			}
+			d, err := start(context.Background(), p, &Options{Replicas: 1, Check: CheckNone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := puppetRequest()
+			r.Try = true
+			_, err = d.Acquire(context.Background(), r)
+			if !errors.Is(err, driver.ErrHeld) || driver.IsDefinite(err) != certain {
+				t.Errorf("%d replicas have the undo: %v", acked, err)
+			}
+			_ = d.Close()
+			synctest.Wait()
+		})
 	}
 }
 
