@@ -137,8 +137,8 @@ func TestReplicas_WhatIsRead_LeavesNothing_AndIsConfirmedOrAnError(t *testing.T)
 	}
 
 	led := &driver.Request{
-		Key: driver.Key{Kind: driver.KindElection, Name: "led"}, ID: "led", Mode: driver.Exclusive, Weight: 1, Tokens: 1,
-		Lease: time.Hour,
+		Key: driver.Key{Kind: driver.KindElection, Name: "led"}, ID: "led", Mode: driver.Exclusive, Weight: 1,
+		Tokens: 1, Lease: time.Hour,
 	}
 	if _, err := d.Acquire(t.Context(), led); err != nil {
 		t.Fatal(err)

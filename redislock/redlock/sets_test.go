@@ -392,8 +392,8 @@ func TestSets_AStrayMarkOnANewServer_DoesNotMakeTheFormerSetTheCurrentOne(t *tes
 				t.Fatal(err)
 			}
 			err := p.lookAll(both)
-			if want := fmt.Sprint("d:1 is of a set of 3 servers (d:1, x:1, y:1)"); !isOther(err) ||
-				!strings.Contains(err.Error(), want) {
+			const want = "d:1 is of a set of 3 servers (d:1, x:1, y:1)"
+			if !isOther(err) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 			old, now, errBoth := both.sets.both()
