@@ -96,7 +96,8 @@ func (c *client) showsHolders(key driver.Key, n int) []driver.Holder {
 
 // wholeLabel is as long as a label may be that every engine shows whole, with a byte that ends a text in C, and a trace
 // at its end, as packages for traces write it.
-var wholeLabel = strings.Repeat("n", driver.MaxLabel-69) + "\x00 traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+var wholeLabel = strings.Repeat("n", driver.MaxLabel-69) + "\x00 " +
+	"traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // Everything that operators see of a holder is compared with the request and the grant.
 func heldLockIsListed(tr *trial) {

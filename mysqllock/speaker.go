@@ -39,8 +39,8 @@ type clientConn interface {
 	sqldriver.QueryerContext
 }
 
-// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second ahead
-// of it.
+// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second
+// ahead of it.
 const mostTokens = 1_000_000
 
 // grantArgs are the arguments of stmtTry and stmtMint, in the order of their question marks.
