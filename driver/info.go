@@ -1,6 +1,9 @@
 package driver
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // What an engine tells about its locks. Everything is the engine's view: its clock, and only those waiters that it
 // knows.
@@ -17,6 +20,21 @@ const (
 	KindCond      Kind = "cond"     // the condition of a mutex
 	KindElection  Kind = "election" // a mutex whose holder has a value
 )
+
+// MaxLabel is how many bytes of a label, and of the other texts that only people read, every engine keeps whole.
+const MaxLabel = 255
+
+// CutLabel returns as much of label as fits into most bytes, without a part of a character at its end.
+func CutLabel(label string, most int) string {
+	if len(label) <= most {
+		return label
+	}
+	end := max(most, 0)
+	for end > 0 && !utf8.RuneStart(label[end]) {
+		end--
+	}
+	return label[:end]
+}
 
 // Holder is one hold of a lock, as the engine sees it.
 type Holder struct {

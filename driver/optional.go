@@ -26,10 +26,9 @@ type Renewer interface {
 // Reconnector is implemented by Leases engines whose servers may forget what they have granted, in a restart or a
 // failover, and whose drivers see that a connection has ended. Without it a holder learns of that by its next renewal.
 type Reconnector interface {
-	// OnReconnect has f called, in a goroutine of the driver's, after a connection to a server has ended, and again
-	// when there is a new one. The portable layer renews everything that is held then. Calls that come close together
-	// may become one, and there may be one for nothing. f does not wait for a server. After stop it is not called any
-	// more.
+	// OnReconnect has f called, in a goroutine of the driver's, when a connection to a server has ended and there is a
+	// new one, not before: the portable layer renews everything that is held then. Calls that come close together may
+	// become one, and there may be one for nothing. f does not wait for a server. After stop it is not called any more.
 	OnReconnect(f func()) (stop func())
 }
 

@@ -94,9 +94,10 @@ func (c *client) showsHolders(key driver.Key, n int) []driver.Holder {
 	return info.Holders
 }
 
-// wholeLabel is as long as a label may be that every engine shows whole, with a trace at its end, as packages for
-// traces write it.
-var wholeLabel = strings.Repeat("n", 187) + " traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+// wholeLabel is as long as a label may be that every engine shows whole, with a byte that ends a text in C, and a trace
+// at its end, as packages for traces write it.
+var wholeLabel = strings.Repeat("n", driver.MaxLabel-69) + "\x00 " +
+	"traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // Everything that operators see of a holder is compared with the request and the grant.
 func heldLockIsListed(tr *trial) {
@@ -140,7 +141,7 @@ func waitersAreListed(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
 	one, two := b.ask(tr.mutex()), c.ask(tr.mutex())
-	one.Label, two.Label = "first", "second"
+	one.Label, two.Label = "first\x00", "sec\x00ond"
 	first, second := b.queue(one), c.queue(two)
 	var info driver.LockInfo
 	tr.until("both who wait are listed", func() error {

@@ -7,7 +7,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
@@ -40,14 +39,9 @@ type clientConn interface {
 	sqldriver.QueryerContext
 }
 
-const (
-	// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second
-	// ahead of it.
-	mostTokens = 1_000_000
-
-	// mostText is how many bytes the columns for owner, client and label take.
-	mostText = 255
-)
+// mostTokens bounds a block of tokens: a second's worth of the clock. So a block moves the tokens at most a second
+// ahead of it.
+const mostTokens = 1_000_000
 
 // grantArgs are the arguments of stmtTry and stmtMint, in the order of their question marks.
 func grantArgs(e *sqlsession.Entry, id lockID) []sqldriver.NamedValue {
@@ -59,17 +53,8 @@ func grantArgs(e *sqlsession.Entry, id lockID) []sqldriver.NamedValue {
 // tokensOf is how many tokens the block of r has if it is granted whole.
 func tokensOf(r *driver.Request) int { return min(max(r.Tokens, 1), mostTokens) }
 
-// clip shortens a text that only people read to the size of its column, without cutting a character in two.
-func clip(s string) string {
-	if len(s) <= mostText {
-		return s
-	}
-	end := mostText
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
-}
+// clip shortens a text that only people read to the size of its column.
+func clip(s string) string { return driver.CutLabel(s, driver.MaxLabel) }
 
 // Try runs stmtTry. A refusal does not name the holder, so a caller that does not wait has it looked up, for another
 // round trip; one that waits is told later.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
@@ -89,18 +88,6 @@ func FuzzReadNote(f *testing.F) {
 	f.Add("/*il1 */GET_LOCK('")
 	// it must not panic: other programs' statements are in the list
 	f.Fuzz(func(_ *testing.T, text string) { readNote(text) })
-}
-
-func TestClip_DoesNotCutCharacters(t *testing.T) {
-	for _, s := range []string{
-		"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300),
-		strings.Repeat("锁", 100), strings.Repeat("\xbf", 300),
-	} {
-		got := clip(s)
-		if len(got) > mostText || !strings.HasPrefix(s, got) || utf8.ValidString(s) && !utf8.ValidString(got) {
-			t.Errorf("%d bytes are clipped to %q", len(s), got)
-		}
-	}
 }
 
 func TestErrors_AreSorted(t *testing.T) {

@@ -171,7 +171,7 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 // dead holder.
 func (a *attempt) pause() time.Duration {
 	heartbeat := a.claim/2 - rand.N(a.claim/10+1)
-	if a.counted {
+	if a.counted && a.spokenFor() {
 		heartbeat = a.d.presence.pause(heartbeat, a.answer.length)
 		if a.answer.queuePlace > firsts && a.answer.next > unfinished &&
 			!a.d.presence.mustScout(a.answer.length, a.luck) {

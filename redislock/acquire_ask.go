@@ -72,6 +72,9 @@ func (a *attempt) askTwice(ctx context.Context, give *driver.Release) error {
 // refusal that the server would repeat is an answer too. In a Cluster it subscribes again first: the slot may have
 // moved to another node.
 func (a *attempt) heartbeat(ctx context.Context) error {
+	if spoken := a.args[3][0] == 'P'; spoken != a.spokenFor() { // the process has fallen silent, or speaks again
+		a.setTail(map[bool]byte{true: 'p', false: 'P'}[spoken])
+	}
 	for {
 		err := a.listen(ctx)
 		if err == nil {

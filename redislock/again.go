@@ -11,10 +11,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A plain release does not wait for the replicas: the next owner would wait too, and loses nothing. A failover that
-// forgets it brings back a hold of which nobody knows any more, and which closes the lock until its lease ends. So
-// whatever was released lately is released once more when a connection has broken. The IDs are never used again, so
-// that does nothing where nothing was forgotten.
+// A plain release does not wait for the replicas: the next owner would wait too, and loses nothing. Nor does the undo
+// of what somebody has given up: with a replica missing it would be repeated for minutes, by each of thousands who
+// waited. A failover that forgets one brings back a hold or a place of which nobody knows any more: the hold closes the
+// lock until its lease ends. So whatever was released lately is released once more when a connection has broken. The
+// IDs are never used again, so that does nothing where nothing was forgotten.
 const (
 	mostReleasedAgain = 1024        // how many of the latest are noted
 	releasedLately    = time.Minute // which is longer than a failover takes

@@ -22,8 +22,10 @@ import (
 //
 // What package fence says, as long as Redis keeps the marks. They are beside the data: a failover or a restart that
 // loses the last writes loses marks and data of the same moments, and then a holder that was overtaken just before may
-// pass once more. Eviction could remove the marks alone, so the server must not evict (maxmemory-policy noeviction). A
-// write whose mark was raised but which failed in the middle of a script stays half done: Redis does not roll back.
+// pass once more. A guard does not wait for replicas ([Options.Replicas] is an option of locks): it is as durable as
+// any write of the client's. Eviction could remove the marks alone, so the server must not evict (maxmemory-policy
+// noeviction). A write whose mark was raised but which failed in the middle of a script stays half done: Redis does not
+// roll back.
 //
 // A user of its own needs the rights +eval +evalsha +hmget +hset, for Get and Set +get and +set, for Forget +del, those
 // of the caller's scripts, and the keys of the data beside ~interlock:fence:*.

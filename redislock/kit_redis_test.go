@@ -36,6 +36,7 @@ func newTeller() *teller { return &teller{make(chan told, 100_000)} }
 
 func (h *teller) Pushed(l Link, channel, message string) { h.all <- told{l, channel, message} }
 func (h *teller) Dropped(l Link)                         { h.all <- told{link: l} }
+func (h *teller) Resumed(l Link)                         { h.all <- told{link: l} }
 
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, is func() bool) {

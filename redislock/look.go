@@ -15,7 +15,8 @@ var _ driver.Looker = (*Driver)(nil)
 // Look reads one lock, in one round trip; one with very many holders or waiters in one for each 200 of them, so what it
 // returns of such a lock is no snapshot. It changes nothing: a hold that has ended but was not cleared yet is not
 // shown. With Options.Replicas it waits for the replicas if the lock is an election's, and is driver.ErrUnavailable if
-// too few have what it has read.
+// too few have what it has read. For that it writes what is there already, so the user needs the right to write, and
+// a server without memory cannot confirm that nobody leads.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {

@@ -1,4 +1,4 @@
-// Messages that the server sends without being asked. A Conn calls Pushed and Dropped from the goroutine that reads the
+// Messages that the server sends without being asked. A Conn calls these methods from the goroutine that reads the
 // connection, so nothing here blocks; the waiting goroutines are in entry.go (news) and watch.go (await).
 
 package redislock
@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// listener is the driver as its connections see it. It is a type of its own so that Pushed and Dropped are not methods
-// of Driver.
+// listener is the driver as its connections see it. It is a type of its own so that they are not methods of
+// Driver.
 type listener Driver
 
 // Pushed handles one message. Messages are hints: each may be lost, and a heartbeat or a renewal then brings the same
@@ -142,9 +142,17 @@ func (e *entry) tellWanted() {
 	}
 }
 
-// Dropped makes every waiter and watcher ask, because a push may have been missed while the connection was broken, and
-// has what is held renewed, because the server may have been restarted and have forgotten it. The process says soon
-// that it is alive: the server may not have heard it for a while.
+// Resumed is Dropped once more, now that there is somebody to ask, and has what is held renewed: the server may have
+// been restarted and have forgotten it. Not before: renewals would go to a server that is away, and each be reported.
+func (d *listener) Resumed(l Link) {
+	d.Dropped(l)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	(*Driver)(d).reconnected()
+}
+
+// Dropped makes every waiter and watcher ask, because a push may have been missed while the connection was broken. The
+// process says soon that it is alive: the server may not have heard it for a while.
 func (d *listener) Dropped(Link) {
 	d.presence.hurry() // it may have been long in coming through
 	d.latest.repeat((*Driver)(d))
@@ -156,7 +164,6 @@ func (d *listener) Dropped(Link) {
 		}
 	}
 	d.allAskAgainLocked()
-	(*Driver)(d).reconnected()
 }
 
 // allAskAgain makes every waiter ask.

@@ -27,7 +27,7 @@ func (c *plainConn) Start(begin context.Context, channel string, h Handler) erro
 	c.end = end
 	subscribed := make(chan struct{}, 16)
 	heard := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) {
-		h.Dropped(0)
+		h.Resumed(0)
 		select {
 		case subscribed <- struct{}{}:
 		default:

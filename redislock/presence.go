@@ -5,12 +5,14 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
@@ -41,11 +43,65 @@ type presence struct {
 	ticks  bool        // the timer runs, or a tick is under way
 	spoken bool        // the server has heard a sign of life since ticks became true
 	closed bool
+	// left are requests whose withdrawal was refused, by ID, and when their places end at the latest. A sign of life
+	// would keep these places with all others, so while there are any the process is silent, and its waiters ask for
+	// themselves.
+	left map[string]time.Time
 }
 
 // spokenFor reports whether the process speaks for the attempt while it waits.
 func (a *attempt) spokenFor() bool {
-	return a.claim == mostClaim && a.cond == nil && !a.r.Try && !a.d.conn.Sharded()
+	return a.claim == mostClaim && a.cond == nil && !a.r.Try && !a.d.conn.Sharded() && !a.d.presence.isSilent()
+}
+
+// isSilent reports whether the process may give no sign of life, because of what it could not withdraw.
+func (p *presence) isSilent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.silent()
+}
+
+// silent is isSilent for a caller that holds p.mu.
+func (p *presence) silent() bool {
+	if len(p.left) == 0 { // nearly always
+		return false
+	}
+	now := time.Now()
+	for id, until := range p.left {
+		if !now.Before(until) {
+			delete(p.left, id)
+		}
+	}
+	return len(p.left) > 0
+}
+
+// withdrew takes in the outcome of a withdrawal. If the server has refused it, the process falls silent: otherwise the
+// place would stay in the queue for as long as others wait here, and cost the queue a claim each time it is its turn.
+// The waiters must ask before the server takes the process for dead.
+func (p *presence) withdrew(d *Driver, id string, err error) {
+	if d.conn.Sharded() {
+		return // each place has signs of life of its own, which have ended
+	}
+	p.mu.Lock()
+	before := p.silent()
+	_, known := p.left[id]
+	switch {
+	case driver.Refusal(err) == nil && (err == nil || errors.Is(err, driver.ErrLost)):
+		delete(p.left, id)
+	case driver.Refusal(err) != nil && !known:
+		if p.left == nil {
+			p.left = make(map[string]time.Time)
+		}
+		p.left[id] = time.Now().Add(mostQueued)
+	}
+	falls := !before && p.silent()
+	if falls && p.ticks && !p.closed {
+		p.timer.Reset(heartbeatEvery)
+	}
+	p.mu.Unlock()
+	if falls {
+		(*listener)(d).allAskAgain()
+	}
 }
 
 // enter counts a waiter and starts the timer if it does not run. The first sign of life may wait for a whole interval:
@@ -115,25 +171,34 @@ func (p *presence) tick(d *Driver) {
 	every := p.every()
 	p.ticks = p.waits > 0 && !p.closed
 	p.spoken = p.spoken && p.ticks
-	speaks := p.ticks
+	speaks, silent := p.ticks, p.silent()
+	if speaks && silent && !p.spoken { // the last sign was taken back; the next must come as soon as it may
+		p.timer.Reset(heartbeatEvery)
+		speaks = false
+	}
 	p.mu.Unlock()
 	if !speaks {
 		return
+	}
+	lasts := 2 * every // so that one sign may be lost
+	if silent {
+		lasts = time.Millisecond // once, which takes back the sign before it
 	}
 	// It is bounded by half an interval, so that a server that hangs does not delay the next sign until the last one
 	// has expired.
 	//nolint:forbidigo // for all waiters here, not for one; and short enough that the next is in time
 	ctx, cancel := context.WithTimeout(context.Background(), every/2)
-	answer := d.sayAlive(ctx, every)
+	answer := d.sayAlive(ctx, lasts)
 	cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, known, err := parseAliveAnswer(answer)
 	// The server has taken this process for dead meanwhile: waiters in it may have been passed over.
-	if err == nil && p.spoken && !known {
+	if err == nil && p.spoken && !known && !silent {
 		defer (*listener)(d).allAskAgain()
 	}
 	next := p.answered(n, every, err)
+	p.spoken = p.spoken && (!silent || err != nil)
 	if !p.closed {
 		p.timer.Reset(next - rand.N(next/10+1))
 	}
@@ -173,10 +238,10 @@ func parseAliveAnswer(answer Reply) (n int, known bool, err error) {
 	return n, was == "known", err
 }
 
-// sayAlive says it once, for twice the interval, so that one sign may be lost.
-func (d *Driver) sayAlive(ctx context.Context, every time.Duration) Reply {
+// sayAlive says once that this process is alive for so long from now.
+func (d *Driver) sayAlive(ctx context.Context, lasts time.Duration) Reply {
 	return d.conn.Call(ctx, &Call{
 		Script: aliveScript, Slot: conn.SlotOf(d.names.alive()), Keys: []string{d.names.alive()},
-		Args: []string{d.process, inMillis(2 * every)},
+		Args: []string{d.process, inMillis(lasts)},
 	})
 }

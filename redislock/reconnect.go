@@ -22,7 +22,7 @@ type reconnections struct {
 	timer *time.Timer // nil unless they are about to be told
 }
 
-// OnReconnect has f called when a connection has ended and when there is a new one; see [driver.Reconnector].
+// OnReconnect has f called when there is a new connection in place of one that has ended; see [driver.Reconnector].
 func (d *Driver) OnReconnect(f func()) (stop func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,7 +38,7 @@ func (d *Driver) OnReconnect(f func()) (stop func()) {
 	}
 }
 
-// reconnected has them told soon, in a goroutine of its own: whoever hears of a broken connection must not block. The
+// reconnected has them told soon, in a goroutine of its own: whoever hears of a new connection must not block. The
 // caller holds Driver.mu.
 func (d *Driver) reconnected() {
 	r := &d.reconnections

@@ -31,6 +31,9 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return nil
 	}
 	err := d.release(ctx, r)
+	if r.Undo {
+		d.presence.withdrew(d, r.ID, err)
+	}
 	// A hold that was over is as confirmed as one that was ended.
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		d.buryRequest(r.ID)
@@ -42,7 +45,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 
 // withdraw makes a refusal of requests definite of which a copy may be under way: it undoes them, with a tombstone
 // against late copies, in one round trip. It reports false if the server has not confirmed that, or if the caller has a
-// copy of its own: then the refusal stays one of unknown outcome, and the caller undoes what may be left.
+// copy of its own: then the refusal stays one of unknown outcome, and the caller undoes what may be left. That nothing
+// was done is told as certain, so it waits for the replicas.
 func (d *Driver) withdraw(ctx context.Context, requests []*driver.Request, entries []*entry) bool {
 	if ctx.Err() != nil || d.isClosed() || !d.areOurs(requests, entries) {
 		return false
@@ -50,12 +54,12 @@ func (d *Driver) withdraw(ctx context.Context, requests []*driver.Request, entri
 	calls := make([]Call, len(requests))
 	for i, r := range requests {
 		var q releasing
-		d.write(&q, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: r.Lease})
+		d.write(&q, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: r.Lease}, true)
 		calls[i] = q.call
 	}
 	var undone atomic.Int64
-	d.conn.Batch(ctx, calls, func(_ int, r Reply) {
-		if r.Err == nil && r.Text == "ok" {
+	d.conn.Batch(ctx, calls, func(i int, r Reply) {
+		if r = d.acked(&calls[i], r); r.Err == nil && r.Text == "ok" {
 			undone.Add(1)
 		}
 	})
@@ -83,7 +87,9 @@ func (d *Driver) areOurs(requests []*driver.Request, entries []*entry) bool {
 // release asks the server once.
 func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	var q releasing
-	d.write(&q, r)
+	// That the lock stays closed must not be forgotten by a failover that keeps the grant. Of the other releases, undos
+	// among them, again.go takes care.
+	d.write(&q, r, keepFor(r) != "0")
 	return d.released(ctx, r, d.acked(&q.call, d.conn.Call(ctx, &q.call)))
 }
 
@@ -111,8 +117,8 @@ func (d *Driver) released(ctx context.Context, r *driver.Release, answer Reply) 
 	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
 }
 
-// write fills in the call of a release.
-func (d *Driver) write(q *releasing, r *driver.Release) {
+// write fills in the call of a release. With lasts it waits for the replicas.
+func (d *Driver) write(q *releasing, r *driver.Release, lasts bool) {
 	q.args = [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}
 	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
 	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
@@ -123,8 +129,7 @@ func (d *Driver) write(q *releasing, r *driver.Release) {
 		q.call.Args = q.args[:]
 	}
 	telling := watchedReleaseScript
-	// It says that the lock stays closed, which must not be forgotten by a failover that keeps the grant.
-	if d.opts.Replicas > 0 && q.args[3] != "0" {
+	if d.opts.Replicas > 0 && lasts {
 		q.call.Script, telling = touchedReleaseScript, touchedWatchedReleaseScript
 		d.waitForReplicas(&q.call)
 	}

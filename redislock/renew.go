@@ -199,7 +199,7 @@ func (d *Driver) tellLost(ctx context.Context, batch []driver.Renewal, lost []in
 	calls := make([]Call, len(lost))
 	for n, i := range lost {
 		var q releasing
-		d.write(&q, &driver.Release{Key: batch[i].Key, ID: batch[i].ID})
+		d.write(&q, &driver.Release{Key: batch[i].Key, ID: batch[i].ID}, false)
 		calls[n] = q.call
 	}
 	if len(calls) == 0 {

@@ -3,6 +3,10 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,6 +95,113 @@ func TestReplicas_WhatIsDone_IsOnThem(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			return !errors.Is(err, driver.ErrUnavailable)
+		})
+	}
+}
+
+// What is read leaves nothing on the server, and what a server without memory cannot confirm is an error.
+func TestReplicas_WhatIsRead_LeavesNothing_AndIsConfirmedOrAnError(t *testing.T) {
+	r := servers.RedisReplicated(t, 1, nil)
+	d := open(t, soloOption(r.Primary.Addr()), &Options{
+		Replicas: 1, ReplicaTimeout: patience, Check: CheckNone, // beside load a replica may be late
+	})
+	do := func(command ...string) any {
+		t.Helper()
+		answer, err := r.Primary.Do(t.Context(), command...)
+		if err != nil {
+			t.Fatal(command, err)
+		}
+		return answer
+	}
+	nobody := driver.Key{Kind: driver.KindElection, Name: "nobody leads"}
+	done := driver.Key{Kind: driver.KindLatch, Name: "nothing to wait for"}
+	read := func() (look, count error) {
+		_, look = d.Look(t.Context(), nobody)
+		_, count = d.LatchCount(t.Context(), done)
+		return look, count
+	}
+	broken := func() error { return d.Break(t.Context(), driver.Key{Kind: driver.KindMutex, Name: "no lock"}, 1) }
+	before := fmt.Sprint(do("INFO", "replication"))
+	if look, count := read(); look != nil || count != nil {
+		t.Fatal(look, count)
+	}
+	if err := broken(); !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatal(err)
+	}
+	if keys := do("KEYS", "*"); fmt.Sprint(keys) != "[]" {
+		t.Errorf("reads have left %v", keys)
+	}
+	if offset := regexp.MustCompile(`master_repl_offset:\d+`); offset.FindString(before) ==
+		offset.FindString(fmt.Sprint(do("INFO", "replication"))) {
+		t.Error("reads have sent the replicas nothing that they could acknowledge")
+	}
+
+	led := &driver.Request{
+		Key: driver.Key{Kind: driver.KindElection, Name: "led"}, ID: "led", Mode: driver.Exclusive, Weight: 1,
+		Tokens: 1, Lease: time.Hour,
+	}
+	if _, err := d.Acquire(t.Context(), led); err != nil {
+		t.Fatal(err)
+	}
+	counts := &driver.LatchCall{Key: driver.Key{Kind: driver.KindLatch, Name: "counts"}, ID: "set", Count: 1}
+	if set, err := d.SetLatch(t.Context(), counts); err != nil || !set {
+		t.Fatal(set, err)
+	}
+	name, slot := d.names.lock(led.Key)
+	floor := do("GET", d.names.floor(slot))
+	do("CONFIG", "SET", "maxmemory", "1")
+	look, count := read()
+	for what, err := range map[string]error{
+		"that nobody leads": look, "that a latch is at zero": count, "that nobody has a lock": broken(),
+	} {
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
+			t.Errorf("%s, of which no replica was asked: %v", what, err)
+		}
+	}
+	if info, err := d.Look(t.Context(), led.Key); err != nil || len(info.Holders) != 1 {
+		t.Errorf("the leader: %+v, %v", info, err)
+	}
+	if left, err := d.LatchCount(t.Context(), counts.Key); err != nil || left != 1 {
+		t.Errorf("a latch that counts: %d, %v", left, err)
+	}
+	if lasts := do("PTTL", name).(int64); lasts > time.Hour.Milliseconds() || lasts < time.Minute.Milliseconds() {
+		t.Errorf("the lease of the leader lasts %d ms", lasts)
+	}
+	if err := d.Release(t.Context(), &driver.Release{Key: led.Key, ID: led.ID, Keep: time.Minute}); err != nil {
+		t.Errorf("the release: %v", err)
+	}
+	if now := do("GET", d.names.floor(slot)); now != floor {
+		t.Errorf("the floor was %v and is %v", floor, now)
+	}
+}
+
+// That nothing was done is certain only if the replicas have the undo of what may have been done.
+func TestReplicas_ARefusalAfterALostAnswer_IsCertainIfTheyHaveTheUndo(t *testing.T) {
+	for acked, certain := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &puppet{begin: time.Now(), listen: -1}
+			asked := 0
+			p.answer = func(c *Call) Reply {
+				if c.Script != acquireScript {
+					return Reply{Text: "ok", Acked: min(acked, c.Replicas)}
+				}
+				if asked++; asked == 1 {
+					return Reply{Err: io.EOF}
+				}
+				return Reply{Text: fmt.Sprintf("H %d 0 0 %d 7 %d {}", p.at(p.begin), p.at(p.begin), p.at(p.begin))}
+			}
+			d, err := start(context.Background(), p, &Options{Replicas: 1, Check: CheckNone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := puppetRequest()
+			r.Try = true
+			_, err = d.Acquire(context.Background(), r)
+			if !errors.Is(err, driver.ErrHeld) || driver.IsDefinite(err) != certain {
+				t.Errorf("%d replicas have the undo: %v", acked, err)
+			}
+			_ = d.Close()
+			synctest.Wait()
 		})
 	}
 }

@@ -109,7 +109,7 @@ func (a *attempt) setTail(way byte) {
 	b = append(strconv.AppendInt(b, claim, 10), ' ')
 	lasts := int64(heartbeatLasts * float64(claim))
 	// A request for which the process speaks needs no sign of life of its own.
-	if a.spokenFor() {
+	if way == 'P' {
 		lasts = queuePlaceLasts.Milliseconds()
 	}
 	b = append(strconv.AppendInt(b, lasts, 10), ' ')

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/webguard"
 )
 
@@ -48,7 +50,6 @@ type Options struct {
 const (
 	defaultMaxState = 256 << 20
 	maxInfo         = 64 << 10 // of what a run says about itself
-	mostLabel       = 255      // bytes, of which every engine keeps the label whole
 	prefix          = "terraform/"
 )
 
@@ -217,13 +218,15 @@ func (b *Backend) mutex(state, id string) *interlock.Mutex {
 }
 
 // labelOf is what operators see of a run. Its ID is whatever the run has sent, and a label must be text of a certain
-// length: no ID may make the lock impossible to get.
+// length: no ID may make the lock impossible to get. What is no letter on a terminal, but moves its cursor, is no ID.
 func labelOf(id string) string {
-	label := strings.ToValidUTF8("terraform run "+id, "?")
-	if len(label) > mostLabel {
-		label = strings.ToValidUTF8(label[:mostLabel], "") // without a part of a letter at the end
+	shown := func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
 	}
-	return label
+	return driver.CutLabel(strings.Map(shown, strings.ToValidUTF8("terraform run "+id, "?")), driver.MaxLabel)
 }
 
 // holder returns the run that has the lock from this server, or nil. One whose lock was lost has it no more.

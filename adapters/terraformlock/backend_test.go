@@ -257,12 +257,20 @@ func TestBadRequests_SayWhatIsWrong(t *testing.T) {
 
 // An ID is what the run has sent, and a label of the engine has its limits: 256 bytes of text.
 func TestLock_OfAnyID_Locks(t *testing.T) {
-	s := serve(t, interlocktest.New(t, nil), t.TempDir(), nil)
-	for _, id := range []string{
-		strings.Repeat("1", 300), strings.Repeat("é", 200), strings.Repeat("x", 241) + "é", `a\u0000b`,
+	store := interlocktest.New(t, nil)
+	s := serve(t, store, t.TempDir(), nil)
+	for id, shown := range map[string]string{
+		strings.Repeat("1", 300):       strings.Repeat("1", 241),
+		strings.Repeat("é", 200):       strings.Repeat("é", 120),
+		strings.Repeat("x", 240) + "é": strings.Repeat("x", 240),
+		`a\u0000b\u001b[2J`:            "a?b?[2J",
 	} {
 		body := `{"ID":"` + id + `"}`
 		s.ask(200, MethodLock, "net", body)
+		info, err := store.Client(nil).Look(t.Context(), interlock.KindMutex, prefix+"net")
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Label != "terraform run "+shown {
+			t.Errorf("%q is shown as %+v, %v", id, info.Holders, err)
+		}
 		s.ask(200, MethodUnlock, "net", body)
 	}
 }

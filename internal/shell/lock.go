@@ -14,10 +14,8 @@ import (
 // campaign does. So requests, renewals and holds find the label where they find every other option. acquire.go
 // begins with labelled.
 
-const (
-	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
-	MaxCallLabel = 255
-)
+// MaxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
+const MaxCallLabel = driver.MaxLabel
 
 // Labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
 // It calls the user's LabelFrom, in the caller's goroutine and without Machine.Mu. The result asks for no label again.

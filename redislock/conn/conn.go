@@ -36,7 +36,7 @@ type Conn interface {
 
 	// Listen makes sure that what SPUBLISH sends to channel in slot arrives over the connection that runs the calls for
 	// slot. It blocks until the server has confirmed that, and returns at once if it had before. If the subscription
-	// ends by itself, because the slot moved or the connection broke, h is told that the link dropped, and the next
+	// ends by itself, because the slot moved or the connection broke, h is told, and the next
 	// Listen subscribes again. It is called only if Sharded.
 	Listen(ctx context.Context, slot uint16, channel string) error
 
@@ -57,10 +57,13 @@ type Conn interface {
 type Handler interface {
 	// Pushed handles a message to a channel. The link is 0 if no replies come over its connection.
 	Pushed(l Link, channel, message string)
-	// Dropped says that messages may have been lost: the connection broke, or a subscription ended. The link is never
-	// used again, unless it is 0. Dropped is called once more when the subscription has been made anew, so that what
-	// was missed in between is asked for.
+	// Dropped says that messages may have been lost, because the connection broke. The link is never used again, unless
+	// it is 0. There may be no server yet that could be asked.
 	Dropped(l Link)
+	// Resumed follows a Dropped when the subscription has been made anew, or when there will be no other: what was
+	// missed in between can be asked for. The server may be another one, or may have been restarted. Without a Dropped
+	// it says that a subscription ended, and its connection did not.
+	Resumed(l Link)
 }
 
 // Link names one connection to one server, from its making to its end. Numbers are not used again. 0 stands for

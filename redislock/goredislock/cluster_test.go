@@ -289,7 +289,7 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 	call := replicated(lockCall(t, p.tag))
 	mustCall(t, c, call)
 	cluster.KillOwner(p.slot)
-	h.Want(t, told{})
+	h.Want(t, told{Resumed: true})
 	call.Replicas = 0
 	eventually(t, "a call to succeed", func() bool { return c.Call(t.Context(), &call).Err == nil })
 	eventually(t, "a subscription", func() bool { return c.Listen(t.Context(), 0, channel) == nil })

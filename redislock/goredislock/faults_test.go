@@ -106,8 +106,9 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 			t.Errorf("the refusal took %v", d)
 		}
 	}
+	h.None(t) // not before there is somebody to ask
 	s.Restart()
-	h.Want(t, told{})
+	h.Want(t, told{Resumed: true})
 	eventually(t, "a call to succeed", func() bool {
 		call := lockCall(t, "a")
 		return c.Call(t.Context(), &call).Err == nil

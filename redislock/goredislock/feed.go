@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -47,6 +48,7 @@ type feed struct {
 	work  chan struct{} // buffer of one: something is in todo
 	ended chan struct{} // closed by run at the end, when err is set
 	heard atomic.Bool   // something came since the last look
+	lives atomic.Bool   // a subscription was confirmed, so pushes may be missed from then on
 
 	mu       sync.Mutex         // guards what follows; nothing is waited for under it
 	channels map[string]*demand // subscribed to or about to be; nil at the end
@@ -146,13 +148,19 @@ func (f *feed) finish() {
 		f.settle(d, f.err)
 	}
 	close(f.ended)
-	f.dropped()
+	switch {
+	case !f.lives.Load(): // an attempt during an outage, of which there are many: nothing was missed over it
+	case f.sharded: // keep makes no new one, and so tells nobody of it
+		f.tell(f.conn.handler.Resumed)
+	default:
+		f.tell(f.conn.handler.Dropped)
+	}
 }
 
-// dropped tells the handler that messages may have been lost. After Close nobody wants to know.
-func (f *feed) dropped() {
+// tell tells the handler that messages may have been lost. After Close nobody wants to know.
+func (f *feed) tell(tell func(conn.Link)) {
 	if f.conn.base.Err() == nil {
-		f.conn.handler.Dropped(0)
+		tell(0)
 	}
 }
 

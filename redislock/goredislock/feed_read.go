@@ -42,12 +42,13 @@ func (f *feed) take(message any) {
 	case *redis.Subscription:
 		switch m.Kind {
 		case "subscribe", "ssubscribe":
+			f.lives.Store(true)
 			if !f.answered(subscribe, m.Channel) {
 				f.fail(errReplaced) // go-redis subscribes by itself over a new connection
 			}
 		case "unsubscribe", "sunsubscribe":
 			if !f.answered(unsubscribe, m.Channel) && f.forget(m.Channel) { // nobody asked for it: the slot has moved
-				f.dropped() // nobody asked for it: its slot has moved
+				f.tell(f.conn.handler.Resumed)
 			}
 		}
 	}

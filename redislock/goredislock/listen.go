@@ -59,8 +59,7 @@ func (c *transport) keep(f *feed) {
 		if f = c.resubscribe(&failures); f == nil {
 			return
 		}
-		// Once more, after the new subscription: what was missed before it must be asked for.
-		c.handler.Dropped(0)
+		c.handler.Resumed(0)
 	}
 }
 

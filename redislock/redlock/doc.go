@@ -94,8 +94,9 @@
 // and appendfsync always nothing is forgotten, and nothing rests. Leases above LongestLease are refused.
 //
 // A hold does not get back the vote of a node that has forgotten it, so three restarts without data during one hold of
-// five nodes end it, also one after the other. It does get, with its next renewal, the vote of a node that could not be
-// reached when it was acquired.
+// five nodes end it, also one after the other. Its holder is told when the client is connected again to the third: all
+// holds are renewed after each reconnection. A hold does get, with its next renewal, the vote of a node that could not
+// be reached when it was acquired.
 //
 // # Changing the servers
 //

@@ -81,6 +81,8 @@ type Driver struct {
 	quorum int     // how many votes are enough: a majority, or more while the set is changed
 	joint  bool    // the set is being changed, and this client names both
 
+	reconnections *reconnections // of all nodes; constant
+
 	base    context.Context //nolint:containedctx // ended by Close: what runs in the background ends with it
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup // what spawn runs
@@ -136,11 +138,14 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 	if n := len(sets.current); n%2 == 0 {
 		o.Logger.Warn("redlock: nodes: "+evenAdvice(n), "check", "nodes")
 	}
-	d := &Driver{opts: o, quorum: sets.quorum(), joint: sets.former != nil, current: make(map[requestKey]*claim)}
+	d := &Driver{
+		opts: o, quorum: sets.quorum(), joint: sets.former != nil, current: make(map[requestKey]*claim),
+		reconnections: &reconnections{heed: make(map[*func()]struct{})},
+	}
 	// WithoutCancel, because ctx bounds the start alone.
 	d.base, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for i, dial := range dials {
-		n := newNode(dial, &d.opts, sets, i)
+		n := newNode(dial, &d.opts, sets, i, d.reconnections.tell)
 		d.nodes = append(d.nodes, n)
 		d.spawn(func() { n.connect(d.base) })
 	}

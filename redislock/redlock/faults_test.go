@@ -27,6 +27,7 @@ func TestFaults(t *testing.T) {
 		"a thousand goroutines of four clients are all served, one at a time": thousand,
 		"a node that is away leaves little to do":                             awayIsCheap,
 		"a hold that took several rounds is known to other drivers too":       roundsAreFound,
+		"a majority that forgets is told with the reconnections":              restartIsTold,
 		"a hold gets the vote of a node that was away, with its next renewal": voteIsTakenLater,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,4 +348,24 @@ func voteIsTakenLater(s *stage) {
 	})
 	s.give(d, r)
 	s.soon("the node is free", func() bool { return !s.has(4) })
+}
+
+// The lease is far longer than the test: without the reconnections the holder would rely on a lock that others can take
+// as soon as the nodes have rested.
+func restartIsTold(s *stage) {
+	a := s.client(&interlock.Options{Lease: long})
+	l := s.lock(a)
+	d := s.open() // like a, it hears of reconnections; so this knows when they were told
+	told := make(chan struct{}, 100)
+	defer d.OnReconnect(func() { told <- struct{}{} })()
+	for _, i := range []int{0, 1} {
+		s.kill(i)
+		s.nodes[i].Restart()
+		receive(s, "the reconnection", told)
+		s.must(l.Err() == nil, "%d nodes of five have forgotten it, and it was lost: %v", i+1, l.Err())
+	}
+	s.kill(2)
+	s.nodes[2].Restart()
+	receive(s, "the loss", l.Lost())
+	s.must(errors.Is(l.Err(), interlock.ErrLost), "the loss: %v", l.Err())
 }

@@ -127,6 +127,7 @@ func (c *droppingConn) Call(context.Context, *redislock.Call) redislock.Reply {
 type ignoringHandler struct{ redislock.Handler }
 
 func (ignoringHandler) Dropped(redislock.Link) {}
+func (ignoringHandler) Resumed(redislock.Link) {}
 
 // The answer is of before the connection broke, so the next renewal asks again.
 func TestGuard_AConnectionThatBreaksDuringALook_IsAskedAboutAgain(t *testing.T) {

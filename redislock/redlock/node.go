@@ -27,6 +27,7 @@ type node struct {
 	opts  *Options
 	sets  *sets
 	index int           // its own, in the driver and in sets
+	again func()        // is called when it has a new connection in place of one that broke
 	tried chan struct{} // closed when the first attempt to connect is over
 	late  atomic.Bool   // it let somebody wait in vain and has not answered since
 	busy  atomic.Int64  // how many requests and releases are under way at it
@@ -38,10 +39,10 @@ type node struct {
 }
 
 // newNode returns a node that is not connected. connect does that.
-func newNode(dial dialer, opts *Options, sets *sets, index int) *node {
+func newNode(dial dialer, opts *Options, sets *sets, index int, again func()) *node {
 	return &node{
-		dialer: dial, opts: opts, sets: sets, index: index, tried: make(chan struct{}),
-		err: errors.New("not connected yet"),
+		dialer: dial, opts: opts, sets: sets, index: index, again: again,
+		tried: make(chan struct{}), err: errors.New("not connected yet"),
 	}
 }
 
@@ -88,6 +89,7 @@ func (n *node) connectOnce(ctx context.Context) bool {
 		return false
 	}
 	n.d, n.guard = d, g
+	d.OnReconnect(n.again) // for as long as d lives
 	return true
 }
 

@@ -247,9 +247,9 @@ func (s *sets) setOf(nodes []int, not *set) (*set, error) {
 	}
 	// One node of another set takes no vote from a majority that agrees, even if its set would do for these nodes and
 	// that of the majority does not. A set of another turn is no such stray, but what the majority's is changed to.
-	agreed := s.agreed(nodes)
+	agreed := s.agreed(nodes, not)
 	switch {
-	case len(fit) == 1 && (agreed == nil || agreed.same(not) || agreed.turn != fit[0].turn):
+	case len(fit) == 1 && (agreed == nil || agreed.turn != fit[0].turn):
 		return fit[0], nil
 	case len(fit) == 0 && other == nil:
 		return nil, nil //nolint:nilnil // none, as the comment says
@@ -260,12 +260,17 @@ func (s *sets) setOf(nodes []int, not *set) (*set, error) {
 	}
 }
 
-// agreed returns the set of which a majority of these nodes is; nil if there is none.
-func (s *sets) agreed(nodes []int) *set {
+// agreed returns the set of which a majority of these nodes is; nil if there is none. The one that is not meant, of
+// which they may be as well, is none.
+func (s *sets) agreed(nodes []int, not *set) *set {
 	for _, i := range nodes {
-		if m := s.marks[i]; m != nil && m.set != nil && len(m.set.seats) == len(nodes) &&
-			s.members(m.set, nodes) > len(nodes)/2 {
-			return m.set
+		if s.marks[i] == nil {
+			continue
+		}
+		for _, l := range s.marks[i].sets() {
+			if !l.same(not) && len(l.seats) == len(nodes) && s.members(l, nodes) > len(nodes)/2 {
+				return l
+			}
 		}
 	}
 	return nil

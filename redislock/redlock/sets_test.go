@@ -371,6 +371,42 @@ func TestSets_AChangeThatIsGivenUp_IsInNobodysWay(t *testing.T) {
 	}
 }
 
+// A new server that has the mark of other servers is not overlooked because most of the others are of the former set:
+// that is not what the servers are changed to.
+func TestSets_AStrayMarkOnANewServer_DoesNotMakeTheFormerSetTheCurrentOne(t *testing.T) {
+	former, current := []string{"a", "b", "c"}, []string{"a", "b", "d"}
+	for name, begun := range map[string]bool{"before the change": false, "during the change": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool("a", "b", "c", "d", "x", "y")
+			if err := p.lookAll(p.joins(former, nil)); err != nil {
+				t.Fatal(err)
+			}
+			both := p.joins(current, former)
+			if begun {
+				if err := p.lookAll(both); err != nil {
+					t.Fatal(err)
+				}
+				p["d"].restart("d")
+			}
+			if err := p.lookAll(p.joins([]string{"d", "x", "y"}, nil)); err != nil {
+				t.Fatal(err)
+			}
+			err := p.lookAll(both)
+			const want = "d:1 is of a set of 3 servers (d:1, x:1, y:1)"
+			if !isOther(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			old, now, errBoth := both.sets.both()
+			if now.same(p["a"].mark.set) || old == nil && errBoth == nil {
+				t.Errorf("the former set is %+v, the current one %+v, %v", old, now, errBoth)
+			}
+			if want := map[bool]int{false: 0, true: 3}[begun]; len(both.fit) != want || both.fit["d"] {
+				t.Errorf("it counts %v", both.fit)
+			}
+		})
+	}
+}
+
 // A node that was away while the set was changed is told by its mark, and a client of the former set by the nodes'.
 func TestSets_ANodeThatWasAwayDuringTheChange_TakesPart(t *testing.T) {
 	p := newPool("a", "b", "c", "d")

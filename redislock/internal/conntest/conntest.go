@@ -16,14 +16,17 @@ import (
 // Patience bounds everything that must happen at some time.
 const Patience = 15 * time.Second
 
-// Told is what a Handler was told: a push, or without a channel a drop.
+// Told is what a Handler was told: a push, or without a channel a drop, or that what was dropped can be asked for.
 type Told struct {
 	Link             conn.Link
 	Channel, Message string
+	Resumed          bool
 }
 
 // Push is what a Handler is told of a push.
-func Push(l conn.Link, channel, message string) Told { return Told{l, channel, message} }
+func Push(l conn.Link, channel, message string) Told {
+	return Told{Link: l, Channel: channel, Message: message}
+}
 
 // Teller is a Handler that keeps what it is told.
 type Teller struct {
@@ -34,10 +37,13 @@ type Teller struct {
 func NewTeller() *Teller { return &Teller{make(chan Told, 100_000)} }
 
 // Pushed keeps a push.
-func (h *Teller) Pushed(l conn.Link, channel, message string) { h.All <- Told{l, channel, message} }
+func (h *Teller) Pushed(l conn.Link, channel, message string) { h.All <- Push(l, channel, message) }
 
 // Dropped keeps a drop.
 func (h *Teller) Dropped(l conn.Link) { h.All <- Told{Link: l} }
+
+// Resumed keeps that.
+func (h *Teller) Resumed(l conn.Link) { h.All <- Told{Link: l, Resumed: true} }
 
 // next waits for the next thing that is told.
 func (h *Teller) next(t testing.TB, want string) Told {
@@ -66,7 +72,7 @@ func (h *Teller) WantAfterDrops(t testing.TB, want Told) (drops int) {
 		switch got := h.next(t, fmt.Sprintf("%+v", want)); got {
 		case want:
 			return drops
-		case Told{}:
+		case Told{}, Told{Resumed: true}:
 			drops++
 		default:
 			t.Fatalf("the handler was told %+v, want %+v", got, want)
@@ -74,10 +80,12 @@ func (h *Teller) WantAfterDrops(t testing.TB, want Told) (drops int) {
 	}
 }
 
-// WantDrop waits for a drop, before which there may be pushes that nobody has waited for.
+// WantDrop waits for a drop and then for its end, before which there may be pushes that nobody has waited for.
 func (h *Teller) WantDrop(t testing.TB) {
 	t.Helper()
-	for h.next(t, "of a drop") != (Told{}) {
+	for _, want := range []Told{{}, {Resumed: true}} {
+		for h.next(t, "of a drop") != want {
+		}
 	}
 }
 

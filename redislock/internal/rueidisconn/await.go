@@ -63,10 +63,16 @@ func (n *node) attend(on bool) {
 	}
 }
 
-// dropped tells the handler that messages may have been lost. Goroutines that read in Await do not see what the handler
-// sends to their news, because it does not come from their connection; so they are nudged.
-func (c *Conn) dropped(l conn.Link) {
-	c.handler.Dropped(l)
+// dropped tells the handler that messages may have been lost with a link.
+func (c *Conn) dropped(l conn.Link) { c.told(c.handler.Dropped, l) }
+
+// resumed tells the handler that what was lost with a link can be asked for.
+func (c *Conn) resumed(l conn.Link) { c.told(c.handler.Resumed, l) }
+
+// told tells the handler. Goroutines that read in Await do not see what the handler sends to their news, because it
+// does not come from their connection; so they are nudged.
+func (c *Conn) told(tell func(conn.Link), l conn.Link) {
+	tell(l)
 	for _, n := range c.known() {
 		if l := n.link.Load(); l != nil && l.resp != nil {
 			l.resp.Nudge()

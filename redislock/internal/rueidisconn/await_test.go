@@ -18,6 +18,7 @@ func newBell() bell { return bell{make(chan struct{}, 1)} }
 
 func (b bell) Pushed(conn.Link, string, string) { b.ring() }
 func (b bell) Dropped(conn.Link)                { b.ring() }
+func (b bell) Resumed(conn.Link)                { b.ring() }
 
 func (b bell) ring() {
 	select {
@@ -83,6 +84,7 @@ type pushesHeard chan struct{}
 
 func (h pushesHeard) Pushed(conn.Link, string, string) { h <- struct{}{} }
 func (h pushesHeard) Dropped(conn.Link)                {}
+func (h pushesHeard) Resumed(conn.Link)                {}
 
 // A link that is made anew is as the one before.
 func TestAttend_HearsWhatIsPushedWhileNobodyWaits_AlsoAfterABreak(t *testing.T) {

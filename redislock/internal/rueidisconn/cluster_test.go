@@ -293,7 +293,7 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 		}
 		return r.Err == nil
 	})
-	h.Want(t, told{Link: before})
+	h.Want(t, told{Link: before, Resumed: true})
 	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func TestCall_OfAPrimaryThatBecameAReplica_IsRefused(t *testing.T) {
 	if got, again := mustCall(t, c, conn.Call{Script: incrScript, Keys: []string{"n"}}); got != "2" || again == link {
 		t.Errorf("the primary again: %q over link %d", got, again)
 	}
-	h.Want(t, told{Link: link})
+	h.Want(t, told{Link: link, Resumed: true})
 }
 
 func TestCall_WithReplicas_CountsThoseThatAcknowledge(t *testing.T) {

@@ -174,7 +174,7 @@ func (l *link) subscribed(kind, channel string) {
 	case "sunsubscribe":
 		// The server ends a subscription by itself when the slot moves away. Then pushes were missed.
 		if l.lostSubscription(channel) {
-			l.dropped()
+			l.resumed()
 		}
 	}
 }
@@ -192,12 +192,12 @@ func (l *link) lostSubscription(channel string) bool {
 	return true
 }
 
-// dropped tells the handler that messages may have been lost, although the link goes on. The link's number stays valid,
+// resumed tells the handler that messages may have been lost, although the link goes on. The link's number stays valid,
 // so 0 is told.
-func (l *link) dropped() {
+func (l *link) resumed() {
 	l.order.Lock()
 	defer l.order.Unlock()
 	if !l.silent {
-		l.node.conn.dropped(0)
+		l.node.conn.resumed(0)
 	}
 }

@@ -156,9 +156,9 @@ func (n *node) keep() {
 			n.attend(true)
 		}
 		n.ended(nil)
-		// The second Dropped for the lost link: what was missed in between is asked for now that pushes arrive again.
+		// What was missed in between is asked for now that pushes arrive again.
 		if lost != nil {
-			c.dropped(lost.number)
+			c.resumed(lost.number)
 		}
 		lived := n.watch(c.base, l)
 		if lived > settledAfter {
@@ -170,7 +170,7 @@ func (n *node) keep() {
 	}
 	if lost != nil && c.base.Err() == nil {
 		// There will be no new link: what was missed must be asked for elsewhere.
-		c.dropped(lost.number)
+		c.resumed(lost.number)
 	}
 }
 

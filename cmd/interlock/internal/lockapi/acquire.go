@@ -9,10 +9,10 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // acquireRequest is the body of an acquisition.
@@ -85,10 +85,7 @@ func labelOf(by, label string) string {
 	if label != "" {
 		label = ": " + label
 	}
-	if room := mostLabel - len(label); len(by) > room {
-		by = strings.ToValidUTF8(by[:room], "")
-	}
-	return by + label
+	return driver.CutLabel(by, driver.MaxLabel-len(label)) + label
 }
 
 // keep puts the lease into the table, unless its client has gone or the server is ending. Then nobody knows its id, so

@@ -21,7 +21,6 @@ const (
 	maxTTL     = 24 * time.Hour
 	maxWait    = 10 * time.Minute
 	maxLabel   = 128 // bytes
-	mostLabel  = 255 // of the client's label and its token's name; every engine keeps it whole
 )
 
 // leaseObject is a lease as its client sees it.
