@@ -34,8 +34,12 @@
 //   - The servers forget nothing. A copy of old data breaks the promise: a server that is set back to a backup, or a
 //     majority that has lost its disks.
 //   - The clocks of the client and of the leader run at rates that differ by less than one per cent.
-//   - The leader asks each follower at least every 1.5 s which clients it has heard of. ZooKeeper asks each half tick,
-//     and a tick is 2 s unless tickTime says otherwise; do not set it above 3 s.
+//   - The leader asks each follower at least every 1.5 s, and each quarter of a session's timeout, which clients it has
+//     heard of. ZooKeeper asks each half tick, and a tick is 2 s unless tickTime says otherwise; do not set it above
+//     3 s, nor minSessionTimeout below two ticks.
+//
+// Far from the servers, where a round trip takes a ninth of the timeout or more, it rests on a fourth: no network keeps
+// several requests back, lets them arrive together, and then spaces their answers out as the requests were sent.
 //
 // Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line,
 // however many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about
@@ -52,9 +56,10 @@
 //     the last sign of life of which it is proved that the leader of a majority knows. Then it counts as lost
 //     (LostUnconfirmed), before the servers can end it. Each third of the timeout the client gives a sign of life, and
 //     each ninth while one is not answered. The proof is a transaction that changes nothing, a quarter of the timeout
-//     later (at most 1.5 s): a follower tells the leader only now and then which of its clients live. Nothing that one
-//     server says by itself confirms a session: a leader that has been cut off, and a follower that has lost its
-//     leader, confirm nothing.
+//     later and a little (at most 1.6 s): a follower tells the leader only now and then which of its clients live. The
+//     pause counts from the answer to the sign. Far from the servers it counts from the sending, if the answers come as
+//     far apart as the requests were sent. Nothing that one server says by itself confirms a session: a leader that has
+//     been cut off, and a follower that has lost its leader, confirm nothing.
 //   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue. A
 //     session is ended in the same way when a server makes its timeout shorter at a reconnection. If a server that

@@ -96,10 +96,10 @@ const retryPause = 500 * time.Millisecond
 // A sign of life is given each third of the timeout, and each ninth while a request of one is under way. The session is
 // trusted from when the last one that was proved was given, and with far servers the answer takes its part of that.
 // There are no more of them than the library waits for: it ends a connection over which nothing came for two thirds of
-// the timeout.
+// the timeout. Each is two requests.
 const (
 	eachTick       = 3
-	mostHeartbeats = 6
+	mostUnanswered = 2 * 6
 )
 
 // pause is the time between two looks whether a sign of life is due.
@@ -111,7 +111,7 @@ func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
 	s.d.mu.Unlock()
-	if l == nil || s.unanswered.Load() >= mostHeartbeats {
+	if l == nil || s.unanswered.Load() >= mostUnanswered {
 		return
 	}
 	// Ends with the answers or the connection. The library notices if there are none, and stale has the keeper see to

@@ -35,7 +35,7 @@ type session struct {
 	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
 	doubted    atomic.Int64 // see doubt; likewise, and 0 while there is no doubt
-	unanswered atomic.Int32 // signs of life that are under way
+	unanswered atomic.Int32 // requests of signs of life that are under way
 
 	// Set by the first connection, under Driver.mu, and constant then.
 	id      int64         // the servers' number of it
@@ -64,7 +64,7 @@ type session struct {
 // have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
 // transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
 // either been carried out or never will be, and one look at the queue tells which. It is not changed once it is a
-// session's link, but for its last two fields. A connection that needs another version gets another link.
+// session's link, but for its last fields. A connection that needs another version gets another link.
 type link struct {
 	s     *session
 	turn  int    // the number of the connection
@@ -73,7 +73,8 @@ type link struct {
 
 	// Driver.mu guards these.
 	viewings map[string]*viewing // by the path of the lock's node
-	known    time.Time           // see heard
+	known    sign                // see heard
+	signs    []*sign             // in the order in which they were sent; see proven
 }
 
 // start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
