@@ -13,11 +13,12 @@
 //
 //   - The sign was answered so long before the transaction was sent. Then it had arrived by then, whatever the network
 //     does. A proof takes two round trips and the pause, so near servers are asked in this way.
-//   - Signs were sent between the two, and all of them took about as long, to the answer. What arrives together is
-//     answered together, and then what was sent later takes less. So the way to the server is long, but does not stand
-//     still, and the two arrived as far apart as they were sent, but for the differences. This supposes that no network
-//     first keeps requests back and then spaces their answers out as the requests were sent. Such a proof takes one
-//     round trip and the pause, so holds last far from the servers. It is made only where the first way would be slow.
+//   - Signs were sent between the two as well, and the answers came one after the other, as far apart as the signs were
+//     sent. What arrives together is answered together. So the way to the server is long, but does not stand still, and
+//     the two arrived as far apart as they were sent, but for what the first took longer than others. This supposes
+//     that no network keeps requests back, and then spaces the answers out as the requests were sent. Such a proof
+//     takes one round trip and the pause, so holds last far from the servers. It is made only where the first way would
+//     be slow.
 
 package zklock
 
@@ -90,10 +91,10 @@ func surely(timeout time.Duration) time.Duration { return min(timeout, 4*time.Se
 // transactions of a follower's clients go to the leader one after the other. So a transaction that reached the follower
 // so much later than another request proves that the leader knows of that one.
 func reportLag(timeout time.Duration) time.Duration {
-	return min(timeout/4+timeout/50, 1600*time.Millisecond)
+	return min(timeout/4+timeout/100, 1600*time.Millisecond)
 }
 
-// unevenness is by how much the round trips of a proof may differ without making another transaction necessary.
+// unevenness is what a sign may take longer than others without making another transaction necessary.
 func unevenness(timeout time.Duration) time.Duration { return timeout / 50 }
 
 // heard records when a request over l was sent and answered, and whether a majority has agreed to it. known is an
@@ -231,30 +232,50 @@ func (s *session) confirmedSince(sent time.Time) bool {
 // transaction, and forgets what is older. It returns zero if there is none. The caller holds Driver.mu. The two ways to
 // know it are told at the top of this file.
 func (l *link) proven(transaction sign) time.Time {
-	pause, lag := l.s.pause(), reportLag(l.s.timeout)
-	shortest, longest := transaction.trip(), transaction.trip()
-	later, calm, between := transaction.sent, true, 0
+	lag := reportLag(l.s.timeout)
+	apart, shortest := spacing{most: lag * 3 / 4, since: transaction.sent}, transaction.trip()
 	for i := len(l.signs) - 1; i >= 0; i-- {
 		g := l.signs[i]
 		if !g.sent.Before(transaction.sent) {
 			continue
 		}
 		if g.answered.IsZero() { // only its own proof may wait for that
-			calm = false
+			apart.broken = true
 			continue
 		}
-		shortest, longest = min(shortest, g.trip()), max(longest, g.trip())
-		// Signs that had arrived together would differ by the pauses between them.
-		calm = calm && longest-shortest <= pause/2 && later.Sub(g.sent) <= pause*3/2
+		shortest = min(shortest, g.trip())
+		apart.add(g)
+		// Whatever is sent takes some time to the server, and an answer some time from it: the shortest trip together.
+		// So what g took longer than that is the most by which it came nearer to the transaction.
 		if transaction.sent.Sub(g.answered) >= lag ||
-			calm && between > 0 && transaction.sent.Sub(g.sent)-(longest-shortest) >= lag {
+			apart.holds() && transaction.sent.Sub(g.sent)-(g.trip()-shortest) >= lag {
 			l.signs = l.signs[i+1:]
 			return g.sent
 		}
-		later, between = g.sent, between+1
 	}
 	return time.Time{}
 }
+
+// spacing is whether signs were answered as they were sent, one after the other. Of signs that had arrived together the
+// answers would be as close. It needs two signs between the one that it proves and the transaction. A network
+// that kept requests back, and then the answers after the first, would be found by the others, which come together. No
+// two may be so far apart that what was kept back in between could have arrived too late.
+type spacing struct {
+	most   time.Duration
+	since  time.Time // when the latest that was added was sent, the transaction at first
+	later  *sign
+	count  int
+	broken bool
+}
+
+// add adds the sign that was sent before the one that was added last.
+func (a *spacing) add(g *sign) {
+	a.broken = a.broken || a.since.Sub(g.sent) > a.most ||
+		a.later != nil && 4*a.later.answered.Sub(g.answered) < a.later.sent.Sub(g.sent)
+	a.since, a.later, a.count = g.sent, g, a.count+1
+}
+
+func (a *spacing) holds() bool { return !a.broken && a.count > 2 }
 
 // trip is how long it took until the answer was there.
 func (g *sign) trip() time.Duration { return g.answered.Sub(g.sent) }

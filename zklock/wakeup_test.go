@@ -147,39 +147,49 @@ func TestHeard_ConfirmsWhatTheLeaderMustKnow(t *testing.T) {
 }
 
 // Requests that were sent far enough apart may have arrived together. They have not if the first was answered early
-// enough, or if all that were sent meanwhile took as long.
+// enough, or if what was sent meanwhile was answered one after the other.
 func TestProven_IsTheLatestSignThatCannotHaveArrivedWithTheTransaction(t *testing.T) {
 	t.Parallel()
-	const timeout, none = 3600 * time.Millisecond, -1 // a pause of 400 ms, a lag of 972 ms
-	type request struct{ sent, took int }             // in milliseconds; took is none if it is not answered
+	const timeout, none = 4 * time.Second, -1 // a pause of 444 ms, a lag of 1,040 ms
+	type request struct{ sent, took int }     // in milliseconds; took is none if it is not answered
 	for name, c := range map[string]struct {
 		signs       []request
 		transaction request
 		proven      int // the instant, or none
 	}{
-		"nothing was sent before":          {nil, request{1000, 1}, none},
-		"near, after the pause":            {[]request{{10, 1}}, request{983, 1}, 10},
-		"near, before its end":             {[]request{{10, 1}}, request{982, 1}, none},
-		"near, a slow transaction":         {[]request{{10, 1}}, request{983, 2000}, 10},
-		"an older one is near":             {[]request{{10, 1}, {500, 1}}, request{1000, 1}, 10},
-		"sent later":                       {[]request{{10, 1}, {990, 1}}, request{983, 1}, 10},
-		"stalled, together":                {[]request{{10, 1500}, {410, 1100}, {810, 700}}, request{1000, 510}, none},
-		"stalled, a slow transaction":      {[]request{{10, 1500}, {410, 1100}, {810, 700}}, request{1000, 1500}, none},
-		"stalled, the sign before was not": {[]request{{10, 1}, {410, 1100}, {810, 700}}, request{1000, 510}, 10},
-		"stalled, and again on the way back": {
-			[]request{{10, 1500}, {410, 2100}, {810, 1700}}, request{1000, 1510}, none,
+		"nothing was sent before": {nil, request{1100, 1}, none},
+		"near, after the pause":   {[]request{{10, 1}}, request{1051, 1}, 10},
+		"near, before its end":    {[]request{{10, 1}}, request{1050, 1}, none},
+		"near, a slow answer":     {[]request{{10, 1}}, request{1051, 2000}, 10},
+		"an older one is near":    {[]request{{10, 1}, {500, 1}}, request{1100, 1}, 10},
+		"sent later":              {[]request{{10, 1}, {1100, 1}}, request{1051, 1}, 10},
+
+		"stalled":              {[]request{{10, 1500}, {450, 1060}, {900, 610}}, request{1100, 410}, none},
+		"stalled, slow answer": {[]request{{10, 1500}, {450, 1060}, {900, 610}}, request{1100, 2000}, none},
+		"stalled, later": {
+			[]request{{10, 1500}, {450, 1060}, {900, 610}, {1340, 170}}, request{1540, 2000}, none,
 		},
-		"far":                    {[]request{{10, 1200}, {410, 1200}, {810, 1200}}, request{1000, 1200}, 10},
-		"far, but not so uneven": {[]request{{10, 1200}, {410, 1210}, {810, 1190}}, request{1010, 1200}, 10},
-		"far, too uneven":        {[]request{{10, 1200}, {410, 1230}, {810, 1200}}, request{1000, 1200}, none},
-		"far, uneven, and later": {[]request{{10, 1200}, {410, 1380}, {810, 1200}}, request{1200, 1200}, 10},
-		"far, very uneven":       {[]request{{10, 1200}, {410, 1401}, {810, 1200}}, request{1250, 1200}, none},
-		"far, with none between": {[]request{{10, 1200}}, request{1000, 1200}, none},
-		"far, with a gap":        {[]request{{10, 1200}, {390, 1200}}, request{1000, 1200}, none},
-		"far, one not answered":  {[]request{{10, 1200}, {410, none}, {810, 1200}}, request{1000, 1200}, none},
-		"answered before the one that is not": {
-			[]request{{10, 1}, {410, none}, {810, 1200}}, request{1000, 1200}, 10,
+		"stalled, then with an older one": {[]request{{10, 1}, {450, 1060}, {900, 610}}, request{1100, 410}, 10},
+		"stalled, and on the way back after the first": {
+			[]request{{10, 1500}, {450, 1960}, {900, 1510}}, request{1100, 1500}, none,
 		},
+		"stalled after the first": {[]request{{10, 1200}, {450, 1860}, {900, 1410}}, request{1100, 1210}, none},
+
+		"far":                        {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1100, 1200}, 10},
+		"far, too early":             {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1049, 1200}, none},
+		"far, one later than others": {[]request{{10, 1200}, {450, 1500}, {900, 1200}}, request{1100, 1200}, 10},
+		"far, one much later":        {[]request{{10, 1200}, {450, 1600}, {900, 1200}}, request{1100, 1200}, none},
+		"far, a slow transaction":    {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1100, 1800}, 10},
+		"far, the first came late":   {[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1149, 1200}, none},
+		"far, the first came late, with more time": {
+			[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1150, 1200}, 10,
+		},
+		"far, with one between":             {[]request{{10, 1200}, {700, 1200}}, request{1100, 1200}, none},
+		"far, with a gap between signs":     {[]request{{10, 1200}, {100, 1200}, {900, 1200}}, request{1100, 1200}, none},
+		"far, with a gap before the last":   {[]request{{10, 1200}, {100, 1200}, {300, 1200}}, request{1100, 1200}, none},
+		"far, one is not answered":          {[]request{{10, 1200}, {450, none}, {900, 1200}}, request{1100, 1200}, none},
+		"answered before one that is not":   {[]request{{10, 1}, {450, none}, {900, 1200}}, request{1100, 1200}, 10},
+		"far, the latest that is long past": {[]request{{10, 9}, {450, 9}, {900, 1200}, {1300, 1200}}, request{1500, 1200}, 450},
 	} {
 		born := time.Now()
 		made := func(r request) sign {
