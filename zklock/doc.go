@@ -67,9 +67,9 @@
 //     too. (A limit below 4 s that is set meanwhile is noticed only if the answer arrives.)
 //
 // A release or an undo that the servers refuse, because a right was taken from the client, leaves a node in the queue.
-// If it is refused for one timeout, the session grants nothing any more. It ends with the last hold that its owners
-// still have, after another timeout at the latest; they are told (LostSession). The end of the session removes the
-// node.
+// From then on the session grants nothing. It ends with the last hold that its owners still have, after one timeout at
+// the latest; they are told (LostSession). The end of the session removes the node. If the servers hear the release in
+// time, the session goes on.
 //
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.

@@ -54,7 +54,7 @@ func (s *session) keep() {
 		case <-s.d.life.Done():
 			return
 		case <-heartbeat.C:
-			s.retire(time.Now())
+			s.retire()
 			if ticks++; ticks%eachTick == 0 || s.unanswered.Load() > 0 {
 				s.heartbeat()
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // session is one session with the servers, over as many connections as it needs. Each session has a client of the
@@ -53,9 +54,9 @@ type session struct {
 	listeners   map[string]*entry // who hears of requests, by the path of the lock's node
 	unlistening []*entry          // who must listen again
 	holds       map[*entry]struct{}
-	young       []*entry // holds whose own nodes are not watched yet
-	left        leftovers
-	cause       error // why it is over; nil while it lives
+	young       []*entry                   // holds whose own nodes are not watched yet
+	refused     enginekit.Refusals[string] // by the paths of the nodes; see retire.go
+	cause       error                      // why it is over; nil while it lives
 }
 
 // link is a connection that is ready for requests.
@@ -83,7 +84,6 @@ func (d *Driver) start() (*session, error) {
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
 		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
-		left: leftovers{since: make(map[string]time.Time)},
 	}
 	s.line.returns = s.doubt
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
