@@ -77,7 +77,7 @@ func TestIdleHold_FarFromTheServer_StaysTrusted(t *testing.T) {
 		c := openLocks(t, urlOf(freshRoot(), p.Addr()), leased(lease))
 		defer c.Close()
 		l := mustLock(t, c, "lock")
-		p.Delay(servers.BothWays, lease*33/200)
+		p.Delay(servers.BothWays, lease*30/200)
 		select {
 		case <-l.Lost():
 			return fmt.Errorf("the lease ends although all is well: %w", l.Err())

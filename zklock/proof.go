@@ -257,25 +257,31 @@ func (l *link) proven(transaction sign) time.Time {
 }
 
 // spacing is whether signs were answered as they were sent, one after the other. Of signs that had arrived together the
-// answers would be as close. It needs two signs between the one that it proves and the transaction. A network
-// that kept requests back, and then the answers after the first, would be found by the others, which come together. No
-// two may be so far apart that what was kept back in between could have arrived too late.
+// answers would be as close. It needs two pairs that are not: a network that kept requests back, and then the answers
+// after the first, makes one. A pair more may be close, because this process may have stood still. No two may be so far
+// apart that what was kept back in between could have arrived too late.
 type spacing struct {
 	most   time.Duration
 	since  time.Time // when the latest that was added was sent, the transaction at first
 	later  *sign
-	count  int
+	pairs  int
+	close  int // of them, those whose answers came together
 	broken bool
 }
 
 // add adds the sign that was sent before the one that was added last.
 func (a *spacing) add(g *sign) {
-	a.broken = a.broken || a.since.Sub(g.sent) > a.most ||
-		a.later != nil && 4*a.later.answered.Sub(g.answered) < a.later.sent.Sub(g.sent)
-	a.since, a.later, a.count = g.sent, g, a.count+1
+	a.broken = a.broken || a.since.Sub(g.sent) > a.most
+	if a.later != nil {
+		a.pairs++
+		if 4*a.later.answered.Sub(g.answered) < a.later.sent.Sub(g.sent) {
+			a.close++
+		}
+	}
+	a.since, a.later = g.sent, g
 }
 
-func (a *spacing) holds() bool { return !a.broken && a.count > 2 }
+func (a *spacing) holds() bool { return !a.broken && a.close <= 1 && a.pairs-a.close >= 2 }
 
 // trip is how long it took until the answer was there.
 func (g *sign) trip() time.Duration { return g.answered.Sub(g.sent) }

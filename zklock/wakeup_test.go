@@ -150,7 +150,7 @@ func TestHeard_ConfirmsWhatTheLeaderMustKnow(t *testing.T) {
 // enough, or if what was sent meanwhile was answered one after the other.
 func TestProven_IsTheLatestSignThatCannotHaveArrivedWithTheTransaction(t *testing.T) {
 	t.Parallel()
-	const timeout, none = 4 * time.Second, -1 // a pause of 444 ms, a lag of 1,040 ms
+	const timeout, none = 4 * time.Second, -1 // a lag of 1,040 ms
 	type request struct{ sent, took int }     // in milliseconds; took is none if it is not answered
 	for name, c := range map[string]struct {
 		signs       []request
@@ -174,13 +174,19 @@ func TestProven_IsTheLatestSignThatCannotHaveArrivedWithTheTransaction(t *testin
 			[]request{{10, 1500}, {450, 1960}, {900, 1510}}, request{1100, 1500}, none,
 		},
 		"stalled after the first": {[]request{{10, 1200}, {450, 1860}, {900, 1410}}, request{1100, 1210}, none},
+		"stalled after the first, later": {
+			[]request{{10, 1200}, {450, 2300}, {900, 1850}, {1340, 1410}}, request{1500, 1250}, none,
+		},
 
 		"far":                        {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1100, 1200}, 10},
 		"far, too early":             {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1049, 1200}, none},
 		"far, one later than others": {[]request{{10, 1200}, {450, 1500}, {900, 1200}}, request{1100, 1200}, 10},
 		"far, one much later":        {[]request{{10, 1200}, {450, 1600}, {900, 1200}}, request{1100, 1200}, none},
-		"far, a slow transaction":    {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1100, 1800}, 10},
-		"far, the first came late":   {[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1149, 1200}, none},
+		"far, one much later of more": {
+			[]request{{10, 1200}, {350, 1500}, {680, 1200}, {1010, 1200}}, request{1100, 1200}, 10,
+		},
+		"far, a slow transaction":  {[]request{{10, 1200}, {450, 1200}, {900, 1200}}, request{1100, 1800}, 10},
+		"far, the first came late": {[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1149, 1200}, none},
 		"far, the first came late, with more time": {
 			[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1150, 1200}, 10,
 		},
