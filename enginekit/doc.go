@@ -2,6 +2,7 @@
 // authors of engines; a program that uses locks needs nothing of it.
 //
 //   - [Tombstones] remembers requests that have ended, so that a late copy of one takes nothing.
+//   - [Refusals] says when a session must end because its server refuses to take back what it has left.
 //   - [OpenError] is the error of an engine that cannot be used: which servers, what is wrong, what to do about it.
 //   - [Fine], [Warn] and [Fail] make the findings of a diagnosis, [Explained] orders them and says where to read on,
 //     and [CheckPolicy] with [Report] says what New does with those of its start-up check.

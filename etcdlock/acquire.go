@@ -153,7 +153,7 @@ func (a *attempt) hold(ctx context.Context) error {
 	// The answer of the servers may be older than the session's end: this process may have stood still between the two.
 	// Then the next owner may be inside already.
 	// Likewise if it must not get any new holds; see retire.go. The key ends with it.
-	case s.lost != nil || len(s.unreleased) > 0 || !time.Now().Before(s.end()):
+	case s.lost != nil || s.refused.Err() != nil || !time.Now().Before(s.end()):
 		e.end(driver.LostSession)
 	case e.ended == "" && !e.released && !d.closed:
 		e.granted = true

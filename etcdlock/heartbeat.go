@@ -55,7 +55,7 @@ func (s *session) heartbeat(ctx context.Context) {
 			s.lose(errUnanswered)
 			return
 		}
-		if cause := s.spent(sent); cause != nil {
+		if cause := s.spent(); cause != nil {
 			s.lose(cause)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -32,22 +33,24 @@ func TestAnswered_CountsFromTheFirstRefusalUntilNothingIsLeft(t *testing.T) {
 		{context.Canceled, false},
 		{uncertainError{errors.New("no answer")}, false},
 	} {
-		d := &Driver{}
-		s := &session{d: d}
-		e := &entry{session: s, r: &driver.Request{Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id"}}
-		if err := d.answered(e, false, refused); !errors.Is(err, refused) {
-			t.Fatalf("a refusal became %v", err)
-		}
-		since := s.refusedSince
-		if err := d.answered(e, false, c.err); !errors.Is(err, c.err) {
-			t.Errorf("%v became %v", c.err, err)
-		}
-		if heard := len(s.unreleased) == 0; heard != c.heard {
-			t.Errorf("%v: heard out: %v, want %v", c.err, heard, c.heard)
-		}
-		if !c.heard && !s.refusedSince.Equal(since) {
-			t.Errorf("%v: the count began anew", c.err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := &Driver{}
+			s := &session{d: d, timeout: time.Minute}
+			e := &entry{session: s, r: &driver.Request{Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id"}}
+			if err := d.answered(e, false, refused); !errors.Is(err, refused) {
+				t.Fatalf("a refusal became %v", err)
+			}
+			time.Sleep(s.timeout)
+			if err := d.answered(e, false, c.err); !errors.Is(err, c.err) {
+				t.Errorf("%v became %v", c.err, err)
+			}
+			if heard := s.refused.Err() == nil; heard != c.heard || heard != (d.current == s) {
+				t.Errorf("%v: heard out: %v, want %v", c.err, heard, c.heard)
+			}
+			if spent := s.refused.Spent(s.timeout, true); spent == c.heard {
+				t.Errorf("%v: spent: %v", c.err, spent)
+			}
+		})
 	}
 }
 

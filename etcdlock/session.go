@@ -42,9 +42,8 @@ type session struct {
 	holds map[int64]*entry      // by the revisions at which their keys were created
 	calls map[int64]int64       // calls for holds that are not known yet: by the hold's revision, with the call's
 	slots map[driver.Key]*slots // the numbers of its keys, by lock
-	// Of releases and withdrawals that the servers refuse; see retire.go.
-	unreleased   map[holdID]struct{}
-	refusedSince time.Time // zero if there are none
+	// Releases and withdrawals that the servers refuse; see retire.go.
+	refused enginekit.Refusals[holdID]
 }
 
 var _ driver.Session = (*session)(nil)

@@ -47,7 +47,9 @@
 //     until it is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
 //     not replicated, so a failover frees all of them.
 //   - After a failover, if the old primary still runs and its clients reach it: it goes on answering them, and they go
-//     on trusting their holds. Stop it or cut it off before a standby is promoted, as for any other data.
+//     on trusting their holds for as long as it runs, also where a grant waits for a synchronous standby. Nothing that
+//     a server says of itself shows that it was replaced. Stop it or cut it off before a standby is promoted, as for
+//     any other data.
 //   - After the server's wall clock was set ahead: it may end a session early. The old holder hears of it in the same
 //     way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).

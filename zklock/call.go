@@ -65,7 +65,7 @@ func now[T any](l *link, agreed bool, request func(c *zk.Conn) (T, error)) (T, e
 	sent := time.Now() // trust counts from before the request was sent
 	value, err := request(l.s.conn)
 	if err = l.took(err); answered(err) {
-		l.heard(sent, agreed && err == nil)
+		l.heard(sent, time.Now(), agreed && err == nil)
 	}
 	return value, err
 }

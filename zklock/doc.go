@@ -34,8 +34,12 @@
 //   - The servers forget nothing. A copy of old data breaks the promise: a server that is set back to a backup, or a
 //     majority that has lost its disks.
 //   - The clocks of the client and of the leader run at rates that differ by less than one per cent.
-//   - The leader asks each follower at least every 1.5 s which clients it has heard of. ZooKeeper asks each half tick,
-//     and a tick is 2 s unless tickTime says otherwise; do not set it above 3 s.
+//   - The leader asks each follower at least every 1.5 s, and each quarter of a session's timeout, which clients it has
+//     heard of. ZooKeeper asks each half tick, and a tick is 2 s unless tickTime says otherwise; do not set it above
+//     3 s, nor minSessionTimeout below two ticks.
+//
+// Far from the servers, where a round trip takes a ninth of the timeout or more, it rests on a fourth: no network keeps
+// several requests back, lets them arrive together, and then spaces their answers out as the requests were sent.
 //
 // Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line,
 // however many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about
@@ -51,9 +55,11 @@
 //   - A session that could not be confirmed in time. A hold is trusted for the timeout, less a drift allowance, from
 //     the last sign of life of which it is proved that the leader of a majority knows. Then it counts as lost
 //     (LostUnconfirmed), before the servers can end it. Each third of the timeout the client gives a sign of life, and
-//     each ninth while one is not answered. The proof is a transaction that changes nothing, a quarter of the timeout
-//     later (at most 1.5 s): a follower tells the leader only now and then which of its clients live. Nothing that one
-//     server says by itself confirms a session: a leader that has been cut off, and a follower that has lost its
+//     each ninth while one is not answered (of a timeout below 9.6 s each quarter, and each twelfth). The proof is a
+//     transaction that changes nothing, a quarter of the timeout later and a little (at most 1.6 s): a follower tells
+//     the leader only now and then which of its clients live. The pause counts from the answer to the sign. Far from
+//     the servers it counts from the sending, if the answers come as far apart as the requests were sent. Nothing that
+//     one server says by itself confirms a session: a leader that has been cut off, and a follower that has lost its
 //     leader, confirm nothing.
 //   - A session that the servers have ended (LostSession). The client learns of it when it reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue. A
@@ -62,9 +68,9 @@
 //     too. (A limit below 4 s that is set meanwhile is noticed only if the answer arrives.)
 //
 // A release or an undo that the servers refuse, because a right was taken from the client, leaves a node in the queue.
-// If it is refused for one timeout, the session grants nothing any more. It ends with the last hold that its owners
-// still have, after another timeout at the latest; they are told (LostSession). The end of the session removes the
-// node.
+// From then on the session grants nothing. It ends with the last hold that its owners still have, after one timeout at
+// the latest; they are told (LostSession). The end of the session removes the node. If the servers hear the release in
+// time, the session goes on.
 //
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
@@ -103,10 +109,11 @@
 //   - A new session, if there are several servers in the list: one round trip more.
 //   - After a reconnection: one round trip, then two for each wait, and one or two for each hold. Before it the server
 //     is asked over a connection of its own whether it serves (srvr).
-//   - A session: one transaction and one read each third of the timeout, however many locks it holds. 1,000 clients
-//     with a timeout of 30 s make 100 transactions a second. That took 14 % of one processor for three servers
-//     together, which waited for their disks, on a busy machine that carried out 4,000 a second. Alone, such a
-//     transaction took 1.6 ms there, and a sync, which proves nothing, 0.3 ms.
+//   - A session: one transaction and one read each third of the timeout (of one below 9.6 s, each quarter), however
+//     many locks it holds; if a round trip takes more than a ninth of it, up to three times as many. 1,000 clients with
+//     a timeout of 30 s make 100 transactions a second. That took 14 % of one processor for three servers together,
+//     which waited for their disks, on a busy machine that carried out 4,000 a second. Alone, such a transaction took
+//     1.6 ms there, and a sync, which proves nothing, 0.3 ms.
 //   - Look, Locks and Break: one transaction more, so that none of them shows what a cut-off server remembers.
 //   - Connections: one. Requests of all locks go over it together.
 //   - The client library takes some 2 MB of memory for its buffers, and one ping each third of the timeout beside ours.

@@ -146,7 +146,8 @@ func (e *entry) wake() {
 	}
 }
 
-// hold makes e a hold of session s. It fails if the request was taken back, or the session has ended in the meantime.
+// hold makes e a hold of session s. It fails if the request was taken back, or the session has ended in the meantime or
+// grants nothing any more.
 func (d *Driver) hold(e *entry, s *session) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,6 +159,8 @@ func (d *Driver) hold(e *entry, s *session) error {
 		return lostError(e.key, reason)
 	case s.cause != nil:
 		return errOver
+	case s.refused.Err() != nil: // admit waits for what becomes of the session
+		return errAgain
 	}
 	e.phase, e.wait, e.since = held, nil, time.Now()
 	e.lastAsk = e.czxid // its own request has written to the lock's node too

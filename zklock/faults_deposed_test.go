@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,16 +49,8 @@ func TestDeposedLeader_KeepsNoHoldTrustedAndShowsNothing(t *testing.T) {
 	if err := n.Split([]*servers.Member{leader.Member()}, members); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range e.Nodes() { // so that they do not wait for it as long as it waits for them
-		if other != leader {
-			other.Kill()
-		}
-	}
-	for _, other := range e.Nodes() {
-		if other != leader {
-			other.Restart()
-		}
-	}
+	// So that they do not wait for it as long as it waits for them.
+	e.Restart(slices.DeleteFunc(e.Nodes(), func(n *servers.ZooKeeperNode) bool { return n == leader })...)
 	p.Reset() // the old leader greets this one anew
 	for _, w := range []*locktest.Inside{lock, another} {
 		soon(t, "the others to grant what the old leader had granted", func() bool {

@@ -54,7 +54,7 @@ func (s *session) keep() {
 		case <-s.d.life.Done():
 			return
 		case <-heartbeat.C:
-			s.retire(time.Now())
+			s.retire()
 			if ticks++; ticks%eachTick == 0 || s.unanswered.Load() > 0 {
 				s.heartbeat()
 			}
@@ -94,16 +94,26 @@ func (s *session) keep() {
 const retryPause = 500 * time.Millisecond
 
 // A sign of life is given each third of the timeout, and each ninth while a request of one is under way. The session is
-// trusted from when the last one that was proved was given, and with far servers the answer takes its part of that.
-// There are no more of them than the library waits for: it ends a connection over which nothing came for two thirds of
-// the timeout.
+// trusted from when the last one that was proved was given, and with far servers the answer takes its part of that. So
+// does the pause of a proof: where that is large, of a timeout below 9.6 s, they are given each quarter and each
+// twelfth.
 const (
-	eachTick       = 3
-	mostHeartbeats = 6
+	eachTick   = 3
+	parts      = 3
+	shortParts = 4
 )
 
 // pause is the time between two looks whether a sign of life is due.
-func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
+func (s *session) pause() time.Duration {
+	if 6*reportLag(s.timeout) > s.timeout {
+		return s.timeout / (shortParts * eachTick)
+	}
+	return s.timeout / (parts * eachTick)
+}
+
+// mostUnanswered is how many requests of signs of life are under way at most. The library ends a connection over which
+// nothing came for two thirds of the timeout. There are no more signs in that time, of two requests each.
+func (s *session) mostUnanswered() int32 { return 2 * int32(s.timeout*2/3/s.pause()) }
 
 // heartbeat gives a sign of life, and has it proved. Another goroutine waits for the answers, because a leader that
 // hangs must not keep the next one from being sent.
@@ -111,7 +121,7 @@ func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
 	s.d.mu.Unlock()
-	if l == nil || s.unanswered.Load() >= mostHeartbeats {
+	if l == nil || s.unanswered.Load() >= s.mostUnanswered() {
 		return
 	}
 	// Ends with the answers or the connection. The library notices if there are none, and stale has the keeper see to

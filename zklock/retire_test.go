@@ -60,14 +60,8 @@ func TestRelease_ThatIsRefused_EndsTheSessionInTheEnd(t *testing.T) {
 	next := queue(t, open(t, []string{n.Addr()}, &Options{Root: root}), request("lock"))
 	saysNo(t, "the release", d.Release(bounded(t), release(r)))
 	saysNo(t, "the release once more", d.Release(bounded(t), release(r)))
-	soon(t, "the session to retire", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return !s.left.retires.IsZero()
-	})
 	// It grants nothing any more, and says why to those who do not wait for the next one.
-	_, err := d.Acquire(short(t), request("third"))
-	if s.endedBy() == nil {
+	if _, err := d.Acquire(short(t), request("third")); s.endedBy() == nil {
 		saysNo(t, "an Acquire", err)
 	}
 	third := request("third")
@@ -130,18 +124,60 @@ func TestRelease_ThatIsRefusedForAWhile_KeepsTheSession(t *testing.T) {
 		}
 	}
 	receive(t, "the loss of the hold that was written to", lost)
-	refused := func() int {
+	refused := func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return len(s.left.since)
+		return s.refused.Err()
 	}
-	soon(t, "both refusals to be known", func() bool { return refused() == 2 })
 	a.allow(root + "/mutex/lock")
-	a.allow(root + "/mutex/written")
 	give(t, d, r)
-	soon(t, "nothing to be refused any more", func() bool { return refused() == 0 })
+	if refused() == nil {
+		t.Error("the node that was written to is forgotten")
+	}
+	a.allow(root + "/mutex/written")
+	soon(t, "nothing to be refused any more", func() bool { return refused() == nil })
 	if sessionOf(d) != s {
 		t.Error("the session has ended")
 	}
 	give(t, d, other)
+}
+
+// Who asks while a session grants nothing goes on in it as soon as it grants again.
+func TestAcquire_WhileAReleaseIsRefused_GoesOnWhenTheServerHearsIt(t *testing.T) {
+	t.Parallel()
+	n, root := sharedServer(t), freshRoot()
+	a, d := newAdmin(t, n.Addr()), open(t, []string{n.Addr()}, &Options{Root: root, Timeout: 20 * faultLease})
+	r, other, later := request("lock"), request("other"), request("later")
+	take(t, d, r)
+	take(t, d, other)
+	s := sessionOf(d)
+	holder := open(t, []string{n.Addr()}, &Options{Root: root})
+	take(t, holder, later)
+	w := queue(t, d, request("later"))
+	a.forbidRemovals(root + "/mutex/lock")
+	saysNo(t, "the release", d.Release(bounded(t), release(r)))
+	give(t, holder, later)
+	next := begin(bounded(t), d, request("new"))
+	soon(t, "the request to come", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.entries[next.r.ID] != nil && d.woken > 0
+	})
+	for _, w := range []*waiting{w, next} {
+		select {
+		case got := <-w.done:
+			t.Errorf("a session whose release is refused answers %q: %+v", w.r.Name, got)
+		default:
+		}
+	}
+	a.allow(root + "/mutex/lock")
+	give(t, d, r)
+	next.granted(t, "a new request")
+	w.granted(t, "one that had its turn meanwhile")
+	if sessionOf(d) != s {
+		t.Error("the session has ended")
+	}
+	for _, r := range []*driver.Request{other, w.r, next.r} {
+		give(t, d, r)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // session is one session with the servers, over as many connections as it needs. Each session has a client of the
@@ -35,7 +36,7 @@ type session struct {
 	// The portable layer reads it for each hold, so it takes no mutex.
 	confirmed  atomic.Int64 // see Confirmed; in nanoseconds since Driver.born
 	doubted    atomic.Int64 // see doubt; likewise, and 0 while there is no doubt
-	unanswered atomic.Int32 // signs of life that are under way
+	unanswered atomic.Int32 // requests of signs of life that are under way
 
 	// Set by the first connection, under Driver.mu, and constant then.
 	id      int64         // the servers' number of it
@@ -53,9 +54,9 @@ type session struct {
 	listeners   map[string]*entry // who hears of requests, by the path of the lock's node
 	unlistening []*entry          // who must listen again
 	holds       map[*entry]struct{}
-	young       []*entry // holds whose own nodes are not watched yet
-	left        leftovers
-	cause       error // why it is over; nil while it lives
+	young       []*entry                   // holds whose own nodes are not watched yet
+	refused     enginekit.Refusals[string] // by the paths of the nodes; see retire.go
+	cause       error                      // why it is over; nil while it lives
 }
 
 // link is a connection that is ready for requests.
@@ -64,7 +65,7 @@ type session struct {
 // have kept it. So each session has a node of its own, whose version is raised before a new connection is used. Each
 // transaction that puts a node into a queue checks the version. After the raise, a request whose reply was lost has
 // either been carried out or never will be, and one look at the queue tells which. It is not changed once it is a
-// session's link, but for its last two fields. A connection that needs another version gets another link.
+// session's link, but for its last fields. A connection that needs another version gets another link.
 type link struct {
 	s     *session
 	turn  int    // the number of the connection
@@ -73,7 +74,8 @@ type link struct {
 
 	// Driver.mu guards these.
 	viewings map[string]*viewing // by the path of the lock's node
-	known    time.Time           // see heard
+	known    sign                // see heard
+	signs    []*sign             // in the order in which they were sent; see proven
 }
 
 // start makes a session. It does not block: the library connects in the background, and tells by handleEvent.
@@ -82,7 +84,6 @@ func (d *Driver) start() (*session, error) {
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
 		over: make(chan struct{}), told: make(chan struct{}), news: make(chan struct{}, 1),
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), listeners: make(map[string]*entry),
-		left: leftovers{since: make(map[string]time.Time)},
 	}
 	s.line.returns = s.doubt
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,

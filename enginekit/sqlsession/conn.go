@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Conn is one session of the server. It is pinned: nobody else shares it, and its locks end with it. One goroutine runs
@@ -52,8 +54,9 @@ type Conn struct {
 	holds   map[*Entry]struct{} // requests that are asked for, wait, or are held on it
 	waits   bool                // it belongs to the pool; constant
 	tainted bool                // an interruption may still hit it, so it is not used again
-	leaving bool                // the server refuses to take something back on it, so it gets nothing more
-	freed   time.Duration       // when it was last given back to the pool
+	leaving bool                // the server has refused to take something back on it, so it gets nothing more
+	refused enginekit.Refusals[*Entry]
+	freed   time.Duration // when it was last given back to the pool
 }
 
 // NewConn returns a connection around the socket raw, below TLS. s speaks for it, and uses the same socket through its

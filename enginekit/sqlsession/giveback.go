@@ -7,9 +7,8 @@ import "time"
 
 // A session that was asked to give a lock back and has not said that it did may have it, and nobody would know. To end
 // the session settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is
-// asked again. Meanwhile it gets no further locks, so that it can end with its last hold. A refusal may last: of a
-// right that was revoked, for as long as the process lives. The session's signs of life must not keep closed for so
-// long what nobody holds. So it ends when it has refused for a timeout, whatever else is held on it.
+// asked again. Meanwhile it gets no further locks, so that it can end with its last hold, or after a timeout; see
+// enginekit.Refusals. It gets none either when it has taken all back: others have been opened for them.
 
 // The pauses between two attempts after a refusal. They double. When they are at their most, the caller is told.
 const (
@@ -22,7 +21,7 @@ func (e *Entry) giveBack(c *Conn) {
 	if err := c.session.Unlock(e); c.broken != nil {
 		return // died goes on with it
 	} else if err != nil {
-		e.askBack(c, refusal{since: e.d.Clock(), pause: refusedFirst, err: err})
+		e.askBack(c, err, refusedFirst)
 		return
 	}
 	e.gaveBack(c)
@@ -34,6 +33,7 @@ func (e *Entry) gaveBack(c *Conn) {
 	d := e.d
 	d.mu.Lock()
 	d.drop(e)
+	c.refused.Settled(e)
 	ends := c.leaving && !c.isNeeded()
 	d.mu.Unlock()
 	if ends {
@@ -43,44 +43,37 @@ func (e *Entry) gaveBack(c *Conn) {
 	}
 }
 
-// refusal is what the server has said to a request to take a lock back.
-type refusal struct {
-	since time.Duration // when it said so first, since Core.born
-	pause time.Duration // before it is asked again
-	err   error         // what it said last
-}
-
 // askBack goes on after the server has refused to take e back, in c's goroutine: it asks again after the pause. A
-// connection on which nothing else is held is ended instead, which is quicker, and so is one that has refused for a
-// timeout.
-func (e *Entry) askBack(c *Conn, r refusal) {
+// connection that is spent is ended instead.
+func (e *Entry) askBack(c *Conn, err error, pause time.Duration) {
 	d := e.d
 	d.mu.Lock()
 	c.leaving = true
 	d.retire(c)
-	useless := !c.isNeeded()
-	if r.pause >= refusedMost {
-		e.deny(r.err)
+	c.refused.Refused(e, err)
+	spent := c.refused.Spent(d.config.Timeout, c.isNeeded())
+	if pause >= refusedMost {
+		e.deny(err)
 	}
 	d.mu.Unlock()
-	if useless || d.Clock()-r.since >= d.config.Timeout {
-		c.Fail(r.err) // died goes on with it, and tells those who hold something on it
+	if spent {
+		c.Fail(err) // died goes on with it, and tells those who hold something on it
 		return
 	}
 	d.config.Warn("the server refuses to take a lock back, and is asked again", e.Request.Name,
-		d.dialect.Advise(r.err))
+		d.dialect.Advise(err))
 	again := func(c *Conn) {
 		if err := c.session.Leave(e); c.broken != nil {
 			return // died goes on with it
 		} else if err != nil {
-			e.askBack(c, refusal{since: r.since, pause: min(2*r.pause, refusedMost), err: err})
+			e.askBack(c, err, min(2*pause, refusedMost))
 			return
 		}
 		e.gaveBack(c)
 	}
 	// In a timer, so that the connection serves others during the pause. If it has ended by then, died has taken e
 	// over.
-	time.AfterFunc(r.pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
+	time.AfterFunc(pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
 }
 
 // isNeeded reports whether something is held on c, or may have been granted there by now. The caller holds Core.mu.
@@ -112,5 +105,5 @@ func (e *Entry) doubts(c *Conn, err error) {
 	e.settle(d.Unavailable("acquire", e.Request.Name, err)) // unless a cancel has done it, with its own reason
 	d.mu.Unlock()
 	runAll(next)
-	e.askBack(c, refusal{since: d.Clock(), pause: refusedFirst, err: err})
+	e.askBack(c, err, refusedFirst)
 }
