@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // The folder: made, checked and made absolute once, when the driver is made.
@@ -26,6 +27,9 @@ func openFolder(dir string, looks bool) (string, error) {
 		return "", pathError("lock folder", dir, err)
 	}
 	if looks {
+		if err := mayBecomeFolder(abs); err != nil {
+			return "", pathError("lock folder", abs, err)
+		}
 		return abs, nil
 	}
 	if err := makeFolder(abs); err != nil {
@@ -35,6 +39,19 @@ func openFolder(dir string, looks bool) (string, error) {
 		return "", pathError("lock folder", abs, err)
 	}
 	return abs, nil
+}
+
+// mayBecomeFolder returns why dir is no folder and cannot become one, or nil. One that is not there yet can.
+func mayBecomeFolder(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return reason(err)
+	case !info.IsDir():
+		return syscall.ENOTDIR
+	}
+	return nil
 }
 
 // makeFolder creates dir and the folders on the way, if they are missing.
