@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,15 +69,30 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	help := &checked{w: a.stdout} // cobra prints its help without a look at the error
+	root.SetOut(help)
 	root.SetErr(a.stderr)
 	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, help.err)
 	code := a.finish(cmd, err)
 	if code != exitOK && evaluates(cmd, args) {
 		_, _ = io.WriteString(a.stdout, unsetLine(code)) // if it cannot be written, there is another failure to tell
 	}
 	return code
+}
+
+// checked is a writer that keeps its first error.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes as w does.
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.err = cmp.Or(c.err, err)
+	return n, err
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
