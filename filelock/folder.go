@@ -4,10 +4,13 @@ package filelock
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // The folder: made, checked and made absolute once, when the driver is made.
@@ -28,7 +31,7 @@ func openFolder(dir string, looks bool) (string, error) {
 	}
 	if looks {
 		if err := mayBecomeFolder(abs); err != nil {
-			return "", pathError("lock folder", abs, err)
+			return "", lookError(abs, err)
 		}
 		return abs, nil
 	}
@@ -52,6 +55,17 @@ func mayBecomeFolder(dir string) error {
 		return syscall.ENOTDIR
 	}
 	return nil
+}
+
+// lookError is pathError for a driver that only looks at the folder: it needs the right to read alone.
+func lookError(dir string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return pathError("lock folder", dir, err)
+	}
+	return &driver.RefusedError{
+		Err:  fmt.Errorf("lock folder %s: %w", dir, err),
+		Hint: "give this user the right to read the folder, or name another one",
+	}
 }
 
 // makeFolder creates dir and the folders on the way, if they are missing.

@@ -71,8 +71,12 @@ func (a *app) openLooking(ctx context.Context, u *driver.URL, raw string) (*engi
 		raw = looking.String() // it hides passwords, and a folder has none
 	}
 	e, err := a.openURL(ctx, raw, nil)
-	if err == nil {
+	var failed *openFailedError
+	switch {
+	case err == nil:
 		e.url = u // as the user knows it
+	case errors.As(err, &failed):
+		failed.url = u
 	}
 	return e, err
 }

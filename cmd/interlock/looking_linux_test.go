@@ -96,6 +96,27 @@ func TestLooking_InAFolderThatMayNotBeWritten_Works(t *testing.T) {
 	}
 }
 
+// TestLooking_AtAFolderThatMayNotBeRead_SaysWhichRightItNeeds says so of the folder itself and of one above it.
+func TestLooking_AtAFolderThatMayNotBeRead_SaysWhichRightItNeeds(t *testing.T) {
+	t.Parallel()
+	o := newOrdinary(t)
+	closed := filepath.Join(o.dir, "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(closed, 0o700) })
+	if err := os.Chmod(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{closed, filepath.Join(closed, "locks")} {
+		_, stderr, code := o.run("ls", "--url", "file://"+dir)
+		if code != exitUnavailable || !strings.Contains(stderr, "lock folder "+dir+": permission denied "+
+			"(give this user the right to read the folder, or name another one)") || strings.Contains(stderr, "readonly") {
+			t.Errorf("%s: exit code %d, %s", dir, code, stderr)
+		}
+	}
+}
+
 // TestLooking_AtHome_MakesNothing says that the folder of the user's own locks comes with the first lock only, and that
 // doctor tells whether it can come.
 func TestLooking_AtHome_MakesNothing(t *testing.T) {
