@@ -67,6 +67,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) strin
 // run is the function of that name on this app.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
+	refuseOtherShells(root)
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
 	root.SetIn(a.stdin)
 	help := &checked{w: a.stdout} // cobra prints its help without a look at the error
@@ -124,6 +125,23 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 	a.addCommands(root)
 	root.SetHelpCommand(helpCommand())
 	return root
+}
+
+// refuseOtherShells makes of completion for an unknown shell wrong use. Cobra prints its help then, as if all was well.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no completion for %q; there is for bash, fish, powershell and zsh", args[0])
+			}
+			return cmd.Help()
+		}
+	}
 }
 
 // addGlobalFlags gives root the flags that every command has. They may stand before the command and after it. --timeout
