@@ -58,8 +58,8 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	return f
 }
 
-// openForTrial opens an engine for a lock for trial. A folder that is there and that this user may not write is opened to
-// look, and so is one whose URL says so; the engine says why then.
+// openForTrial opens an engine for a lock for trial. A folder that is there and that this user may not write is opened
+// to look, and so is one whose URL says so; the engine says why then.
 func (a *app) openForTrial(ctx context.Context, u *driver.URL, raw string, lease time.Duration) (*engine, error) {
 	why := ""
 	if u.Scheme == "file" {
@@ -97,8 +97,8 @@ func untried(e *engine) driver.Finding {
 	if saysReadOnly(e.url) {
 		return enginekit.Fine("lock", "not tried: %s", e.onlyLooks)
 	}
-	return enginekit.Warn("lock", "programs that lock must be able to write the folder; ask for its group or another folder",
-		"not tried: %s", e.onlyLooks)
+	return enginekit.Warn("lock", "programs that lock must be able to write the folder; ask for its group, or name "+
+		"another", "not tried: %s", e.onlyLooks)
 }
 
 // checkMissing judges a folder that is not there. It is not made: the URL may be mistyped. That the default one is not

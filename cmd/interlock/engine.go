@@ -228,7 +228,8 @@ func (a *app) defaultURL() (string, error) {
 				"where are the locks? There is no --url, no INTERLOCK_URL, no INTERLOCK_URL_FILE and no HOME")
 		}
 		if !filepath.IsAbs(home) {
-			return "", usage("where are the locks? HOME is %q, which is no absolute path; name the engine with --url", home)
+			return "", usage("where are the locks? HOME is %q, which is no absolute path; name the engine with --url",
+				home)
 		}
 		state = filepath.Join(home, ".local", "state")
 	}

@@ -63,7 +63,8 @@ func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
 	}
 	err = a.runUnderLock(cmd.Context(), o, name, argv)
 	if code := judge(err).exit; unnamed && err != nil && code == exitNotFound {
-		return exitWith(code, fmt.Errorf("%w (the name of the lock is %q: the name comes before the command)", err, name))
+		return exitWith(code, fmt.Errorf("%w (the name of the lock is %q: the name comes before the command)", err,
+			name))
 	}
 	return err
 }
