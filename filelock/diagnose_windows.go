@@ -1,7 +1,6 @@
 package filelock
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"syscall"
@@ -10,26 +9,13 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Diagnose judges the folder: whether this process can write it, and whether LockFileEx excludes there. It tries that
-// on a file of its own, which it removes.
-func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
-	checks := []func() driver.Finding{d.checkFolder, d.checkExclusion, checkWaiting}
-	var findings []driver.Finding
-	for _, check := range checks {
-		if ctx.Err() != nil {
-			break
-		}
-		findings = append(findings, check())
-	}
-	return enginekit.Explained(checksPage, findings)
+// checks are all checks; see diagnose.go.
+func (d *Driver) checks() []func() driver.Finding {
+	return []func() driver.Finding{d.usable, d.checkExclusion, checkWaiting}
 }
 
-func (d *Driver) checkFolder() driver.Finding {
-	if err := writable(d.dir); err != nil {
-		return enginekit.Fail("folder", adviceFor(err), "%s: %v", d.dir, err)
-	}
-	return driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
-}
+// lookingChecks are those that make no file.
+func (d *Driver) lookingChecks() []func() driver.Finding { return []func() driver.Finding{d.usable} }
 
 // checkExclusion locks a file of its own by one handle, and expects that a second handle is refused.
 func (d *Driver) checkExclusion() driver.Finding {

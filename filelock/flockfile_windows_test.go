@@ -1,6 +1,9 @@
 package filelock
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestLiteral_NamesFilesAsTheyStand(t *testing.T) {
 	for path, want := range map[string]string{
@@ -44,6 +47,29 @@ func TestLockFile_OfTwoHandles_IsLockedByOne(t *testing.T) {
 		if finding.Level != "ok" {
 			t.Errorf("doctor: %+v", finding)
 		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadOnly_OnWindows_DiagnosesAndMakesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	d, err := New(dir, &Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := d.Diagnose(t.Context())
+	if len(found) != 1 || found[0].Level != "ok" || found[0].Detail != d.dir+" can be read" {
+		t.Errorf("doctor: %+v", found)
+	}
+	after, err := os.Stat(dir)
+	if err != nil || after.ModTime() != made.ModTime() {
+		t.Errorf("the folder was written: %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)

@@ -4,9 +4,13 @@ package filelock
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // The folder: made, checked and made absolute once, when the driver is made.
@@ -26,6 +30,9 @@ func openFolder(dir string, looks bool) (string, error) {
 		return "", pathError("lock folder", dir, err)
 	}
 	if looks {
+		if err := mayBecomeFolder(abs); err != nil {
+			return "", lookError(abs, err)
+		}
 		return abs, nil
 	}
 	if err := makeFolder(abs); err != nil {
@@ -35,6 +42,30 @@ func openFolder(dir string, looks bool) (string, error) {
 		return "", pathError("lock folder", abs, err)
 	}
 	return abs, nil
+}
+
+// mayBecomeFolder returns why dir is no folder and cannot become one, or nil. One that is not there yet can.
+func mayBecomeFolder(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return reason(err)
+	case !info.IsDir():
+		return syscall.ENOTDIR
+	}
+	return nil
+}
+
+// lookError is pathError for a driver that only looks at the folder: it needs the right to read alone.
+func lookError(dir string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return pathError("lock folder", dir, err)
+	}
+	return &driver.RefusedError{
+		Err:  fmt.Errorf("lock folder %s: %w", dir, err),
+		Hint: "give this user the right to read the folder, or name another one",
+	}
 }
 
 // makeFolder creates dir and the folders on the way, if they are missing.

@@ -55,7 +55,7 @@ func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bo
 		return nil // no folder, no locks
 	}
 	if err != nil {
-		return pathError("lock folder", l.dir, reason(err))
+		return lookError(l.dir, reason(err)) // reading is all that a list does
 	}
 	defer func() { _ = folder.Close() }() // only read
 	for {

@@ -30,7 +30,7 @@ type Options struct {
 	Logger *slog.Logger
 	// ReadOnly is for programs that only look: the driver lists and diagnoses, needs the right to read alone, and
 	// neither creates the folder nor changes anything in it. Acquire is refused. A folder that is not there has no
-	// locks. In a URL it is readonly=true. The default is false.
+	// locks; a path that leads to a file is refused. In a URL it is readonly=true. The default is false.
 	ReadOnly bool
 	_        struct{}
 }

@@ -334,6 +334,35 @@ func TestNew_RemovesWhatKilledServersHadHalfWritten(t *testing.T) {
 	}
 }
 
+// Earlier versions named such files by a number, which tells no state: only those of an hour ago are nobody's.
+func TestNew_RemovesWhatServersOfEarlierVersionsHadHalfWritten_AfterAnHour(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "deep", newName+"2873546291")
+	for name, age := range map[string]time.Duration{
+		old:                                      2 * time.Hour,
+		filepath.Join(dir, newName+"123456"):     0,             // an earlier version may be writing it
+		filepath.Join(dir, newName+"12.txt"):     2 * time.Hour, // of somebody else
+		filepath.Join(dir, "deep", "2873546291"): 2 * time.Hour,
+	} {
+		err := os.MkdirAll(filepath.Dir(name), 0o700)
+		if err == nil {
+			err = os.WriteFile(name, []byte(`{"serial`), 0o600)
+		}
+		if err == nil {
+			err = os.Chtimes(name, time.Time{}, time.Now().Add(-age))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) != (name == old) {
+				t.Errorf("%s after the start: %v", name, err)
+			}
+		}()
+	}
+	serve(t, interlocktest.New(t, nil), dir, nil)
+}
+
 // The fence counts by token alone: the same holder writes again and again.
 func TestFence_LetsTheNewestHolderWriteAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/interlock-go/interlock"
 )
@@ -52,6 +53,7 @@ func (f *folder) sweep() error {
 		}
 		if becomes, ok := strings.CutPrefix(filepath.Base(path), newName); ok {
 			f.removeHalf(path, filepath.Join(filepath.Dir(path), becomes))
+			removeNameless(path, becomes, entry)
 		}
 		return nil
 	})
@@ -69,6 +71,21 @@ func (f *folder) removeHalf(path, becomes string) {
 			f.whenUnused(background, whose, func() { _ = os.Remove(path) })
 			return
 		}
+	}
+}
+
+// longestWrite is more than any server needs to write a file.
+const longestWrite = time.Hour
+
+// removeNameless removes a half-written file of an earlier version, whose name is a number and not what it becomes. So
+// its age alone tells that nobody writes it.
+func removeNameless(path, number string, entry fs.DirEntry) {
+	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
+		return
+	}
+	info, err := entry.Info()
+	if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > longestWrite {
+		_ = os.Remove(path)
 	}
 }
 

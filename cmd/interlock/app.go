@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,17 +67,33 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) strin
 // run is the function of that name on this app.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
+	refuseOtherShells(root)
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	help := &checked{w: a.stdout} // cobra prints its help without a look at the error
+	root.SetOut(help)
 	root.SetErr(a.stderr)
 	// With an error cmd is the command that failed, whose usage line finish prints.
 	cmd, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, help.err)
 	code := a.finish(cmd, err)
 	if code != exitOK && evaluates(cmd, args) {
 		_, _ = io.WriteString(a.stdout, unsetLine(code)) // if it cannot be written, there is another failure to tell
 	}
 	return code
+}
+
+// checked is a writer that keeps its first error.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes as w does.
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.err = cmp.Or(c.err, err)
+	return n, err
 }
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
@@ -108,6 +125,23 @@ waits until the lock "nightly" is free, holds it while the job runs, and release
 	a.addCommands(root)
 	root.SetHelpCommand(helpCommand())
 	return root
+}
+
+// refuseOtherShells makes of completion for an unknown shell wrong use. Cobra prints its help then, as if all was well.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no completion for %q; there is for bash, fish, powershell and zsh", args[0])
+			}
+			return cmd.Help()
+		}
+	}
 }
 
 // addGlobalFlags gives root the flags that every command has. They may stand before the command and after it. --timeout

@@ -62,7 +62,7 @@ func (a *app) breakCommand() *cobra.Command {
 //
 // So the person breaks the hold that the question has shown, however long the answer takes.
 func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx) // files, which it changes, cannot be broken
 	if err != nil {
 		return err
 	}

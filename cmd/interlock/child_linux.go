@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,13 @@ func childAttributes(tied bool) *syscall.SysProcAttr {
 
 // ownProgram is the path of this program. The link leads there also when an upgrade has replaced the file.
 func ownProgram() string { return "/proc/self/exe" }
+
+// sharedClock is a clock that all processes read alike, and that goes on while the machine is suspended.
+func sharedClock() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // it is always there
+	return time.Duration(t.Nano())
+}
 
 // membersOf returns the processes of a group that can still do something: zombies cannot, and a container's first
 // process may leave them there.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // childAttributes makes a process group. Only Linux can also tie the command's life to this process.
@@ -19,6 +20,9 @@ func ownProgram() string {
 	path, _ := os.Executable()
 	return path
 }
+
+// sharedClock is 0: package unix has no clock that counts on all of these systems, so keepers are told no instant.
+func sharedClock() time.Duration { return 0 }
 
 // membersOf returns the group's number if anybody of it is there: only Linux tells who. Zombies do not stay, since the
 // system's first process waits for them.

@@ -88,7 +88,7 @@ func (a *app) console(ctx context.Context, o *webpage.Options) error {
 //
 // Mistakes in the flags are told before a connection is made, and a console that cannot listen makes none.
 func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
-	e, err := a.open(ctx, nil)
+	e, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +97,10 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 		defer cancel()
 		// A new one for each request of the page: findings are of the moment.
 		x := newExamination(e.url)
+		if e.url.Scheme == "file" { // opened to look; whether a lock can be tried may change while the page is shown
+			err := a.examineFolder(ctx, x)
+			return x.so(), err
+		}
 		a.examineOpen(ctx, x, e, defaultLease)
 		return x.so(), nil
 	}

@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/spf13/cobra"
@@ -23,6 +22,7 @@ import (
 const doctorLong = `Check an engine: can it be reached, can a lock be taken and released, can locks be listed, and
 does it answer quickly enough for the lease? The engine's own checks of its server's settings
 follow. doctor takes one lock, with a name of its own, for a moment, and changes nothing else.
+It makes no folder of lock files, and takes no lock in one that it may not write; it says so.
 All checks together take at most --timeout, even if the engine hangs.
 
 The exit code is 0 if all is well, 1 with warnings, and 2 if locks do not work or a guarantee
@@ -103,9 +103,9 @@ func (x *examination) add(findings ...driver.Finding) {
 	}
 }
 
-// own takes in a finding of doctor's own checks, with the page that explains it.
-func (x *examination) own(f driver.Finding) {
-	x.add(enginekit.Explained(checksPage, []driver.Finding{f})...)
+// own takes in findings of doctor's own checks, with the page that explains them.
+func (x *examination) own(findings ...driver.Finding) {
+	x.add(enginekit.Explained(checksPage, findings)...)
 }
 
 // so returns a copy of what has been found so far. The findings are cloned, since a check that hangs may still come
@@ -191,12 +191,11 @@ func (a *app) examine(
 	if err != nil {
 		return err
 	}
-	if a.isMissing(u, raw) { // a lock for trial would make it
-		x.own(enginekit.Warn("reach", "see whether the path is right; the first lock makes the folder",
-			"there is no folder %s", u.Path))
+	if isMissing(u) {
+		x.own(a.checkMissing(u)...)
 		return nil
 	}
-	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
+	e, err := a.openForTrial(ctx, u, raw, lease)
 	if err != nil {
 		// A URL that makes no sense is wrong use and no finding about a server.
 		if judge(err).exit != exitUnavailable {
@@ -212,6 +211,21 @@ func (a *app) examine(
 	return nil
 }
 
+// examineFolder examines the folder of a console, whose engine only looks. It opens the folder for itself.
+func (a *app) examineFolder(ctx context.Context, x *examination) error {
+	raw, err := a.engineURL()
+	if err != nil {
+		return err
+	}
+	opened := make(chan *engine, 1)
+	defer func() {
+		if len(opened) > 0 {
+			_ = (<-opened).close()
+		}
+	}()
+	return a.examine(ctx, x, raw, defaultLease, opened)
+}
+
 // examineOpen runs the checks on an engine that has been opened: first those that every engine gets, then the engine's
 // own. The server decides the timeout of sessions, so that is judged and not the flag.
 //
@@ -222,7 +236,11 @@ func (a *app) examineOpen(ctx context.Context, x *examination, e *engine, lease 
 	x.found.Engine = traits.Engine
 	x.mu.Unlock()
 	x.own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
-	x.own(a.checkLocking(ctx, e, lease))
+	if e.onlyLooks != "" {
+		x.own(untried(e))
+	} else {
+		x.own(a.checkLocking(ctx, e, lease))
+	}
 	x.own(a.checkListing(ctx, e))
 	// Files need no lease, so there is nothing to judge.
 	if traits.Lifetime != driver.Process {

@@ -6,11 +6,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"golang.org/x/sys/unix"
 )
 
 // rounds is how often doctor locks and unlocks: enough to see an outlier, few enough to be over at once.
@@ -51,6 +56,70 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 			"consider a longer lease", lease/3)
 	}
 	return f
+}
+
+// openForTrial opens an engine for a lock for trial. A folder that is there and that this user may not write is opened
+// to look, and so is one whose URL says so; the engine says why then.
+func (a *app) openForTrial(ctx context.Context, u *driver.URL, raw string, lease time.Duration) (*engine, error) {
+	why := ""
+	if u.Scheme == "file" {
+		switch err := unix.Access(u.Path, unix.W_OK|unix.X_OK); {
+		case saysReadOnly(u):
+			why = "the URL says readonly=true"
+		case err != nil && isFolder(u.Path):
+			why = fmt.Sprintf("this user may not write %s (%v)", u.Path, err)
+		}
+	}
+	if why == "" {
+		return a.openURL(ctx, raw, &interlock.Options{Lease: lease})
+	}
+	e, err := a.openLooking(ctx, u, raw)
+	if err == nil {
+		e.onlyLooks = why
+	}
+	return e, err
+}
+
+// saysReadOnly reports whether the user's URL asks to look only.
+func saysReadOnly(u *driver.URL) bool {
+	yes, _ := strconv.ParseBool(u.Query.Get("readonly")) // the engine tells what is wrong with it
+	return yes
+}
+
+// isFolder reports whether a folder is there.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// untried is the finding in place of a lock for trial. Who asked to look only is not warned.
+func untried(e *engine) driver.Finding {
+	if saysReadOnly(e.url) {
+		return enginekit.Fine("lock", "not tried: %s", e.onlyLooks)
+	}
+	return enginekit.Warn("lock", "programs that lock must be able to write the folder; ask for its group, or name "+
+		"another", "not tried: %s", e.onlyLooks)
+}
+
+// checkMissing judges a folder that is not there. It is not made: the URL may be mistyped. That the default one is not
+// there before the first lock is well, if it can be made.
+func (a *app) checkMissing(u *driver.URL) []driver.Finding {
+	above := filepath.Dir(u.Path)
+	for !isFolder(above) && above != filepath.Dir(above) {
+		above = filepath.Dir(above)
+	}
+	if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
+		return []driver.Finding{enginekit.Fail("reach", "name a folder that this user can make, or make it",
+			"there is no folder %s, and this user may not make one in %s: %v", u.Path, above, err)}
+	}
+	tried := enginekit.Fine("lock", "not tried, since that would make the folder")
+	if !a.namesEngine() {
+		return []driver.Finding{
+			enginekit.Fine("reach", "there is no folder %s yet; the first lock makes it", u.Path), tried,
+		}
+	}
+	return []driver.Finding{enginekit.Warn("reach", "see whether the path is right; the first lock makes the folder",
+		"there is no folder %s", u.Path), tried}
 }
 
 // lockOnce locks and unlocks once. It waits if another doctor is at work. The name is always the same, because some

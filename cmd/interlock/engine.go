@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,6 +29,8 @@ type engine struct {
 	url    *driver.URL
 	driver driver.Driver
 	client *interlock.Client
+
+	onlyLooks string // why no lock can be taken for trial; "" if one can
 }
 
 // open opens the engine that the flag, the environment or the default names. opts may be nil.
@@ -52,32 +55,44 @@ func (a *app) openToLook(ctx context.Context) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.isMissing(u, raw) {
+	if isMissing(u) && a.namesEngine() {
 		a.say("warning: there is no folder %s; is the URL right? The first lock makes the folder", u.Path)
 	}
-	e, err := a.openURL(ctx, toLook(u, raw), nil)
-	if err == nil {
+	return a.openLooking(ctx, u, raw)
+}
+
+// openLooking opens an engine by which nothing is changed. Engines with a server know no such mode: there the server
+// decides what a user may do.
+func (a *app) openLooking(ctx context.Context, u *driver.URL, raw string) (*engine, error) {
+	if u.Scheme == "file" {
+		looking := *u
+		looking.Query = maps.Clone(u.Query)
+		looking.Query.Set("readonly", "true")
+		raw = looking.String() // it hides passwords, and a folder has none
+	}
+	e, err := a.openURL(ctx, raw, nil)
+	var failed *openFailedError
+	switch {
+	case err == nil:
 		e.url = u // as the user knows it
+	case errors.As(err, &failed):
+		failed.url = u
 	}
 	return e, err
 }
 
-// isMissing reports whether a URL names a folder that is not there, other than the user's state folder.
-func (a *app) isMissing(u *driver.URL, raw string) bool {
-	if u.Scheme != "file" {
+// isMissing reports whether a URL names a folder that is not there.
+func isMissing(u *driver.URL) bool {
+	if u.Scheme != "file" || u.Path == "" {
 		return false
 	}
 	_, err := os.Stat(u.Path)
-	own, _ := a.defaultURL() // after an error there is none
-	return errors.Is(err, fs.ErrNotExist) && raw != own
+	return errors.Is(err, fs.ErrNotExist)
 }
 
-// toLook returns the URL by which an engine only looks.
-func toLook(u *driver.URL, raw string) string {
-	if u.Scheme != "file" || strings.Contains(raw, "?") {
-		return raw
-	}
-	return raw + "?readonly=true"
+// namesEngine reports whether the user has named the engine, by the flag or a variable. Otherwise it is the default.
+func (a *app) namesEngine() bool {
+	return a.url != "" || a.getenv(urlVariable) != "" || a.getenv(urlFileVariable) != ""
 }
 
 // openURL opens one engine within --timeout. It returns wrong use for a URL that is none, and an error that matches
@@ -211,6 +226,10 @@ func (a *app) defaultURL() (string, error) {
 		if home == "" {
 			return "", usage(
 				"where are the locks? There is no --url, no INTERLOCK_URL, no INTERLOCK_URL_FILE and no HOME")
+		}
+		if !filepath.IsAbs(home) {
+			return "", usage("where are the locks? HOME is %q, which is no absolute path; name the engine with --url",
+				home)
 		}
 		state = filepath.Join(home, ".local", "state")
 	}

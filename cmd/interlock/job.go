@@ -62,6 +62,8 @@ type job struct {
 	status   syscall.WaitStatus // how the command ended, once exited
 	exited   bool               // the command has ended; its group may not have
 	keepers  int                // how many were started
+	keptTill time.Time          // what the keeper was told last; zero if nothing
+	tellAt   time.Time          // when to tell it again, if the lock can run out
 	resumeAt time.Time          // when to continue it if no SIGCONT comes; zero if it is not suspended
 	usesTTY  bool               // it had the terminal, or wanted it, when it was suspended
 }
@@ -110,6 +112,7 @@ func (j *job) supervise() {
 	defer timer.Stop()
 	lost := j.hold.Lost()
 	for {
+		j.tellKeeper(time.Now())
 		// A timer of Go 1.23 and later delivers no stale tick after Reset or Stop.
 		if at := j.nextLook(); at.IsZero() {
 			timer.Stop()
@@ -147,7 +150,7 @@ func (j *job) supervise() {
 // each turn of the loop, because a renewal moves termAt.
 func (j *job) nextLook() time.Time {
 	var next time.Time
-	for _, at := range []time.Time{j.termAt(), j.killAt, j.giveUpAt, j.resumeAt} {
+	for _, at := range []time.Time{j.termAt(), j.killAt, j.giveUpAt, j.resumeAt, j.tellAt} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,6 +65,9 @@ func (j *job) keep(stderr uintptr) (err error) {
 			break
 		}
 	}
+	if _, missing := os.Stat(ownProgram()); err != nil && missing != nil { // as without /proc
+		err = fmt.Errorf("there is no %s; mount /proc, or keep the locks in files", ownProgram())
+	}
 	if err != nil {
 		return exitWith(exitFailed, fmt.Errorf("the process that would end the command if interlock was killed cannot "+
 			"be started: %w", err))
@@ -89,6 +93,23 @@ func (j *job) keepAgain() {
 		return
 	}
 	j.keeper.guards(j.child.pid)
+	j.keptTill = time.Time{}
+}
+
+// tellKeeper tells the keeper how far the lock was renewed, at each pause between renewals. So it has news before the
+// last instant is over, which lies behind those at which this process ends the job itself (budget.go).
+func (j *job) tellKeeper(now time.Time) {
+	deadline := j.hold.Deadline()
+	if j.keeper == nil || deadline.IsZero() || j.ignoreLoss {
+		return
+	}
+	if at := deadline.Add(-j.budget.margin / 2); !at.Equal(j.keptTill) {
+		j.keptTill = at
+		j.keeper.until(at)
+	}
+	if !now.Before(j.tellAt) {
+		j.tellAt = now.Add(j.budget.renewal)
+	}
 }
 
 // changesUser reports whether a program runs as another user, whom this process may not signal. What a script or sudo

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -44,6 +45,7 @@ func (a *app) runCommand() *cobra.Command {
 // A flag is looked up by Changed wherever its absence means something else than its zero: without --wait the wait has
 // no end, and with --wait 0 there is none.
 func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
+	unnamed := cmd.Flags().ArgsLenAtDash() == 0 // "run -- CMD": most likely the name was forgotten
 	name, argv, help, err := splitRunArgs(cmd, args)
 	switch {
 	case err != nil:
@@ -59,7 +61,12 @@ func (a *app) runJob(cmd *cobra.Command, o *runOptions, args []string) error {
 	if argv, err = o.resolve(name, argv); err != nil {
 		return err
 	}
-	return a.runUnderLock(cmd.Context(), o, name, argv)
+	err = a.runUnderLock(cmd.Context(), o, name, argv)
+	if code := judge(err).exit; unnamed && err != nil && code == exitNotFound {
+		return exitWith(code, fmt.Errorf("%w (the name of the lock is %q: the name comes before the command)", err,
+			name))
+	}
+	return err
 }
 
 // runUnderLock takes the lock, runs the command, and gives the lock back.

@@ -30,6 +30,7 @@ so none of this applies there.
 If only interlock itself is killed (kill -9, no memory), a command on files goes on, and the lock
 stays held until the command and all that inherited the lock have ended. On other engines, and
 with --close, the command's process group is killed at once, before another owner can get in.
+If interlock is only stopped (kill -STOP), the group is killed before the lock runs out (Linux).
 Nobody is left to do so if interlock and the process interlock-keeper are killed together, and
 nothing reaches a process that has left the group (setsid).
 

@@ -25,8 +25,13 @@ func (a *app) serveCommand() *cobra.Command {
 		Short:   "Serve locks to Terraform and to programs in other languages",
 		Long:    "Serve locks to programs that are not written in Go." + aboutNoPage("serve"),
 		GroupID: "jobs",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("interlock serve has no command %q; it has http and terraform", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.serveHTTPCommand(), a.serveTerraformCommand())
 	return cmd
