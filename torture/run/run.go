@@ -172,8 +172,9 @@ func (r *run) holder() (*servers.Member, time.Time) {
 // steering bounds the time in which a client that was steered comes to its server.
 const steering = time.Second
 
-// steer has the client's connections to all servers but one refused, and returns when it has one to that.
-func (r *run) steer(client *servers.Member, addr string) (end func()) {
+// steer has the client's connections to all servers but one refused, and returns when it has one to that. If it has none
+// in time the error is ErrNothing.
+func (r *run) steer(client *servers.Member, addr string) (end func(), err error) {
 	i := slices.IndexFunc(r.crew, func(p *process) bool { return p.member == client })
 	only := slices.Index(r.engine.Addrs, addr)
 	ways := r.crew[i].links
@@ -183,13 +184,15 @@ func (r *run) steer(client *servers.Member, addr string) (end func()) {
 			p.Reset()
 		}
 	}
+	end = func() { ways.each((*servers.Proxy).Pass) }
 	for until := time.Now().Add(steering); time.Now().Before(until); {
 		if open, _ := ways[only].Connections(); open > 0 {
-			break
+			return end, nil
 		}
 		enginekit.Pause(context.Background(), time.Millisecond)
 	}
-	return func() { ways.each((*servers.Proxy).Pass) }
+	end()
+	return nil, target.ErrNothing
 }
 
 // link says where the client finds the servers, and puts proxies between. In a network there are none without need:

@@ -139,8 +139,9 @@ type Instance struct {
 	// Holder returns the client that has the lock by its own word, and since when, or nil. It is for a run with one
 	// lock that is held for long.
 	Holder func() (client *servers.Member, since time.Time)
-	// Steer has a client reach the server at that address and no other, until what it returns is called.
-	Steer func(client *servers.Member, addr string) (end func())
+	// Steer has a client reach the server at that address and no other, until what it returns is called. If the client
+	// does not come to that server the error is ErrNothing, and the client reaches all as before.
+	Steer func(client *servers.Member, addr string) (end func(), err error)
 }
 
 // Direct is the URL for those who come to the servers without a proxy.
