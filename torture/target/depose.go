@@ -92,8 +92,8 @@ func (i *Instance) deposeZooKeeper(e *servers.ZooKeeperEnsemble) Inject {
 }
 
 // alone waits for a client to get the lock, and leaves it alone with the leader, of which nobody hears. The followers
-// must die after that: a leader whose connections end knows at once that it leads nobody. If the holder does not come to
-// the leader the error is ErrNothing: nobody would hear the leader alone, and nothing would have been withstood.
+// must die after that: a leader whose connections end knows at once that it leads nobody. If the holder does not come
+// to the leader the error is ErrNothing: nobody would hear the leader alone, and nothing would have been withstood.
 func (i *Instance) alone(
 	ctx context.Context, leader *servers.Server, followers []*servers.Member,
 ) (heal func() error, err error) {
