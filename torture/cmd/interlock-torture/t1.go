@@ -82,7 +82,8 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 		case c.Long:
 			c.Cancel = 0
 		case slices.Equal(c.Faults, []target.Fault{target.LoseEnds}):
-			c.Cancel = 0.3 // so that there are withdrawals
+			// so that there are many conversions, and withdrawals
+			c.Hold, c.Cancel = c.Target.Lease/20, 0.3
 		case c.Workload == run.Held:
 			c.holdForLong(each)
 		}
