@@ -110,6 +110,7 @@ type hold struct {
 	modes   []mode          // of a read-write lock: in which it was, one after the other
 	turns   []history.Event // what became of changes of the mode
 	several bool            // it was taken together with others
+	named   bool            // its owner has a name, and stands in the engine's line itself
 	woken   bool            // it came after a wait for a condition
 }
 
@@ -148,7 +149,7 @@ func holdsOf(events []history.Event) []*hold {
 			h := &hold{
 				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce,
 				fixed: e.Fixed, call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline,
-				several: e.Several, woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
+				several: e.Several, named: e.Named, woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
 			}
 			h.from, h.sure = e.At, known(&e)
 			h.modes = []mode{{h.share, h.token, h.from, h.from}}

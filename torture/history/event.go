@@ -70,6 +70,7 @@ type Event struct {
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
 	Try      bool          `json:"try,omitempty"`      // it does not wait
+	Named    bool          `json:"named,omitempty"`    // it is for an owner with a name
 	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
 	Stamp    Share         `json:"stamp,omitempty"`    // for what the stamp is: Reads or Writes; empty if there is none
 	Several  bool          `json:"several,omitempty"`  // it is one of several that are taken together

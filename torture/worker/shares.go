@@ -98,11 +98,11 @@ func (w *worker) takeSeveral(ctx context.Context) {
 
 // reenter takes a mutex several times as the same owner, gives the holds back in any order, and counts under the last.
 func (w *worker) reenter(ctx context.Context, name string) {
-	m := w.locks.Mutex(name, nil)
-	if w.j.Named && w.dice.IntN(2) == 0 {
+	m, named := w.locks.Mutex(name, nil), w.j.Named && w.dice.IntN(2) == 0
+	if named {
 		ctx = interlock.WithOwner(ctx, fmt.Sprintf("owner-%d-%d-%d-%d", w.j.Proc, w.j.Life, w.gor, w.seq))
 	}
-	outer := w.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: m.Lock})
+	outer := w.acquire(ctx, &attempt{Event: history.Event{Name: name, Named: named}, lock: m.Lock})
 	if outer == nil {
 		return
 	}
