@@ -54,10 +54,11 @@ func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
 }
 
 // starved reports whether the machine was too busy for a renewal, and its answer, before a hold was lost at that
-// instant, or its disk too slow.
+// instant, or its disk too slow. Nobody watches the disk before the run has begun.
 func (r *record) starved(lost history.Instant) bool {
 	from := lost.Add(-r.about.Lease)
-	return r.heldUp(from, lost) || r.stalled(from, lost) > r.about.Lease/2
+	unwatched := r.target.Syncs && from < r.about.Begin
+	return unwatched || r.heldUp(from, lost) || r.stalled(from, lost) > r.about.Lease/2
 }
 
 // stood reports whether the process stood still at some time between the two instants, or the machine was too busy:

@@ -157,3 +157,17 @@ func TestALoss_ThatEndsALongWait_HasItsCauseBeforeTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// How slow a disk was before the run had begun is not known, so a lease that ran out by then is not judged where servers
+// wait for their disk.
+func TestALoss_BeforeAnybodyWatchesTheDisk_IsNotJudged(t *testing.T) {
+	for engine, ok := range map[string]bool{"redis": false, "redis-aof": true} {
+		s := sound()
+		s.about.Engine, s.about.Begin = engine, 500*ms
+		s.under(target.Memory, -1, 3000*ms, 3100*ms)
+		s.hears(interlock.LostUnconfirmed, 1100*ms, 1090*ms)
+		if v := s.judge(t).Find("K6"); v.OK() != ok || ok && v.Spared != 1 {
+			t.Errorf("%s: %v, %d spared", engine, v, v.Spared)
+		}
+	}
+}
