@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -19,6 +20,7 @@ func (r *record) countBlows(f *Figures) {
 		if b.Waits != "" {
 			f.WaiterBlows++
 		}
+		f.addEnds(b.Ends)
 		hits := f.ByFault[b.Fault]
 		hits.Done++
 		if r.hitsHolder(&b) {
@@ -43,6 +45,19 @@ func (r *record) hitsHolder(b *run.Blow) bool {
 func (r *record) lasts(h *hold, at history.Instant) bool {
 	over := h.released != 0 && h.released <= at || h.lost && h.lostAt <= at
 	return h.from <= at && !over && !r.killed(h.proc, h.from, at)
+}
+
+// Ends are how many requests to end something, by what they were.
+type Ends map[register.Ending]int
+
+// addEnds adds those of a fault, or of another run.
+func (f *Figures) addEnds(o Ends) {
+	if f.Ends == nil {
+		f.Ends = Ends{}
+	}
+	for what, n := range o {
+		f.Ends[what] += n
+	}
 }
 
 // addHits adds those of another run.

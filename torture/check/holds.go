@@ -128,27 +128,3 @@ func (r *record) fixedEnd(h *hold) history.Instant {
 func (r *record) calm() bool {
 	return !slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None })
 }
-
-// checkLosses is K6: without a fault nothing is lost.
-func (r *record) checkLosses(f *Figures) *Verdict {
-	v := &Verdict{Check: "K6", Claim: "without a fault no hold is lost"}
-	calm := r.calm()
-	for _, h := range r.holds {
-		if h.lost {
-			f.Losses++
-		}
-		if !calm || h.fixed {
-			continue
-		}
-		f.CalmHeld += max(0, h.sure.Sub(h.from))
-		excused := h.lost && r.starved(h)
-		if v.judged(excused); h.lost && !excused {
-			v.fault("%v", h)
-			f.FalseLosses++
-		}
-	}
-	if !calm {
-		return nil
-	}
-	return v
-}

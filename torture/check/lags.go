@@ -53,11 +53,12 @@ func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
 	return sum
 }
 
-// starved reports whether the machine was too busy for a renewal of h, and its answer, before h was
-// lost, or its disk too slow.
-func (r *record) starved(h *hold) bool {
-	from := h.lostAt.Add(-r.about.Lease)
-	return r.heldUp(from, h.lostAt) || r.stalled(from, h.lostAt) > r.about.Lease/2
+// starved reports whether the machine was too busy for a renewal, and its answer, before a hold was lost at that
+// instant, or its disk too slow. Nobody watches the disk before the run has begun.
+func (r *record) starved(lost history.Instant) bool {
+	from := lost.Add(-r.about.Lease)
+	unwatched := r.target.Syncs && from < r.about.Begin
+	return unwatched || r.heldUp(from, lost) || r.stalled(from, lost) > r.about.Lease/2
 }
 
 // stood reports whether the process stood still at some time between the two instants, or the machine was too busy:

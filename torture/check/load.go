@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -92,10 +93,12 @@ type hold struct {
 	back     history.Instant // then
 	lost     bool
 	lostAt   history.Instant
+	told     []loss        // how its holder was told that it was lost, each time
 	share    history.Share // empty: alone
 	stamp    history.Share // for what its stamp was at the grant; empty if that is not recorded
 	weight   int
 	limit    int
+	offer    history.Instant // the deadline when the latest of its requests that end something was sent
 	again    []history.Event // re-entries
 	fixed    bool            // it was not to be renewed, so its loss is as it should be
 	late     []history.Event // requests that began after the deadline
@@ -107,6 +110,7 @@ type hold struct {
 	modes   []mode          // of a read-write lock: in which it was, one after the other
 	turns   []history.Event // what became of changes of the mode
 	several bool            // it was taken together with others
+	named   bool            // its owner has a name, and stands in the engine's line itself
 	woken   bool            // it came after a wait for a condition
 }
 
@@ -145,7 +149,7 @@ func holdsOf(events []history.Event) []*hold {
 			h := &hold{
 				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce,
 				fixed: e.Fixed, call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline,
-				several: e.Several, woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
+				several: e.Several, named: e.Named, woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
 			}
 			h.from, h.sure = e.At, known(&e)
 			h.modes = []mode{{h.share, h.token, h.from, h.from}}
@@ -153,6 +157,11 @@ func holdsOf(events []history.Event) []*hold {
 			all = append(all, h)
 		case open[at] != nil:
 			open[at].saw(e)
+		case e.Op == history.Wait && e.Reason != "": // it is told of the hold that was given up for the wait
+			at.seq--
+			if h := open[at]; h != nil {
+				h.tell(&e, h.offer)
+			}
 		}
 	}
 	return all
@@ -174,15 +183,22 @@ func (h *hold) saw(e history.Event) {
 	switch {
 	case e.Op == history.Lost:
 		h.lost, h.lostAt, h.ended = true, e.At, e.Deadline
+		h.tell(&e, cmp.Or(e.Known, h.due))
 		h.ends(&e)
+	case e.Op == history.Turn && e.Phase == history.Call, e.Op == history.Leave && e.Phase == history.Call:
+		h.offer = e.Deadline
+	case e.Op == history.Leave:
+		h.tell(&e, h.offer)
 	case e.Op == history.Turn:
+		h.tell(&e, h.offer)
 		h.turned(e)
 	case e.Op == history.Reenter:
 		h.again = append(h.again, e)
 	case e.Op == history.Release && e.Phase == history.Call:
-		h.released = e.At
+		h.released, h.offer = e.At, e.Deadline
 		h.ends(&e)
 	case e.Op == history.Release:
+		h.tell(&e, h.offer)
 		h.returned, h.gaveBack, h.back = true, e.Phase == history.OK, e.At
 	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call:
 		// it had just looked whether the hold lasts
@@ -196,9 +212,6 @@ func (h *hold) saw(e history.Event) {
 
 // turned takes in what became of a change of the mode.
 func (h *hold) turned(e history.Event) {
-	if e.Phase == history.Call {
-		return
-	}
 	h.turns = append(h.turns, e)
 	if e.Phase == history.OK {
 		h.sure = max(h.sure, known(&e))

@@ -28,7 +28,7 @@ type line struct {
 // checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock,
 // when one of its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So
 // nobody goes before others whose client did not want the lock when they began to wait; and of a client nobody goes
-// before who came earlier.
+// before who came earlier, unless one of them has a name and so stands in the engine's queue by itself.
 func (r *record) checkOrder(v *Verdict) {
 	wanted := r.wants(waitsOf(r.events))
 	byName := map[string][]*hold{}
@@ -70,7 +70,8 @@ func (r *record) since(h *hold, before []*hold) history.Instant {
 func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
 	slack := r.about.Lease / 4
 	if r.client(g.proc, g.gor) == r.client(h.proc, h.gor) {
-		return g.fixed == h.fixed && !g.several && g.call > h.call.Add(slack+r.lagged(h.call, g.call))
+		return g.fixed == h.fixed && !g.several && !g.named && !h.named &&
+			g.call > h.call.Add(slack+r.lagged(h.call, g.call))
 	}
 	if g.from <= since {
 		return false

@@ -56,6 +56,13 @@ func TestWhoIsNotOvertaken_IsNoFault(t *testing.T) {
 			s.waits(1, 0, 500*ms, 510*ms, 201)
 			s.waits(0, 0, 100*ms, 600*ms, 202)
 		},
+		"the other of its process has a name": func(s *story) {
+			s.waits(0, 1, 500*ms, 510*ms, 201)
+			s.waits(0, 0, 100*ms, 600*ms, 202)
+			for i := range s.events {
+				s.events[i].Named = s.events[i].Gor == 1
+			}
+		},
 		"under a fault": func(s *story) {
 			s.about.Faults = []target.Fault{target.Cut}
 			s.waits(1, 0, 500*ms, 510*ms, 201)

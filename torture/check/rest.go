@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -138,8 +139,9 @@ func (rep *Report) Find(check string) *Verdict {
 }
 
 // Least is what several runs together must have seen for their verdicts to mean anything (K12). PlainLost and Stale are
-// what faults did, AnyLost and AnyStale also what overruns did.
-type Least struct{ HolderBlows, PlainLost, AnyLost, Stale, AnyStale, WaiterBlows, Turns, Wakes int }
+// what faults did, AnyLost and AnyStale also what overruns did. Ends are the releases whose answers were lost in
+// particular, and as many conversions, and withdrawals.
+type Least struct{ HolderBlows, PlainLost, AnyLost, Stale, AnyStale, WaiterBlows, Turns, Wakes, Ends int }
 
 // Vacuity says what is missing of that, or nothing.
 func (f *Figures) Vacuity(l Least) []string {
@@ -156,6 +158,9 @@ func (f *Figures) Vacuity(l Least) []string {
 		{"faults that hit who was next in line", f.WaiterBlows, l.WaiterBlows},
 		{"upgrades and downgrades", f.Turns, l.Turns},
 		{"waits that a signal ended", f.Wakes, l.Wakes},
+		{"releases whose answer was lost", f.Ends[register.Releases], l.Ends},
+		{"conversions whose answer was lost", f.Ends[register.Converts], l.Ends},
+		{"withdrawals whose answer was lost", f.Ends[register.Withdraws], l.Ends},
 	} {
 		if c.has < c.needs {
 			missing = append(missing, fmt.Sprintf("%d %s, and %d are needed", c.has, c.what, c.needs))

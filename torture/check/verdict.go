@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
@@ -82,6 +83,7 @@ type Figures struct {
 	HolderBlows  int // that hit a client that held a lock
 	WaiterBlows  int // that hit who stood first in a line
 	ByFault      map[target.Fault]Hits
+	Ends         Ends          // of how many requests to end something the answers were lost in particular
 	Doubles      int           // locks that were granted although another, by all that it could know, still had them
 	Turns        int           // holds that changed their mode
 	Wakes        int           // waits for a condition that ended with a hold
@@ -113,6 +115,7 @@ func (f *Figures) Add(o Figures) {
 	f.HolderBlows += o.HolderBlows
 	f.WaiterBlows += o.WaiterBlows
 	f.addHits(o.ByFault)
+	f.addEnds(o.Ends)
 	f.Doubles += o.Doubles
 	f.Turns += o.Turns
 	f.Wakes += o.Wakes
@@ -141,10 +144,13 @@ func (f Figures) String() string {
 	}
 	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused after faults, %d of overruns; "+
 		"without the fence %d of %d updates lost by faults (%.2g %%), %d by overruns; "+
-		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; "+
+		"%d faults, %d at a holder, %d at who was next; "+
+		"%d releases, %d conversions and %d withdrawals whose answer was lost; "+
+		"%d upgrades and downgrades, %d woken by signals; "+
 		"%d retained and taken again, %d gave way; %d holds lost, %d double grants; "+
 		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
 		f.Grants, f.Increments, f.Stale.Faults, f.Stale.Overruns, f.PlainLost.Faults, f.PlainWrites, share,
-		f.PlainLost.Overruns, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.TakenOver, f.GaveWay, f.Losses,
+		f.PlainLost.Overruns, f.Blows, f.HolderBlows, f.WaiterBlows, f.Ends[register.Releases],
+		f.Ends[register.Converts], f.Ends[register.Withdraws], f.Turns, f.Wakes, f.TakenOver, f.GaveWay, f.Losses,
 		f.Doubles, f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

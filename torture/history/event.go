@@ -19,6 +19,7 @@ const (
 	CountDown Op = "countdown" // of a latch: OK has what is left as Weight
 	Await     Op = "await"     // of a latch
 	Wait      Op = "wait"      // for a condition: a Call has the token of the hold that is given up, OK is a new hold
+	Leave     Op = "leave"     // Unlock of one of several holds of the same owner, of which others are left
 	Signal    Op = "signal"    // of a condition, under its mutex, with the token of that hold
 	Broadcast Op = "broadcast" // likewise
 	Lost      Op = "lost"      // the lease told that it was lost
@@ -69,6 +70,7 @@ type Event struct {
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
 	Try      bool          `json:"try,omitempty"`      // it does not wait
+	Named    bool          `json:"named,omitempty"`    // it is for an owner with a name
 	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
 	Stamp    Share         `json:"stamp,omitempty"`    // for what the stamp is: Reads or Writes; empty if there is none
 	Several  bool          `json:"several,omitempty"`  // it is one of several that are taken together
@@ -79,6 +81,10 @@ type Event struct {
 	// before, 0 if it has not ended
 	Late time.Duration `json:"late,omitempty"`
 	Err  string        `json:"err,omitempty"`
+	// Reason is how the hold was lost, if that is what its holder was told.
+	Reason string `json:"reason,omitempty"`
+	// Known is, of a Lost, the deadline as the holder knew it a moment before.
+	Known Instant `json:"known,omitempty"`
 
 	// Of an End: what the process still had.
 	Goroutines int `json:"goroutines,omitempty"`

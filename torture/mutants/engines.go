@@ -124,7 +124,7 @@ func ofOthers() []Mutant {
 			Checks: []Check{
 				ruleOfTheScripts("queue", "12 a weight that does not fit waits, and nobody overtakes it",
 					"a big one: got granted"),
-				tortured("K11", "redis", "none", "6s"),
+				tortured("K11", "redis", "none", "20s"),
 			},
 		},
 		{

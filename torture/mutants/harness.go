@@ -30,7 +30,7 @@ func ofTheHarness() []Mutant {
 				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n" +
 					"\tc := w.lease.m.client()\n",
 			}},
-			Checks: []Check{tortured("K8", "redis", "none", "20s")},
+			Checks: []Check{givingUp(tortured("K8", "redis", "none", "20s"))},
 		},
 		{
 			ID: "M27", Bug: "a release leaves a key that never ends",
@@ -48,7 +48,27 @@ func ofTheHarness() []Mutant {
 			}},
 			Checks: []Check{tortured("K10", "redis", "none", "20s")},
 		},
+		{
+			ID: "M34", Bug: "a release that finds another owner is a loss, even if a copy of it may have been done",
+			Known: "interlock before its first tag",
+			Edits: []Edit{{
+				File: "release.go", Old: "told.Reason != LostExpired && told.Reason != LostTaken\n",
+				New: "told.Reason != LostExpired && (told.Reason != LostTaken || isMutant(\"M34\"))\n",
+			}},
+			Checks: []Check{
+				ofTheCore("TestUnlock_WhoseCopyFindsNothing_IsALossOnlyIfNoCopyCanHaveEndedIt", "another owner has it"),
+				because("before its deadline, and nothing had ended it",
+					givingUp(tortured("K6", "redis", "lose-ends", "20s"))),
+			},
+		},
 	}
+}
+
+// givingUp has many waiters give up, so that a run has enough of what happens then.
+func givingUp(c Check) Check {
+	c.Args = append(c.Args, "-cancel", "0.3")
+	c.Name += ", three of ten give up"
+	return c
 }
 
 // long makes holds of a run that outlast their leases, of so many locks that nobody waits for long.

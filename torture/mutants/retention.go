@@ -34,7 +34,7 @@ func ofRetention() []Mutant {
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_AnotherClientThatAsks_GetsTheLockAtOnce", "it took .*, want at most 0s"),
-				retaining(tortured("K7", "redis", "none", "10s")),
+				retaining(tortured("K7", "redis", "none", "20s")),
 			},
 		},
 		{

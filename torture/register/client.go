@@ -31,7 +31,17 @@ func Dial(ctx context.Context, addr string) (*Client, error) {
 
 // Do sends one read or write and returns the number that is there after it.
 func (c *Client) Do(e Entry) (int, error) {
-	if err := c.out.Encode(request{e}); err != nil {
+	return c.ask(request{Entry: e})
+}
+
+// Announce tells the run that the process is about to end something, and returns when the run is prepared for that.
+func (c *Client) Announce(proc int, what Ending) error {
+	_, err := c.ask(request{Entry: Entry{Proc: proc}, Ends: what})
+	return err
+}
+
+func (c *Client) ask(r request) (int, error) {
+	if err := c.out.Encode(r); err != nil {
 		return 0, err
 	}
 	var a answer

@@ -29,9 +29,20 @@ type Entry struct {
 	Stale  bool            `json:"stale,omitempty"` // refused: the number is still Before
 }
 
+// Ending is what a process is about to ask of the engine that ends something.
+type Ending string
+
+// The endings.
+const (
+	Releases  Ending = "releases"  // a hold is given back
+	Converts  Ending = "converts"  // a hold changes its mode
+	Withdraws Ending = "withdraws" // who waits gives up
+)
+
 // request is what a client sends, and answer what it gets: a line of JSON each.
 type request struct {
 	Entry
+	Ends Ending `json:"ends,omitempty"` // it touches nothing, and announces that
 }
 
 type answer struct {

@@ -32,6 +32,7 @@ type Server struct {
 	reached func()
 	delay   time.Duration
 	dice    *rand.Rand
+	heard   map[int]func(Ending) // by process: who hears what it announces
 	open    map[net.Conn]struct{}
 	closed  bool
 	err     error // of the log
@@ -63,6 +64,7 @@ func Listen(ctx context.Context, dir, host string, seed uint64) (*Server, error)
 	s := &Server{
 		l: l, log: json.NewEncoder(file), file: file, numbers: make(map[number]int), latest: make(map[string]touched),
 		dice: rand.New(rand.NewPCG(seed, 1)), open: make(map[net.Conn]struct{}),
+		heard: make(map[int]func(Ending)),
 	}
 	s.conns.Go(s.accept)
 	return s, nil
@@ -99,6 +101,25 @@ func (s *Server) Await(updates int, reached func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.enough, s.reached = updates, reached
+}
+
+// Hear has f called with what the process announces, before that process goes on; nil ends that. It may be called by
+// several goroutines at once.
+func (s *Server) Hear(proc int, f func(Ending)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard[proc] = f
+}
+
+// announced has an announcement heard, if anybody listens. It touches no number, and is under way for no time.
+func (s *Server) announced(r *request) answer {
+	s.mu.Lock()
+	hear := s.heard[r.Proc]
+	s.mu.Unlock()
+	if hear != nil {
+		hear(r.Ends)
+	}
+	return answer{}
 }
 
 // Close ends all connections and the log.
@@ -145,8 +166,14 @@ func (s *Server) serve(c net.Conn) {
 		if in.Decode(&r) != nil {
 			return // the client has gone, perhaps in the middle of a line
 		}
-		time.Sleep(s.underWay())
-		if out.Encode(s.do(&r.Entry)) != nil {
+		var a answer
+		if r.Ends != "" {
+			a = s.announced(&r)
+		} else {
+			time.Sleep(s.underWay())
+			a = s.do(&r.Entry)
+		}
+		if out.Encode(a) != nil {
 			return
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
@@ -33,7 +34,9 @@ type Blow struct {
 	Fault target.Fault    `json:"fault"`
 	Proc  int             `json:"proc"`            // who was hit; -1 for the server
 	Waits string          `json:"waits,omitempty"` // who was hit stood first in the line for this lock
-	Err   string          `json:"err,omitempty"`
+	// Ends is of how many endings the answers were lost, by what they were.
+	Ends map[register.Ending]int `json:"ends,omitempty"`
+	Err  string                  `json:"err,omitempty"`
 }
 
 // nemesis does faults one after the other, as their plans say. The seed decides which fault, its victim and its length;
@@ -107,6 +110,8 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 		_ = life.Resume()
 	case target.NoFiles:
 		err = n.closeFiles(ctx, victim, lasts)
+	case target.LoseEnds:
+		b.Ends, err = n.loseEnds(ctx, dice, lasts, victim)
 	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn:
 		victim.links.some(dice).disturb(ctx, dice, fault, lasts)
 	default:
@@ -150,7 +155,7 @@ func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, last
 // single are the faults that a single client can have.
 var single = []target.Fault{
 	target.Kill, target.KillAsking, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies,
-	target.Reset, target.Slices, target.OneConn,
+	target.LoseEnds, target.Reset, target.Slices, target.OneConn,
 }
 
 // also begins a fault of another client, if there is any, and returns what waits for its end.

@@ -141,6 +141,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()),
 			Cancel: r.Cancel, Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
 			Retain: r.retain(), Held: r.Workload == Held,
+			Named: r.can.Named, Ends: slices.Contains(r.Faults, target.LoseEnds),
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {
@@ -172,8 +173,9 @@ func (r *run) holder() (*servers.Member, time.Time) {
 // steering bounds the time in which a client that was steered comes to its server.
 const steering = time.Second
 
-// steer has the client's connections to all servers but one refused, and returns when it has one to that.
-func (r *run) steer(client *servers.Member, addr string) (end func()) {
+// steer has the client's connections to all servers but one refused, and returns when it has one to that. If it has
+// none in time the error is ErrNothing.
+func (r *run) steer(client *servers.Member, addr string) (end func(), err error) {
 	i := slices.IndexFunc(r.crew, func(p *process) bool { return p.member == client })
 	only := slices.Index(r.engine.Addrs, addr)
 	ways := r.crew[i].links
@@ -183,13 +185,15 @@ func (r *run) steer(client *servers.Member, addr string) (end func()) {
 			p.Reset()
 		}
 	}
+	end = func() { ways.each((*servers.Proxy).Pass) }
 	for until := time.Now().Add(steering); time.Now().Before(until); {
 		if open, _ := ways[only].Connections(); open > 0 {
-			break
+			return end, nil
 		}
 		enginekit.Pause(context.Background(), time.Millisecond)
 	}
-	return func() { ways.each((*servers.Proxy).Pass) }
+	end()
+	return nil, target.ErrNothing
 }
 
 // link says where the client finds the servers, and puts proxies between. In a network there are none without need:

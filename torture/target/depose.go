@@ -59,11 +59,13 @@ func (i *Instance) deposeEtcd(t testing.TB, c *servers.EtcdNodes) Inject {
 		if err != nil {
 			return err
 		}
+		resume := sync.OnceFunc(leader.Cont)
+		defer resume() // before heal, so that a run that fails leaves no server that stands still
 		leader.Stop()
 		begun := time.Now()
 		c.Restart(t, followers...)
 		enginekit.Pause(ctx, deposedFor-time.Since(begun))
-		leader.Cont()
+		resume()
 		enginekit.Pause(ctx, deposedUntil-time.Since(begun))
 		err = heal()
 		c.Leader(t)
@@ -90,7 +92,8 @@ func (i *Instance) deposeZooKeeper(e *servers.ZooKeeperEnsemble) Inject {
 }
 
 // alone waits for a client to get the lock, and leaves it alone with the leader, of which nobody hears. The followers
-// must die after that: a leader whose connections end knows at once that it leads nobody.
+// must die after that: a leader whose connections end knows at once that it leads nobody. If the holder does not come
+// to the leader the error is ErrNothing: nobody would hear the leader alone, and nothing would have been withstood.
 func (i *Instance) alone(
 	ctx context.Context, leader *servers.Server, followers []*servers.Member,
 ) (heal func() error, err error) {
@@ -98,7 +101,10 @@ func (i *Instance) alone(
 	if err != nil {
 		return func() error { return nil }, err
 	}
-	end := i.Steer(holder, leader.Addr())
+	end, err := i.Steer(holder, leader.Addr())
+	if err != nil {
+		return func() error { return nil }, err
+	}
 	heal = sync.OnceValue(func() error {
 		err := i.Network.Heal()
 		end()

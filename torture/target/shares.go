@@ -17,6 +17,8 @@ type Abilities struct {
 	Sessions bool
 	// Recalls says that a holder is told when another process waits.
 	Recalls bool
+	// Named says that an owner that was named re-enters by asking the engine.
+	Named bool
 }
 
 // Ask asks the engine at url.
@@ -28,8 +30,10 @@ func Ask(ctx context.Context, url string, lease time.Duration) (*Abilities, erro
 	t := d.Traits()
 	_, unordered := t.Lacking(driver.Order)
 	_, tellsNobody := t.Lacking(driver.Recalls)
+	_, nameless := t.Lacking(driver.NamedOwners)
 	return &Abilities{
 		Shares: sharesOf(t), Ordered: !unordered, Sessions: t.Lifetime == driver.Sessions, Recalls: !tellsNobody,
+		Named: !nameless,
 	}, d.Close()
 }
 

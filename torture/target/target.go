@@ -30,6 +30,8 @@ const (
 	Cut          Fault = "cut"           // N6: nothing passes between a client and the server
 	LateRequests Fault = "late-requests" // N7: what a client sends arrives when the fault is over
 	LoseReplies  Fault = "lose-replies"  // N8: requests arrive, answers are lost
+	// N8: what gives a hold back, changes its mode or leaves a line arrives, and its answer is lost.
+	LoseEnds Fault = "lose-ends"
 	// N11: up to one and a half leases on the way to the server and to the register.
 	Slow  Fault = "slow"
 	Reset Fault = "reset" // N12: connections are reset, again and again
@@ -63,7 +65,7 @@ const (
 )
 
 // onLinks can be done to the ways between a client and the servers.
-var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
+var onLinks = []Fault{Cut, LateRequests, LoseReplies, LoseEnds, Slow, Reset, Slices, OneConn}
 
 // TakesProxies reports whether the fault is done by proxies between a client and the servers,
 // alone or among other things.
@@ -74,6 +76,11 @@ func (f Fault) TakesProxies() bool {
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
 
+// StopsServers reports whether servers end, or stand still, or end what clients have of them.
+func (f Fault) StopsServers() bool {
+	return f == ServerKill || f == ServerStop || f == Sessions || f == DiskFull || f == Clock
+}
+
 // setsClocks reports whether the fault is one of wall clocks.
 func (f Fault) setsClocks() bool { return f == Clock || f == Clocks || f == ClockFailover }
 
@@ -81,8 +88,9 @@ func (f Fault) setsClocks() bool { return f == Clock || f == Clocks || f == Cloc
 func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies,
-		Slow, Reset, Slices, OneConn, Starve, NoFiles, Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe,
-		Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition, Depose,
+		LoseEnds, Slow, Reset, Slices, OneConn, Starve, NoFiles, Sessions, Forget, Memory, Evict, DiskFull, Clock,
+		Clocks, Wipe, Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		Depose,
 	}
 }
 
@@ -139,8 +147,9 @@ type Instance struct {
 	// Holder returns the client that has the lock by its own word, and since when, or nil. It is for a run with one
 	// lock that is held for long.
 	Holder func() (client *servers.Member, since time.Time)
-	// Steer has a client reach the server at that address and no other, until what it returns is called.
-	Steer func(client *servers.Member, addr string) (end func())
+	// Steer has a client reach the server at that address and no other, until what it returns is called. If the client
+	// does not come to that server the error is ErrNothing, and the client reaches all as before.
+	Steer func(client *servers.Member, addr string) (end func(), err error)
 }
 
 // Direct is the URL for those who come to the servers without a proxy.

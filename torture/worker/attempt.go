@@ -9,6 +9,7 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 )
 
 // attempt is one acquisition: what is recorded of it, and how it is done.
@@ -34,11 +35,30 @@ func (w *worker) acquire(ctx context.Context, a *attempt) *interlock.Lease {
 
 // patience bounds a wait, at random sometimes.
 func (w *worker) patience(ctx context.Context) (*bound, context.CancelFunc) {
-	d := w.j.Patience
-	if w.dice.Float64() < w.j.Cancel {
-		d = time.Duration(w.dice.Int64N(int64(w.j.Patience / 4)))
+	if w.dice.Float64() >= w.j.Cancel {
+		return within(ctx, w.j.Patience)
 	}
-	return within(ctx, d)
+	most := w.j.Patience / 4
+	if w.j.Ends {
+		most = min(most, w.j.Lease) // mostly nothing has come by then, so that there is something to withdraw
+	}
+	return w.until(ctx, time.Duration(w.dice.Int64N(int64(most))))
+}
+
+// until bounds a wait that is likely to end by that, and announces its end.
+func (w *worker) until(ctx context.Context, d time.Duration) (*bound, context.CancelFunc) {
+	if !w.j.Ends {
+		return within(ctx, d)
+	}
+	return endedBy(ctx, d, func() { w.announce(register.Withdraws) })
+}
+
+// announce tells the run that something is about to be ended, if it wants to hear of that. Nobody else may use the
+// connection to the register meanwhile.
+func (w *worker) announce(what register.Ending) {
+	if w.j.Ends {
+		_ = w.reg.Announce(w.j.Proc, what) // then that goes unheard
+	}
 }
 
 // asks records the call of an acquisition.
@@ -50,7 +70,7 @@ func (w *worker) asks(e *history.Event) {
 // answered records what became of it.
 func (w *worker) answered(ctx context.Context, e *history.Event, lease *interlock.Lease, err error) {
 	if err != nil {
-		e.Phase, e.Err = history.Fail, err.Error()
+		e.Phase, e.Err, e.Reason = history.Fail, err.Error(), reasonOf(err, e.Name)
 		if errors.Is(err, interlock.ErrUnavailable) {
 			e.Phase = history.Unknown
 			enginekit.Pause(ctx, 10*time.Millisecond)
@@ -83,13 +103,56 @@ func (w *worker) watch(lease *interlock.Lease) (end func()) {
 	gone, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the hold
 		defer close(done)
-		select {
-		case <-lease.Lost():
-			w.write(lease, history.Lost, history.OK, nil)
-		case <-gone:
+		var known time.Time
+		looks := time.NewTicker(max(w.j.Lease/looksOfALease, time.Millisecond))
+		defer looks.Stop()
+		for {
+			// The deadline first: that of a hold that is over says when it ended.
+			if deadline := lease.Deadline(); lease.Err() == nil {
+				known = deadline
+			}
+			select {
+			case <-lease.Lost():
+				w.lost(lease, known)
+				return
+			case <-gone:
+				return
+			case <-looks.C:
+			}
 		}
 	}()
 	return func() { close(gone); <-done }
+}
+
+// looksOfALease is how often within a lease a watch looks at the deadline: what it knows of that is as old at most.
+const looksOfALease = 10
+
+// lost records a loss, and the deadline that was known before.
+func (w *worker) lost(lease *interlock.Lease, known time.Time) {
+	e := w.of(lease, history.Lost, history.OK)
+	e.Deadline, e.Known, e.Reason = history.At(lease.Deadline()), history.At(known), reasonOf(lease.Err(), lease.Name())
+	w.log.Write(e)
+}
+
+// reasonOf is how the hold of that name was lost, as err tells it, or nothing.
+func reasonOf(err error, name string) string {
+	var lost *interlock.LostError
+	for _, one := range partsOf(err) {
+		if errors.As(one, &lost) && lost.Name == name {
+			return string(lost.Reason)
+		}
+	}
+	return ""
+}
+
+// partsOf are the errors that were joined to err, or err.
+func partsOf(err error) []error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if joined, is := e.(interface{ Unwrap() []error }); is {
+			return joined.Unwrap()
+		}
+	}
+	return []error{err}
 }
 
 // stay holds for a while, mean on average, and does again and again what each of the holds is for: as long as that

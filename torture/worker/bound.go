@@ -23,6 +23,30 @@ type bound struct {
 // within bounds a call by d. What it returns must be called when the call is over.
 func within(parent context.Context, d time.Duration) (*bound, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(parent, d)
+	return newBound(ctx, parent, cancel)
+}
+
+// endedBy bounds a call by d as well, and has announce called before the context ends, which is when that has returned.
+// What it returns must be called when the call is over, and returns when announce is not called any more.
+func endedBy(parent context.Context, d time.Duration, announce func()) (*bound, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() {
+		defer close(done)
+		announce()
+		cancel()
+	})
+	b, end := newBound(ctx, parent, cancel)
+	return b, func() {
+		if !timer.Stop() {
+			<-done
+		}
+		end()
+	}
+}
+
+// newBound is the bound that ctx is, whose parent's end is another thing.
+func newBound(ctx, parent context.Context, cancel context.CancelFunc) (*bound, context.CancelFunc) {
 	b := &bound{Context: ctx, parent: parent}
 	stop := context.AfterFunc(ctx, func() {
 		now := time.Now()

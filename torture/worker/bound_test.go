@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,36 @@ func TestBound_ThatEndsWithItsParent_IsNotLate(t *testing.T) {
 		time.Sleep(60 * time.Millisecond) // virtual
 		if late := b.late(); late != 0 {
 			t.Errorf("%v late although everything ends", late)
+		}
+	})
+}
+
+// The end of a call is announced before it, and not when the call is over.
+func TestEndedBy_AnnouncesTheEndBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var announced atomic.Int64
+		announce := func() {
+			time.Sleep(10 * time.Millisecond) // virtual
+			announced.Add(1)
+		}
+		begun := time.Now()
+		b, end := endedBy(t.Context(), time.Second, announce)
+		<-b.Done()
+		if took := time.Since(begun); took != 1010*time.Millisecond || announced.Load() != 1 {
+			t.Errorf("it ended after %v, announced %d times", took, announced.Load())
+		}
+		synctest.Wait()
+		time.Sleep(60 * time.Millisecond) // virtual
+		if late := b.late(); late != 60*time.Millisecond {
+			t.Errorf("%v late, want 60ms", late)
+		}
+		end()
+
+		_, end = endedBy(t.Context(), time.Second, announce)
+		end()
+		time.Sleep(2 * time.Second) // virtual
+		if announced.Load() != 1 {
+			t.Error("the end of a call that was over is announced")
 		}
 	})
 }

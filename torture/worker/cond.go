@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 )
 
 // Conditional is the mutex with a condition for which goroutines of all processes wait.
@@ -42,6 +43,7 @@ func (w *worker) awaitSignal(ctx context.Context) {
 	if old == nil {
 		return
 	}
+	w.announce(register.Releases)
 	w.write(old, history.Release, history.Call, nil)
 	w.seq++
 	e := history.Event{
@@ -49,11 +51,11 @@ func (w *worker) awaitSignal(ctx context.Context) {
 		Token: old.Token(),
 	}
 	w.log.Write(e)
-	wait, cancel := within(ctx, w.j.Lease+time.Duration(w.dice.Int64N(int64(3*w.j.Lease))))
-	defer cancel()
+	wait, cancel := w.until(ctx, w.j.Lease+time.Duration(w.dice.Int64N(int64(3*w.j.Lease))))
 	begun := time.Now()
 	lease, err := w.locks.Cond(m).Wait(wait, old)
 	e.Took, e.Late = time.Since(begun), wait.late()
+	cancel()
 	w.answered(ctx, &e, lease, err)
 	if err != nil {
 		return

@@ -30,6 +30,8 @@ type Job struct {
 	Long       time.Duration // if not 0: each goroutine holds one lock of its own for so long, and ends
 	// if not 0: most of the work is bursts of a mutex that is retained for so long after each hold
 	Retain time.Duration
+	Named  bool            // some of the owners that take a lock several times have a name
+	Ends   bool            // the run is told of what ends something, before that is asked for
 	Held   bool            // all of the work is holds of a mutex that last for Hold each
 	Shares []history.Share // how locks may be shared on this engine
 }

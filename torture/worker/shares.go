@@ -3,10 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 )
 
 // The semaphore of all processes has few permits, so that they are wanted by more than there are.
@@ -64,10 +66,10 @@ func (w *worker) takeSeveral(ctx context.Context) {
 	}
 	w.seq++
 	wait, cancel := w.patience(ctx)
-	defer cancel()
 	begun := time.Now()
 	all, err := interlock.MultiOf(locks...).Lock(wait)
 	events[0].Took, events[0].Late = time.Since(begun), wait.late()
+	cancel()
 	leases := make([]*interlock.Lease, len(events))
 	if err == nil {
 		leases = all.Leases()
@@ -82,6 +84,7 @@ func (w *worker) takeSeveral(ctx context.Context) {
 		defer as[i].watch(l)()
 	}
 	w.stay(ctx, w.j.Hold, leases, as)
+	w.announce(register.Releases)
 	for i, l := range leases {
 		as[i].write(l, history.Release, history.Call, nil)
 	}
@@ -95,8 +98,11 @@ func (w *worker) takeSeveral(ctx context.Context) {
 
 // reenter takes a mutex several times as the same owner, gives the holds back in any order, and counts under the last.
 func (w *worker) reenter(ctx context.Context, name string) {
-	m := w.locks.Mutex(name, nil)
-	outer := w.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: m.Lock})
+	m, named := w.locks.Mutex(name, nil), w.j.Named && w.dice.IntN(2) == 0
+	if named {
+		ctx = interlock.WithOwner(ctx, fmt.Sprintf("owner-%d-%d-%d-%d", w.j.Proc, w.j.Life, w.gor, w.seq))
+	}
+	outer := w.acquire(ctx, &attempt{Event: history.Event{Name: name, Named: named}, lock: m.Lock})
 	if outer == nil {
 		return
 	}
@@ -114,9 +120,7 @@ func (w *worker) reenter(ctx context.Context, name string) {
 	w.dice.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
 	last := holds[0]
 	for _, l := range holds[1:] {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		_ = l.Unlock(end) // of a hold that was lost meanwhile it says so
-		cancel()
+		w.leave(ctx, l)
 	}
 	if errors.Is(last.Err(), interlock.ErrReleased) {
 		w.write(last, history.Reenter, history.Fail, errors.New("the last hold was given back with another"))
@@ -124,6 +128,16 @@ func (w *worker) reenter(ctx context.Context, name string) {
 	defer w.watch(last)()
 	w.count(ctx, last, careful)
 	w.release(ctx, last)
+}
+
+// leave gives back one of several holds. Those of an owner with a name are the engine's.
+func (w *worker) leave(ctx context.Context, lease *interlock.Lease) {
+	w.announce(register.Releases)
+	w.write(lease, history.Leave, history.Call, nil)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	err := lease.Unlock(end)
+	w.write(lease, history.Leave, phaseOf(err), err)
 }
 
 // failAgain is a re-entry whose context has ended: it must not count as a hold.

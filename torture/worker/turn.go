@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 )
 
 // turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads
@@ -31,17 +32,19 @@ func (w *worker) turnTo(
 ) bool {
 	e := history.Event{
 		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to,
+		Deadline: history.At(lease.Deadline()),
 	}
+	w.announce(register.Converts)
 	w.log.Write(e)
 	wait, cancel := w.patience(ctx)
-	defer cancel()
 	begun := time.Now()
 	err := turn(wait)
 	e.Took, e.Late = time.Since(begun), wait.late()
+	cancel()
 	stamp, _ := lease.Stamp()
 	e.Phase, e.Token, e.Deadline, e.Stamp = history.OK, lease.Token(), history.At(lease.Deadline()), roleOf(stamp)
 	if err != nil {
-		e.Phase, e.Err = history.Fail, err.Error()
+		e.Phase, e.Err, e.Reason = history.Fail, err.Error(), reasonOf(err, e.Name)
 		// A downgrade may be done, and only the engine's word be missing that the write was given back.
 		if errors.Is(err, interlock.ErrUnavailable) || to != history.Writes && stamp.Shared {
 			e.Phase = history.Unknown

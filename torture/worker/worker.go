@@ -240,6 +240,7 @@ func (w *worker) look(lease *interlock.Lease, op history.Op) error {
 }
 
 func (w *worker) release(ctx context.Context, lease *interlock.Lease) {
+	w.announce(register.Releases)
 	w.write(lease, history.Release, history.Call, nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	err := lease.Unlock(ctx)
@@ -263,7 +264,7 @@ func (w *worker) write(lease *interlock.Lease, op history.Op, phase history.Phas
 	e := w.of(lease, op, phase)
 	e.Deadline = history.At(lease.Deadline())
 	if err != nil {
-		e.Err = err.Error()
+		e.Err, e.Reason = err.Error(), reasonOf(err, e.Name)
 	}
 	w.log.Write(e)
 }

@@ -20,7 +20,7 @@ two holders are possible are included. The claims are in [torture](../../torture
 - **K2**: no older holder passes the fence (in brackets the share that so many cases exclude with 95 %% certainty);
 - **K3**: tokens grow (with the largest step back, if there was one);
 - **K5**: no holder acts after its deadline, or is told of it late;
-- **K6**: no hold is lost without a fault (with the rate per hour of a held lock that the runs exclude with 95 %% certainty);
+- **K6**: no loss is told without a cause, and without a fault no hold is lost (with the rate per hour of a held lock that the runs exclude with 95 %% certainty);
 - **K7**: all clients get on after faults; without faults no client waits in vain or is overtaken;
 - **K8**: calls end with their contexts;
 - **K9**: no lock is left and no permit is missing;

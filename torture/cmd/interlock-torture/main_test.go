@@ -35,6 +35,7 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 		{"redis", "kill,stop,cut,slow", ""},
 		{"redis", "slices,one-connection,evict", " -pairs"},
 		{"redis-aof", "disk-full", ""},
+		{"redis", "lose-ends", " -cancel 0.3 -hold 20ms"},
 	}
 	for _, row := range all[:longrun.Of(2, len(all))] {
 		t.Run(row.engine+" "+row.faults, func(t *testing.T) {
@@ -50,7 +51,7 @@ func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
 	for _, engine := range []string{"redis-cluster", "etcd-3", "redis-sentinel-acked"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			runs(t, engine, "lose-replies,reset", "")
+			runs(t, engine, "lose-replies,lose-ends,reset", "")
 		})
 	}
 }

@@ -81,6 +81,9 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 		switch {
 		case c.Long:
 			c.Cancel = 0
+		case slices.Equal(c.Faults, []target.Fault{target.LoseEnds}):
+			// so that there are many conversions, and withdrawals
+			c.Hold, c.Cancel = c.Target.Lease/20, 0.3
 		case c.Workload == run.Held:
 			c.holdForLong(each)
 		}
@@ -107,6 +110,10 @@ func t1Cells() []*cell {
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
 		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: breaking(g)}})
+		}
+		// nothing else happens there, so that no loss may be told at all; and it has everything that can be ended
+		if g.Name == "redis" {
+			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.LoseEnds}}})
 		}
 		// the other engines that retain have the rules of this one, or have no faults on the way to them
 		if g.Name == "redis" {

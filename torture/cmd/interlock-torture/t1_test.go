@@ -61,3 +61,26 @@ func TestT1_DeposesLeadersInRunsOfTheirOwn(t *testing.T) {
 		t.Errorf("there are runs of %v", of)
 	}
 }
+
+// Where nothing is done but that answers to what ends something are lost, no loss may be told at all. Holds are short
+// there, and many waits end early, so that there is something of each kind to lose.
+func TestT1_LosesEndingsInARunOfTheirOwn(t *testing.T) {
+	cells := t1Cells()
+	shapeT1(cells, 25*time.Second, rand.New(rand.NewPCG(1, 0)))
+	var of []string
+	for _, c := range cells {
+		if !slices.Equal(c.Faults, []target.Fault{target.LoseEnds}) {
+			if c.Target.Can(target.LoseEnds) && len(c.Faults) > 8 && !slices.Contains(c.Faults, target.LoseEnds) {
+				t.Errorf("%s under %v loses none", c.Target.Name, c.Faults)
+			}
+			continue
+		}
+		of = append(of, c.Target.Name)
+		if c.Hold > c.Target.Lease/10 || c.Cancel < 0.2 {
+			t.Errorf("the run of %s is %+v", c.Target.Name, *c.Config)
+		}
+	}
+	if !slices.Equal(of, []string{"redis"}) {
+		t.Errorf("there are runs of %v", of)
+	}
+}

@@ -11,7 +11,9 @@ import (
 // enough is what all runs of t1, or of t2, must have seen together (K12). What holders do that overrun their lease
 // on purpose happens without a nemesis as well, so some of it must be the work of faults: of some three minutes
 // about 20 refused requests are.
-var enough = check.Least{HolderBlows: 30, PlainLost: 1, Stale: 5, AnyStale: 100, WaiterBlows: 1, Turns: 5, Wakes: 5}
+var enough = check.Least{
+	HolderBlows: 30, PlainLost: 1, Stale: 5, AnyStale: 100, WaiterBlows: 1, Turns: 5, Wakes: 5, Ends: 1,
+}
 
 // staleInT2 is how many of those it must be where t2 has made the runs of all engines, which are ten times as many.
 const staleInT2 = 30
@@ -26,7 +28,7 @@ var enoughOfEach = check.Least{HolderBlows: 10, AnyLost: 1, AnyStale: 1}
 func vacuity(cells []*cell, allEngines bool) (lacks []string) {
 	least := enough
 	if !allEngines {
-		least.WaiterBlows, least.Turns, least.Wakes = 0, 0, 0
+		least.WaiterBlows, least.Turns, least.Wakes, least.Ends = 0, 0, 0, 0
 	} else {
 		least.Stale = staleInT2
 	}

@@ -54,6 +54,7 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 	plenty := check.Figures{
 		Grants: 1, HolderBlows: 20, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70},
 		WaiterBlows: 1, Turns: 5, Wakes: 4,
+		Ends: check.Ends{register.Releases: 1, register.Converts: 1, register.Withdraws: 1},
 	}
 	rest := check.Figures{
 		Grants: 1, HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1,
