@@ -283,7 +283,7 @@ func startChild(t *testing.T, j workload.Job) *theChild {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := childproc.Open(cmd, childproc.JSON, nil)
+	child, err := childproc.Open(cmd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
