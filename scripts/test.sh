@@ -61,7 +61,7 @@ if [ "$what" = check ]; then
 	# there are processors, because tests wait while others are compiled.
 	unset INTERLOCK_REQUIRE INTERLOCK_LONG
 	GOWORK='' go test -short -vet=off -ldflags=-w -p "$((2 * $(getconf _NPROCESSORS_ONLN)))" "$@" ./... \
-		./redislock/conn/... ./redislock/internal/resp/... ./redislock/internal/word/...
+		./enginekit/sqlsession/... ./redislock/conn/... ./redislock/internal/resp/... ./redislock/internal/word/...
 	exit
 fi
 
