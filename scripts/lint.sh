@@ -32,6 +32,8 @@ done
 if [ "$command" = run ]; then
 	scripts/modules.sh check || failed="$failed modules.txt"
 	scripts/sleeps.sh || failed="$failed sleeps"
+	echo 'lint: API'
+	scripts/api.sh || failed="$failed testdata/api"
 	if command -v shellcheck >/dev/null; then
 		echo 'lint: shell scripts'
 		shellcheck .ci/run scripts/*.sh || failed="$failed scripts"
