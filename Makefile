@@ -141,7 +141,7 @@ tidy-check: #~ fail when make tidy would change something
 	scripts/tidy.sh check
 
 .PHONY: docs-check
-docs-check: #~ check links, quoted code, twins in Chinese, lengths of pages, and that docs/README.md leads to each
+docs-check: #~ check links, quoted code, pages in Chinese, questions of readers, and that each page is found
 	go run ./internal/docscheck .
 
 .PHONY: site

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
-// The faults that a test can switch on and off, and what it can count. Package faulty, between each client and the store's
-// memory, applies them.
+// The faults that a test can switch on and off, and what it can count. Package faulty, between each client and the
+// store's memory, applies them.
 
 // faults are the faults at present. The zero value is none.
 type faults struct {

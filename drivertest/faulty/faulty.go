@@ -80,7 +80,8 @@ type Rule struct {
 }
 
 // Wrap returns a driver that behaves as d does through a network with the given faults, and the Control of the faults.
-// The first rule that covers a call decides, beside those that are Standing. Closing the driver ends copies that are under way and closes d.
+// The first rule that covers a call decides, beside those that are Standing. Closing the driver ends copies that are
+// under way and closes d.
 func Wrap(d driver.Driver, seed uint64, rules ...Rule) (driver.Driver, *Control) {
 	c := newControl(seed, rules)
 	return optional.Show(&wrapped{d: optional.Complete(d), c: c}, optional.Of(d)), c

@@ -24,8 +24,8 @@ type site struct {
 	problems []string
 }
 
-// labPage is where make lab writes the page that plays the lab. It is not in the repository, and so nothing links to it:
-// if it is there, it becomes part of the site, and the navigation has it behind the page about the lab.
+// labPage is where make lab writes the page that plays the lab. It is not in the repository, and so nothing links to
+// it: if it is there, it becomes part of the site, and the navigation has it behind the page about the lab.
 const (
 	labPage  = "lab.html"
 	aboutLab = "docs/lab.md"
