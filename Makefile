@@ -83,8 +83,9 @@ tools: build #~ build the command and the programs that it starts (interlock ben
 	scripts/programs.sh
 
 .PHONY: lab
-lab: #~ run every experiment of the lab and write lab.html
-	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
+lab: #~ run every experiment of the lab, write lab.html and open it in a browser without a window
+	cd lab && go run ./cmd/interlock-lab --all --lang en --report ../lab.html
+	cd lab && go test -count=1 -run '^TestMadePage' ./internal/report -page "$(CURDIR)/lab.html"
 
 .PHONY: faults
 faults: #~ put every engine under faults and judge what happened (three to four minutes); SEED= repeats a run's shape
@@ -103,7 +104,7 @@ mutants: #~ put known bugs into copies of interlock, see which check notices, an
 	go run ./torture/cmd/interlock-torture mutants -o torture/mutants.md
 
 .PHONY: release
-release: #~ make a version in dist/ and prove it, without publishing: VERSION=v0.1.0; OFFLINE=1 does not ask for vulnerabilities
+release: setup #~ make a version in dist/ and prove it, without publishing: VERSION=v0.1.0; OFFLINE=1 does not ask for vulnerabilities
 	cd tools && GOWORK=off go run ./release -from .. -to ../dist $(if $(OFFLINE),-offline) $(VERSION)
 
 .PHONY: isolate
@@ -140,12 +141,11 @@ tidy-check: #~ fail when make tidy would change something
 	scripts/tidy.sh check
 
 .PHONY: docs-check
-docs-check: #~ check links, quoted code, twins in Chinese, lengths of pages, and that docs/README.md leads to each
+docs-check: #~ check links, quoted code, pages in Chinese, questions of readers, and that each page is found
 	go run ./internal/docscheck .
 
 .PHONY: site
-site: #~ render the documents into bin/site, to be opened from there; SOURCE=URL for links to source files
-	@scripts/setup.sh site
+site: lab #~ render the documents and the lab into bin/site, to be opened from there; SOURCE=URL for links to source files
 	rm -rf bin/site
 	go run ./internal/docsite -to bin/site -source "$(SOURCE)"
 

@@ -54,6 +54,23 @@ func TestEngines_ImportNothingInternal(t *testing.T) {
 	}
 }
 
+// What two engines share is a module, so the table of dependencies (direction) does not have it: it knows what an engine knows.
+func TestSQLSession_ImportsTheSeamAndTheKitOfEngines_AndTheStandardLibrary(t *testing.T) {
+	may := []string{module + "/driver", module + "/enginekit"}
+	files := importsBelow(t, "enginekit/sqlsession", nil)
+	if len(files) < 5 {
+		t.Fatalf("there are %d files in enginekit/sqlsession", len(files))
+	}
+	for file, imports := range files {
+		for _, imp := range imports {
+			domain, _, _ := strings.Cut(imp, "/")
+			if strings.Contains(domain, ".") && !slices.Contains(may, imp) {
+				t.Errorf("%s imports %s, but beside the standard library it may import only %q", file, imp, may)
+			}
+		}
+	}
+}
+
 // taggedModules returns the folders of the released modules, from modules.txt.
 func taggedModules(t *testing.T) (dirs []string) {
 	t.Helper()

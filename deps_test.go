@@ -31,7 +31,11 @@ var direction = []struct {
 		[]string{".", "driver", "fence", "internal/childproc"},
 		"engines of third parties run it, without any engine of ours",
 	},
-	{"interlocktest", []string{".", "driver", "fence", "memlock"}, "it is memlock with faults, for the tests of users"},
+	{
+		"interlocktest",
+		[]string{".", "driver", "fence", "memlock", "drivertest/faulty"},
+		"it is memlock with faults, for the tests of users",
+	},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"webguard", nil, "it decides who may reach a handler, whatever the handler does"},
 	{"console", []string{".", "driver", "fence", "webguard"}, "it works on every engine"},

@@ -41,6 +41,7 @@ require (
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
+	github.com/interlock-go/interlock/enginekit/sqlsession v0.0.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
@@ -100,6 +101,8 @@ replace github.com/interlock-go/interlock/redislock/goredislock => ../redislock/
 replace github.com/interlock-go/interlock/zklock => ../zklock
 
 replace github.com/interlock-go/interlock/etcdlock => ../etcdlock
+
+replace github.com/interlock-go/interlock/enginekit/sqlsession => ../enginekit/sqlsession
 
 replace github.com/interlock-go/interlock/mysqllock => ../mysqllock
 

@@ -14,7 +14,6 @@ import (
 	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -31,23 +30,14 @@ func TestMain(m *testing.M) {
 // startRedis returns the address of a server of the test's own, and skips the test where there is none.
 func startRedis(t testing.TB) string {
 	t.Helper()
-	s, err := redisd.Start(context.Background())
-	owned(t, s, err, redisd.ErrMissing)
-	return s.Addr
+	return startEngine(t, engined.Redis).Addr
 }
 
-// startEngine starts a server of the test's own, and skips the test where there is none.
+// startEngine starts a server that ends with the test, and skips the test where there is none.
 func startEngine(t testing.TB, engine string) *engined.Server {
 	t.Helper()
 	s, err := engined.Start(context.Background(), engine)
-	owned(t, s, err, engined.ErrMissing)
-	return s
-}
-
-// owned has a server end with the test.
-func owned(t testing.TB, s interface{ Close() error }, err, missing error) {
-	t.Helper()
-	if errors.Is(err, missing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -58,6 +48,7 @@ func owned(t testing.TB, s interface{ Close() error }, err, missing error) {
 			t.Error(err)
 		}
 	})
+	return s
 }
 
 // quick are the settings of a run that takes a moment.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/interlock-go/interlock/bench/compare"
 	"github.com/interlock-go/interlock/bench/distance"
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -149,13 +149,13 @@ func measureAll(
 ) (all rounds, err error) {
 	began := readProcessors()
 	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
-		server, err := redisd.Start(ctx)
+		server, err := engined.Start(ctx, engined.Redis)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
 		s.redis = server.Addr
-		*machine += " Redis " + server.Version + " on the same machine, over loopback."
+		*machine += " " + server.Version + " on the same machine, over loopback."
 	}
 	on := &onServers{settings: s, machine: machine}
 	defer func() { err = errors.Join(err, on.close()) }()

@@ -38,7 +38,6 @@
 //
 // # The suite's own tests
 //
-// Package broken has wrong drivers, at least one for each promise, which the suite must reject for that promise and for
-// no other. Package faulty makes a sound driver's network bad. Package servers starts real servers. Package remote runs
-// a driver in a process of its own, so that it can be killed.
+// The package broken below internal has wrong drivers, at least one for each promise, which the suite must reject for
+// that promise and for no other. Package faulty makes a sound driver's network bad.
 package drivertest

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/broken"
+	"github.com/interlock-go/interlock/drivertest/internal/broken"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/writing-an-engine.md")

@@ -20,6 +20,7 @@ require (
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/interlock-go/interlock/enginekit/sqlsession v0.0.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.1 // indirect
 	github.com/prometheus/common v0.55.0 // indirect
@@ -57,6 +58,8 @@ require (
 replace github.com/interlock-go/interlock => ../
 
 replace github.com/interlock-go/interlock/redislock => ../redislock
+
+replace github.com/interlock-go/interlock/enginekit/sqlsession => ../enginekit/sqlsession
 
 replace github.com/interlock-go/interlock/mysqllock => ../mysqllock
 

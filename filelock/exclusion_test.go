@@ -98,6 +98,43 @@ func TestWaiter_ThatIsKilled_LeavesTheLine(t *testing.T) {
 	mustTry(t, d, newID(), "x")
 }
 
+func TestClient_ThatIsKilled_LosesAllItsLocks_AndNobodyElseLosesAny(t *testing.T) {
+	dir := t.TempDir()
+	d, dead, other := open(t, dir), startProcess(t, dir), startProcess(t, dir)
+	names := []string{"a", "b", "c"}
+	for i, name := range names {
+		dead.token("lock %d %s", i, name)
+	}
+	other.token("lock 9 d")
+	dead.kill()
+	for _, name := range names {
+		mustTry(t, d, newID(), name)
+	}
+	if _, err := try(d, newID(), "d"); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("the lock of a client that lives: %v", err)
+	}
+	if said := other.ask("release 9 d"); said != "ok" {
+		t.Errorf("the client that lives releases its lock: %s", said)
+	}
+}
+
+func TestWaiter_ThatIsKilled_KeepsOutNobodyBehindIt(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	holder := newID()
+	mustTry(t, d, holder, "x")
+	p := startProcess(t, dir)
+	p.send("lock 1 x")
+	f := openFile(t, d, "x")
+	eventually(t, "the process stands in the line", f.othersWait)
+	behind := startWaiting(t, d, newID(), "x")
+	p.kill()
+	release(t, d, holder, "x")
+	if o := behind.end(t); o.err != nil {
+		t.Errorf("behind a waiter that was killed: %v", o.err)
+	}
+}
+
 func TestFlockCommand_AndThisPackage_ExcludeEachOther(t *testing.T) {
 	flockPath, err := exec.LookPath("flock")
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
-// The faults that a test can switch on and off, and what it can count. link.go applies them.
+// The faults that a test can switch on and off, and what it can count. Package faulty, between each client and the
+// store's memory, applies them.
 
 // faults are the faults at present. The zero value is none.
 type faults struct {
@@ -25,6 +27,32 @@ var (
 	errDown = errors.New("interlocktest: the test has made the engine unavailable")
 	errLost = errors.New("interlocktest: the test has lost the reply; the request was carried out")
 )
+
+// rules are the faults as package faulty takes them. They concern requests that are under way too, but for the delay.
+// What a watch tells is never lost.
+func (f *faults) rules() (all []faulty.Rule) {
+	for kind, its := range operations {
+		for _, op := range its {
+			lose := func(part faulty.Part, why error) {
+				all = append(all, faulty.Rule{Standing: true, Op: op, Drop: part, Err: why})
+			}
+			if f.down {
+				lose(faulty.Request, errDown)
+				lose(faulty.Reply, errDown)
+			}
+			if f.lost[kind] {
+				lose(faulty.Reply, errLost)
+			}
+			if op == faulty.Renew && f.noRenewals {
+				lose(faulty.Request, errDown)
+			}
+			if op != faulty.Renew && f.delay > 0 {
+				all = append(all, faulty.Rule{Op: op, Before: f.delay})
+			}
+		}
+	}
+	return all
+}
 
 // SetDown makes the engine unavailable, or available again. Requests fail with interlock.ErrUnavailable and have no
 // effect. A request that waits goes on waiting, but is not told of its grant. Holds last for as long as they are
@@ -89,7 +117,7 @@ func (s *Store) Suspend(c *interlock.Client, d time.Duration) {
 	case d <= 0:
 		s.t.Fatalf("interlocktest: Suspend: %v is no time to stand still for", d)
 	default:
-		_ = clients[at].link.Stall(d) // it fails once the store is closed, when nothing is held
+		_ = clients[at].memory.Stall(d) // it fails once the store is closed, when nothing is held
 	}
 }
 
@@ -101,7 +129,13 @@ func (s *Store) Requests(op Op) int {
 	s.check(op)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked[op]
+	n := 0
+	for _, m := range s.clients {
+		for _, o := range operations[op] {
+			n += m.control.Calls(o)
+		}
+	}
+	return n
 }
 
 // check ends the test if there is no such kind of request.
@@ -112,23 +146,12 @@ func (s *Store) check(op Op) {
 	}
 }
 
-// count notes that n requests are sent; word is that for the operation in errors.
-func (s *Store) count(word string, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked[opOf(word)] += n
-}
-
 // change changes the faults.
 func (s *Store) change(f func(*faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.faults)
-}
-
-// present returns the faults of this moment.
-func (s *Store) present() faults {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.faults
+	for _, m := range s.clients {
+		m.control.Rules(s.faults.rules()...)
+	}
 }

@@ -1,5 +1,7 @@
 package interlocktest
 
+import "github.com/interlock-go/interlock/drivertest/faulty"
+
 // Op is a kind of request to the engine.
 type Op uint8
 
@@ -12,15 +14,13 @@ const (
 	ops
 )
 
-// opOf returns the kind of a request from the word for it in errors.
-func opOf(word string) Op {
-	switch word {
-	case "acquire", "convert", "adopt", "wait":
-		return OpAcquire
-	case "renew":
-		return OpRenew
-	case "release":
-		return OpRelease
-	}
-	return OpOther
+// operations are what drivertest/faulty calls the requests of each kind.
+var operations = [ops][]faulty.Op{
+	OpAcquire: {faulty.Acquire, faulty.Requeue, faulty.AcquireAll, faulty.Convert, faulty.Adopt, faulty.CondWait},
+	OpRenew:   {faulty.Renew},
+	OpRelease: {faulty.Release},
+	OpOther: {
+		faulty.Look, faulty.Locks, faulty.Break, faulty.Resize, faulty.SetLatch, faulty.CountDown, faulty.LatchCount,
+		faulty.CondSignal,
+	},
 }

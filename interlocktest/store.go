@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -31,14 +33,15 @@ type Store struct {
 
 	mu      sync.Mutex // guards what follows; no request runs under it
 	faults  faults
-	asked   [ops]int // how many requests clients have sent
 	clients []member
 }
 
-// member is a client of the store, and its link.
+// member is a client of the store, and its way there.
 type member struct {
-	client *interlock.Client
-	link   *link
+	client  *interlock.Client
+	engine  driver.Driver // the memory behind the faults
+	control *faulty.Control
+	memory  *memlock.Driver
 }
 
 // New returns a store that lives as long as the test. At the test's end, after its deferred calls and its own clean-up,
@@ -62,7 +65,8 @@ func New(t testing.TB, opts *Options) *Store {
 // options end the test. Without a Logger it logs nothing.
 func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 	s.t.Helper()
-	d := &link{Driver: s.root.Peer(), store: s}
+	m := member{memory: s.root.Peer()}
+	m.engine, m.control = faulty.Wrap(m.memory, 0)
 	var own interlock.Options
 	if opts != nil {
 		own = *opts
@@ -71,13 +75,15 @@ func (s *Store) Client(opts *interlock.Options) *interlock.Client {
 		own.Logger = slog.New(slog.DiscardHandler)
 	}
 	own.Observer = s.places.observer(own.Observer)
-	c, err := interlock.New(d, &own)
+	c, err := interlock.New(m.engine, &own)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	m.client = c
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients = append(s.clients, member{c, d})
+	m.control.Rules(s.faults.rules()...)
+	s.clients = append(s.clients, m)
 	return c
 }
 
@@ -126,7 +132,7 @@ func (s *Store) close() {
 	clients := s.clients
 	s.mu.Unlock()
 	for _, m := range clients {
-		if err := errors.Join(m.client.Close(), m.link.Close()); err != nil {
+		if err := errors.Join(m.client.Close(), m.engine.Close()); err != nil {
 			s.t.Errorf("interlocktest: close a client: %v", err)
 		}
 	}

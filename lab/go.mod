@@ -10,6 +10,8 @@ replace github.com/interlock-go/interlock/redislock => ../redislock
 
 replace github.com/interlock-go/interlock/zklock => ../zklock
 
+replace github.com/interlock-go/interlock/enginekit/sqlsession => ../enginekit/sqlsession
+
 replace github.com/interlock-go/interlock/mysqllock => ../mysqllock
 
 require (
@@ -28,5 +30,6 @@ require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/chromedp/cdproto v0.159.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
+	github.com/interlock-go/interlock/enginekit/sqlsession v0.0.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/interlock-go/interlock v0.0.0
+	github.com/interlock-go/interlock/enginekit/sqlsession v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
@@ -14,3 +15,5 @@ require (
 )
 
 replace github.com/interlock-go/interlock => ../
+
+replace github.com/interlock-go/interlock/enginekit/sqlsession => ../enginekit/sqlsession

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Shows what a user gets who imports one engine only: for the core, each engine, adapter and command it makes a module
+# Shows what a user gets who imports one engine only: for the core, each engine, adapter, command and kit it makes a module
 # outside of the workspace that imports just that, lists every module in its build list, and compares the list with
 # testdata/deps/NAME.txt. With "update" it writes these files.
 # usage: isolate.sh [update]
@@ -35,7 +35,7 @@ consumer() {
 }
 
 failed=''
-for dir in . $(scripts/engines.sh) $(scripts/modules.sh tagged | grep '^cmd/\|^adapters/' || true); do
+for dir in . $(scripts/engines.sh) $(scripts/modules.sh tagged | grep '^cmd/\|^adapters/\|^enginekit/' || true); do
 	name=$(echo "$dir" | tr / -)
 	import=$root/$dir
 	if [ "$dir" = . ]; then

@@ -32,6 +32,12 @@ done
 if [ "$command" = run ]; then
 	scripts/modules.sh check || failed="$failed modules.txt"
 	scripts/sleeps.sh || failed="$failed sleeps"
+	if git grep -nE '(^|[^A-Za-z0-9_.*}-])/(work|root|Users|home/[a-z]+)/' -- . ':!*go.sum' >&2; then
+		echo "lint: these lines name a folder of somebody's machine" >&2
+		failed="$failed folders"
+	fi
+	echo 'lint: API'
+	scripts/api.sh || failed="$failed testdata/api"
 	if command -v shellcheck >/dev/null; then
 		echo 'lint: shell scripts'
 		shellcheck .ci/run scripts/*.sh || failed="$failed scripts"

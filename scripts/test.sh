@@ -32,7 +32,7 @@ models='/internal/(handoff|fencemodel)'
 # serial ends the names of others in which the race detector has little to see: what searches the lab's courses and what renders the
 # documents do it in one goroutine at a time; the suite that is shown broken engines runs under it on every sound one. They run
 # without it too, in the size of the run.
-serial='/(lab/internal/search|internal/docsite|drivertest/broken)'
+serial='/(lab/internal/search|internal/docsite|drivertest/internal/broken)'
 
 # slow ends the names of the packages that take longest. In make test they begin first, so that none is left alone at the end.
 slow='/redislock|/cmd/interlock|/etcdlock|/torture/cmd/interlock-torture|/console/browsertest|/mysqllock|/pglock|/zklock|/examples/observed'
@@ -61,7 +61,7 @@ if [ "$what" = check ]; then
 	# there are processors, because tests wait while others are compiled.
 	unset INTERLOCK_REQUIRE INTERLOCK_LONG
 	GOWORK='' go test -short -vet=off -ldflags=-w -p "$((2 * $(getconf _NPROCESSORS_ONLN)))" "$@" ./... \
-		./redislock/conn/... ./redislock/internal/resp/... ./redislock/internal/word/...
+		./enginekit/sqlsession/... ./redislock/conn/... ./redislock/internal/resp/... ./redislock/internal/word/...
 	exit
 fi
 
@@ -123,7 +123,7 @@ case $what in
 all)
 	{
 		go_test -short "$@" ./internal/handoff ./internal/fencemodel ./internal/sim
-		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/broken
+		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/internal/broken
 		[ -z "$race" ] || go_test "$@" ./redislock/internal/resp
 	} &
 	rc=0
@@ -134,7 +134,7 @@ all)
 beside)
 	{
 		go_test -short "$@" ./internal/handoff ./internal/fencemodel
-		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/broken
+		go_test "$@" ./lab/internal/search ./internal/docsite ./drivertest/internal/broken
 		go_test ${race:+"$race"} "$@" -run "$untimed" $others
 		[ -z "$race" ] || INTERLOCK_LONG='' go_test "$@" -run "^Test$over" ./redislock
 	} &

@@ -22,6 +22,7 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
+	github.com/interlock-go/interlock/enginekit/sqlsession v0.0.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -47,6 +48,8 @@ replace github.com/interlock-go/interlock/redislock => ../redislock
 replace github.com/interlock-go/interlock/zklock => ../zklock
 
 replace github.com/interlock-go/interlock/etcdlock => ../etcdlock
+
+replace github.com/interlock-go/interlock/enginekit/sqlsession => ../enginekit/sqlsession
 
 replace github.com/interlock-go/interlock/mysqllock => ../mysqllock
 

@@ -33,7 +33,7 @@ type news struct {
 // ServeIfChild holds a lock and ends the process if a run has started it; otherwise it does nothing. A program that
 // calls [Run] calls it first.
 func ServeIfChild() {
-	run, text, is := childproc.Serve(holderRole, childproc.JSON)
+	run, text, is := childproc.Serve(holderRole)
 	if !is {
 		return
 	}
@@ -89,7 +89,7 @@ func hold(ctx context.Context, o order, waits bool) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	child, err := childproc.Open(cmd, childproc.JSON, nil)
+	child, err := childproc.Open(cmd, nil)
 	if err != nil {
 		return nil, err
 	}

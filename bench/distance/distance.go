@@ -34,7 +34,7 @@ func Start(ctx context.Context, target string, roundTrip time.Duration) (*Way, e
 	if err != nil {
 		return nil, err
 	}
-	process, err := childproc.Open(cmd, childproc.JSON, nil)
+	process, err := childproc.Open(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (w *Way) Close() error {
 // ServeIfChild makes a way and ends with its parent if Start has started this process; otherwise it does nothing. A
 // program that calls Start calls it first.
 func ServeIfChild() {
-	parent, what, is := childproc.Serve(role, childproc.JSON)
+	parent, what, is := childproc.Serve(role)
 	if !is {
 		return
 	}

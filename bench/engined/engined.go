@@ -1,5 +1,5 @@
 // Package engined starts the servers of an engine for a run: those of the test kit (internal/servers), on a stage of
-// its own for each engine.
+// its own for each engine. It also counts what the clients of a Redis send, and who waits in a database.
 package engined
 
 import (
@@ -31,6 +31,10 @@ const Database = servers.MariaDBDatabase
 
 // connections is what the SQL servers allow: a thousand clients with a few each.
 const connections = "4000"
+
+// clients is more than a herd on Redis needs with several connections for each client. A server whose limit of open files
+// is lower takes less.
+const clients = "15000"
 
 // ErrMissing says that a server is not installed.
 var ErrMissing = servers.ErrMissing
@@ -76,7 +80,7 @@ func Start(ctx context.Context, engine string) (*Server, error) {
 func start(t testing.TB, engine string) string {
 	switch engine {
 	case Redis:
-		return servers.RedisServer(t, nil).Addr()
+		return servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"maxclients": clients}}).Addr()
 	case Redlock:
 		var addrs []string
 		for range redlockNodes {

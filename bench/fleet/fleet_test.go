@@ -89,7 +89,7 @@ func (t *world) ready(o order) *childproc.Child {
 	o.Addr, o.List = t.addr, t.listAddr
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "FLEET_MEMBER=1")
-	c, err := childproc.Open(cmd, childproc.JSON, nil)
+	c, err := childproc.Open(cmd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ type Spec struct {
 	// Outside says that its workers wait elsewhere, so that the server sees nobody wait.
 	Outside bool
 	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own
-	// scripts do not run. The counts need to know them; see redisd.Meter.
+	// scripts do not run. The counts need to know them; see engined.Meter.
 	Sends []string
 	// Open returns the calling process's access.
 	Open func(ctx context.Context, at Place) (Peer, error)

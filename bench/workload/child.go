@@ -55,7 +55,7 @@ type part struct {
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
 // that calls [Run] calls it first.
 func ServeIfChild(peers []peer.Spec) {
-	parent, _, is := childproc.Serve(role, childproc.JSON)
+	parent, _, is := childproc.Serve(role)
 	if !is {
 		return
 	}

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/bench/distance"
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 )
 
 // gauge measures, while processes contend, what their server costs on processors, and what a Redis is sent. Without a
 // server, and for the other kinds of jobs, of which the processes count themselves, it does nothing.
 type gauge struct {
 	job       *Job
-	meter     *redisd.Meter // nil without a Redis
-	sent      traffic       // in the window
-	server    []int         // its processes, if there is one and the system tells of their time on processors
-	cpu       float64       // of it, as a part of one processor's time
+	meter     *engined.Meter // nil without a Redis
+	sent      traffic        // in the window
+	server    []int          // its processes, if there is one and the system tells of their time on processors
+	cpu       float64        // of it, as a part of one processor's time
 	pinned    bool
 	roundTrip float64
 }
@@ -33,7 +33,7 @@ func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
 	if spec != nil {
 		sent = spec.Sends
 	}
-	g.meter = redisd.NewMeter(j.Redis, sent)
+	g.meter = engined.NewMeter(j.Redis, sent)
 	err := g.meter.Empty(ctx)
 	if err == nil {
 		_, err = g.meter.Count(ctx) // asks about commands, which takes longer than later
@@ -97,7 +97,7 @@ type traffic struct {
 }
 
 // rate counts for a time.
-func rate(ctx context.Context, m *redisd.Meter, d time.Duration) (t traffic, err error) {
+func rate(ctx context.Context, m *engined.Meter, d time.Duration) (t traffic, err error) {
 	begin := time.Now()
 	before, err := m.Count(ctx)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 )
 
 // HandoffResult is how long it took from one process's call of Unlock until the other's Lock returned, which had been
@@ -41,7 +41,7 @@ type relay struct {
 	worker peer.Worker
 	board  *board
 	w      *witness
-	meter  *redisd.Meter
+	meter  *engined.Meter
 	random *rand.Rand
 	result HandoffResult
 
@@ -61,7 +61,7 @@ func handoff(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *p
 	if r.w, err = openWitness(witnessPath(j.Dir)); err != nil {
 		return nil, err
 	}
-	r.meter = redisd.NewMeter(j.Redis, sent)
+	r.meter = engined.NewMeter(j.Redis, sent)
 	defer func() { err = errors.Join(err, r.board.close(), r.w.close(), r.meter.Close()) }()
 	holds, err := r.run(ctx)
 	return &part{Handoff: &r.result, All: holds}, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 )
 
 // HerdResult is how long it took until very many who all wanted one lock had it, and what they sent for it.
@@ -143,7 +142,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err != nil {
 		return err
 	}
-	meter := redisd.NewMeter(j.Redis, spec.Sends)
+	meter := engined.NewMeter(j.Redis, spec.Sends)
 	defer meter.Close()
 	n := int64(j.Processes * j.Goroutines)
 	if err := until(partnerTimeout, func() bool { return b.ready.Load() == n }); err != nil {
@@ -155,7 +154,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	}
 	defer end()
 	w.step(0)
-	var before redisd.Count
+	var before engined.Count
 	if meter != nil {
 		if before, err = calm(ctx, meter); err != nil {
 			return err
@@ -231,10 +230,10 @@ func allCome(ctx context.Context, spec *peer.Spec, j *Job) (err error) {
 
 // calm waits until nothing is sent any more, if that happens, and returns the count. Where nobody counts it waits for
 // as long as it would for those who never rest.
-func calm(ctx context.Context, m *redisd.Meter) (redisd.Count, error) {
+func calm(ctx context.Context, m *engined.Meter) (engined.Count, error) {
 	if m == nil {
 		time.Sleep(calmAtMost)
-		return redisd.Count{}, nil
+		return engined.Count{}, nil
 	}
 	c, err := m.Count(ctx)
 	for begin := time.Now(); err == nil && time.Since(begin) < calmAtMost; {

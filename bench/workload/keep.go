@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 )
 
 // KeepResult is what very many locks on a server cost while they are held and renewed.
@@ -39,7 +39,7 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 	if !ok {
 		return nil, fmt.Errorf("%s cannot hold many locks", j.Peer)
 	}
-	meter := redisd.NewMeter(j.Redis, sent)
+	meter := engined.NewMeter(j.Redis, sent)
 	defer func() { err = errors.Join(err, meter.Close()) }()
 	if _, err := meter.Count(ctx); err != nil { // opens its connection, which is not the peer's
 		return nil, err

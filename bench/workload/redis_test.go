@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/bench/distance"
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -313,7 +313,7 @@ func watch(t *testing.T, spec *peer.Spec, pairs int) (shown, counted int64) {
 		}
 	}
 	lock(pairs) // connections are made: MONITOR does not show everything that this takes
-	m := redisd.NewMeter(server, spec.Sends)
+	m := engined.NewMeter(server, spec.Sends)
 	defer m.Close()
 	lines := monitor(t)
 	before := count(t, m)
@@ -350,7 +350,7 @@ func ofMeter(line string) bool {
 	return false
 }
 
-func count(t *testing.T, m *redisd.Meter) redisd.Count {
+func count(t *testing.T, m *engined.Meter) engined.Count {
 	t.Helper()
 	c, err := m.Count(t.Context())
 	if err != nil {

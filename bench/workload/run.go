@@ -125,7 +125,7 @@ func start(ctx context.Context, j *Job) (*childproc.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := childproc.Open(cmd, childproc.JSON, nil)
+	c, err := childproc.Open(cmd, nil)
 	if err != nil {
 		return nil, err
 	}

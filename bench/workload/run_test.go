@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/bench/distance"
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
 	"github.com/interlock-go/interlock/internal/childproc"
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 var server string
 
 func withServer(m *testing.M) int {
-	s, err := redisd.Start(context.Background())
-	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+	s, err := engined.Start(context.Background(), engined.Redis)
+	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
 		return m.Run()
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func withServer(m *testing.M) int {
 func needsServer(t *testing.T) {
 	t.Helper()
 	if server == "" {
-		t.Skip(redisd.ErrMissing)
+		t.Skip(engined.ErrMissing)
 	}
 }
 
@@ -283,7 +283,7 @@ func startChild(t *testing.T, j workload.Job) *theChild {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := childproc.Open(cmd, childproc.JSON, nil)
+	child, err := childproc.Open(cmd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package faulty
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -42,7 +43,7 @@ func newControl(seed uint64, rules []Rule) *Control {
 	return c
 }
 
-// Rules replaces all rules. Calls that are under way are not affected.
+// Rules replaces all rules. Calls that are under way are not affected, but by those that are Standing.
 func (c *Control) Rules(rules ...Rule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *Control) Rules(rules ...Rule) {
 	}
 }
 
-// Calls returns how many calls of op there were, failed ones included.
+// Calls returns how many calls of op there were, failed ones included. Of a batch of renewals each counts.
 func (c *Control) Calls(op Op) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,12 +98,27 @@ func (c *Control) rule(op Op, names ...string) Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls[op]++
+	if op == Renew {
+		c.calls[op] += len(names) - 1
+	}
 	for _, r := range c.rules {
-		if r.covers(op, names) && r.isDue(c.random) {
+		if !r.Standing && r.covers(op, names) && r.isDue(c.random) {
 			return r.Rule
 		}
 	}
 	return Rule{}
+}
+
+// lost returns why a part of a call is lost by a standing rule, or nil.
+func (c *Control) lost(op Op, names []string, part Part) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.rules {
+		if r.Standing && r.Drop == part && r.covers(op, names) {
+			return cmp.Or(r.Err, errDropped)
+		}
+	}
+	return nil
 }
 
 // covers reports whether r is about such a call.
@@ -198,6 +214,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // unavailable is the error of a call that got no answer.
-func unavailable(op Op, name string, cause error) error {
+func unavailable(op Op, names []string, cause error) error {
+	name := ""
+	if len(names) > 0 {
+		name = names[0]
+	}
 	return &driver.UnavailableError{Op: string(op), Name: name, Err: cause}
 }

@@ -71,11 +71,17 @@ type Rule struct {
 	After  time.Duration // how long the reply travels
 	Copy   time.Duration // a copy of the request arrives this long after the reply; its own reply is lost
 
+	// Standing makes it a rule of the network and not of a call: it loses the part that Drop says of every call that it
+	// covers as long as it is among the rules, also of calls that were under way before. Err is then the cause that the
+	// caller is told. The other fields have no effect. A standing rule does not keep another one from deciding.
+	Standing bool
+
 	_ struct{}
 }
 
 // Wrap returns a driver that behaves as d does through a network with the given faults, and the Control of the faults.
-// The first rule that covers a call decides. Closing the driver ends copies that are under way and closes d.
+// The first rule that covers a call decides, beside those that are Standing. Closing the driver ends copies that are
+// under way and closes d.
 func Wrap(d driver.Driver, seed uint64, rules ...Rule) (driver.Driver, *Control) {
 	c := newControl(seed, rules)
 	return optional.Show(&wrapped{d: optional.Complete(d), c: c}, optional.Of(d)), c

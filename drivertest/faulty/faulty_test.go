@@ -206,6 +206,50 @@ func TestChance_IsTheSameForTheSameSeed(t *testing.T) {
 	}
 }
 
+// A call that has begun before the network goes down is as cut off as one that begins later.
+func TestStandingRule_ConcernsCallsThatAreUnderWay(t *testing.T) {
+	why := errors.New("the cable is out")
+	in(t, func(w *world) {
+		if _, err := w.healthy.Acquire(w.Context(), ask("holder")); err != nil {
+			w.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			_, err := w.acquire("waiter")
+			waited <- err
+		}()
+		synctest.Wait()
+		w.c.Rules(faulty.Rule{Standing: true, Op: faulty.Acquire, Drop: faulty.Reply, Err: why})
+		if err := w.healthy.Release(w.Context(), &driver.Release{Key: key, ID: "holder"}); err != nil {
+			w.Fatal(err)
+		}
+		if err := <-waited; !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, why) {
+			w.Errorf("the one that waited: %v", err)
+		}
+		if !w.isHeld() {
+			w.Error("what the reply told has not happened")
+		}
+		w.c.Rules(faulty.Rule{Standing: true, Drop: faulty.Request})
+		_, err := w.release("waiter")
+		w.says(err, driver.ErrUnavailable)
+		if !w.isHeld() {
+			w.Error("a request that was lost has happened")
+		}
+		w.c.Rules()
+		_, err = w.release("waiter")
+		w.says(err, nil)
+	})
+}
+
+func TestCalls_CountEachRenewalOfABatch(t *testing.T) {
+	in(t, func(w *world) {
+		w.bad.(driver.Renewer).Renew(w.Context(), make([]driver.Renewal, 3), func(int, error) {})
+		if n := w.c.Calls(faulty.Renew); n != 3 {
+			w.Errorf("%d calls, want 3", n)
+		}
+	})
+}
+
 func TestCopy_ArrivesLater(t *testing.T) {
 	in(t, func(w *world) {
 		_, err := w.acquire("a")

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/broken"
 	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/drivertest/internal/broken"
 	"github.com/interlock-go/interlock/memlock"
 )
 

@@ -35,30 +35,34 @@ func (w *wrapped) Close() error {
 
 // suffer makes one call: the way there, do, the way back. A nil error means that do was called and its result counts.
 // With Copy, do is called a second time, later.
-func (w *wrapped) suffer(ctx context.Context, op Op, name string, r Rule, do func(context.Context)) error {
-	if err := w.travel(ctx, op, name, r, Request); err != nil {
+func (w *wrapped) suffer(ctx context.Context, op Op, names []string, do func(context.Context)) error {
+	r := w.c.rule(op, names...)
+	if err := w.travel(ctx, op, names, r, Request); err != nil {
 		return err
 	}
 	do(ctx)
 	if r.Copy > 0 {
 		w.c.later(r.After+r.Copy, do)
 	}
-	return w.travel(ctx, op, name, r, Reply)
+	return w.travel(ctx, op, names, r, Reply)
 }
 
 // travel is one way of a call. It waits for the delay and for a server that hangs, and then says what was lost.
-func (w *wrapped) travel(ctx context.Context, op Op, name string, r Rule, part Part) error {
+func (w *wrapped) travel(ctx context.Context, op Op, names []string, r Rule, part Part) error {
 	delay, fail := r.Before, r.Err
 	if part == Reply {
 		delay, fail = r.After, nil
 	}
 	if delay > 0 {
 		if err := sleep(ctx, delay); err != nil {
-			return unavailable(op, name, err)
+			return unavailable(op, names, err)
 		}
 	}
 	if err := w.c.gate(ctx); err != nil {
-		return unavailable(op, name, err)
+		return unavailable(op, names, err)
+	}
+	if err := w.c.lost(op, names, part); err != nil {
+		return unavailable(op, names, err)
 	}
 	switch {
 	case fail != nil:
@@ -67,9 +71,9 @@ func (w *wrapped) travel(ctx context.Context, op Op, name string, r Rule, part P
 		return nil
 	case r.Hang:
 		<-ctx.Done()
-		return unavailable(op, name, ctx.Err())
+		return unavailable(op, names, ctx.Err())
 	}
-	return unavailable(op, name, errDropped)
+	return unavailable(op, names, errDropped)
 }
 
 func (w *wrapped) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
@@ -101,7 +105,7 @@ func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	var g driver.Grant
 	var answer error
 	first := true
-	err := w.suffer(ctx, op, r.Name, w.c.rule(op, r.Name), func(ctx context.Context) {
+	err := w.suffer(ctx, op, []string{r.Name}, func(ctx context.Context) {
 		if !first {
 			again := *r
 			again.Waiting, again.Lost, again.Wanted = nil, nil, nil // nobody hears what a copy is told
@@ -128,13 +132,9 @@ func (w *wrapped) AcquireAll(ctx context.Context, rs []*driver.Request) (gs []dr
 		copied.Lost, copied.Wanted = nil, nil // nobody hears what a copy is told
 		names[i], heard[i], copies[i] = r.Name, w.hearing(r), &copied
 	}
-	name := ""
-	if len(names) > 0 {
-		name = names[0]
-	}
 	var answer error
 	first := true
-	err = w.suffer(ctx, AcquireAll, name, w.c.rule(AcquireAll, names...), func(ctx context.Context) {
+	err = w.suffer(ctx, AcquireAll, names, func(ctx context.Context) {
 		if !first {
 			_, _ = w.d.AcquireAll(ctx, copies) // neither does anybody see its reply
 			return
@@ -182,7 +182,7 @@ func (w *wrapped) Resize(ctx context.Context, key driver.Key, limit int) error {
 func (w *wrapped) plain(ctx context.Context, op Op, name string, ask func(context.Context) error) error {
 	var answer error
 	first := true
-	err := w.suffer(ctx, op, name, w.c.rule(op, name), func(ctx context.Context) {
+	err := w.suffer(ctx, op, []string{name}, func(ctx context.Context) {
 		if !first {
 			_ = ask(ctx) // nobody sees the reply of a copy
 			return
@@ -203,14 +203,10 @@ func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 	for i, r := range batch {
 		names[i] = r.Name
 	}
-	name := ""
-	if len(names) > 0 {
-		name = names[0]
-	}
 	var mu sync.Mutex // guards answers; done is not called under it
 	answers := make(map[int]error, len(batch))
 	first := true
-	err := w.suffer(ctx, Renew, name, w.c.rule(Renew, names...), func(ctx context.Context) {
+	err := w.suffer(ctx, Renew, names, func(ctx context.Context) {
 		if !first {
 			w.d.Renew(ctx, batch, func(int, error) {})
 			return
@@ -235,12 +231,7 @@ func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 // Locks has both faults, of the request and of the reply, before the first lock, so a list that has begun is whole.
 func (w *wrapped) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
-		r := w.c.rule(Locks, prefix)
-		err := w.travel(ctx, Locks, prefix, r, Request)
-		if err == nil {
-			err = w.travel(ctx, Locks, prefix, r, Reply)
-		}
-		if err != nil {
+		if err := w.suffer(ctx, Locks, []string{prefix}, func(context.Context) {}); err != nil {
 			yield(driver.LockInfo{}, err)
 			return
 		}

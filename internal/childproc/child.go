@@ -20,9 +20,9 @@ type Child struct {
 	said   *tail
 }
 
-// Open starts cmd as [Start] does and talks with it as codec says ([JSON] or [Gob]). What the process writes to its
-// standard error goes to cmd.Stderr, or to this process's own, and the end of it into errors.
-func Open(cmd *exec.Cmd, codec func(io.Reader, io.Writer) *Conn, launch func(*exec.Cmd) error) (*Child, error) {
+// Open starts cmd as [Start] does and talks with it in [JSON]. What the process writes to its standard error goes to
+// cmd.Stderr, or to this process's own, and the end of it into errors.
+func Open(cmd *exec.Cmd, launch func(*exec.Cmd) error) (*Child, error) {
 	input, err := cmd.StdinPipe() // closed when the process has ended
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Open(cmd *exec.Cmd, codec func(io.Reader, io.Writer) *Conn, launch func(*ex
 		c.said.to = os.Stderr
 	}
 	cmd.Stdout, cmd.Stderr = to, c.said
-	c.Conn = codec(c.output, input)
+	c.Conn = JSON(c.output, input)
 	c.Process, err = Start(cmd, launch)
 	_ = to.Close() // the process has its own
 	if err != nil {

@@ -1,7 +1,6 @@
 package childproc
 
 import (
-	"encoding/gob"
 	"encoding/json"
 	"io"
 	"sync"
@@ -10,19 +9,13 @@ import (
 // Conn is one end of the pipes between two processes. Several goroutines may send at once; one at a time receives.
 type Conn struct {
 	sending sync.Mutex // guards out
-	out     interface{ Encode(v any) error }
-	in      interface{ Decode(v any) error }
+	out     *json.Encoder
+	in      *json.Decoder
 }
 
 // JSON returns an end whose messages are JSON.
 func JSON(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: json.NewDecoder(in), out: json.NewEncoder(out)}
-}
-
-// Gob returns an end whose messages are gobs. They leave out functions and channels, and may differ in type from
-// message to message.
-func Gob(in io.Reader, out io.Writer) *Conn {
-	return &Conn{in: gob.NewDecoder(in), out: gob.NewEncoder(out)}
 }
 
 // Send tells the other end v. It blocks while the pipe is full.

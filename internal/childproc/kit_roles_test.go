@@ -23,14 +23,10 @@ var roles = map[string]func(parent *Conn, arg string){
 
 func TestMain(m *testing.M) {
 	for role, play := range roles {
-		if parent, arg, serves := Serve(role, JSON); serves {
+		if parent, arg, serves := Serve(role); serves {
 			play(parent, arg)
 			os.Exit(0)
 		}
-	}
-	if parent, arg, serves := Serve("gobs", Gob); serves {
-		echo(parent, arg)
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -63,7 +59,7 @@ func startAnother(parent *Conn, arg string) {
 		os.Exit(1)
 	}
 	cmd.ExtraFiles = []*os.File{os.NewFile(3, "life")}
-	c, err := Open(cmd, JSON, nil)
+	c, err := Open(cmd, nil)
 	if err != nil {
 		os.Exit(1)
 	}
@@ -88,11 +84,7 @@ func openIn(ctx context.Context, t *testing.T, role, arg string, files ...*os.Fi
 		t.Fatal(err)
 	}
 	cmd.ExtraFiles, cmd.Stderr = files, io.Discard
-	codec := JSON
-	if role == "gobs" {
-		codec = Gob
-	}
-	c, err := Open(cmd, codec, nil)
+	c, err := Open(cmd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

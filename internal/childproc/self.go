@@ -2,7 +2,6 @@ package childproc
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/exec"
 )
@@ -26,18 +25,18 @@ func Self(ctx context.Context, role, arg string) (*exec.Cmd, error) {
 }
 
 // Serve reports whether this process was started by [Self] for a role, with which argument, and the end of the pipes to
-// its parent, which codec makes ([JSON] or [Gob]). What the program prints from then on goes to standard error, so that
+// its parent, which talk in [JSON]. What the program prints from then on goes to standard error, so that
 // nothing comes between the messages.
 //
 // Call it first in main and in TestMain. A process should end when Receive does.
-func Serve(role string, codec func(io.Reader, io.Writer) *Conn) (parent *Conn, arg string, serves bool) {
+func Serve(role string) (parent *Conn, arg string, serves bool) {
 	if os.Getenv(roleEnv) != role {
 		return nil, "", false
 	}
 	arg = os.Getenv(argEnv)
 	_ = os.Unsetenv(roleEnv) // what this process starts has no role; neither name can be wrong
 	_ = os.Unsetenv(argEnv)
-	parent = codec(os.Stdin, os.Stdout)
+	parent = JSON(os.Stdin, os.Stdout)
 	os.Stdout = os.Stderr
 	return parent, arg, true
 }

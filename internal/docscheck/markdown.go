@@ -3,9 +3,9 @@ package main
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // doc is what the checks need of a Markdown file.
@@ -17,17 +17,39 @@ type doc struct {
 	links    []link
 }
 
+// part is a heading, a block of code or a row of a table, as far as it is the same in every language.
+type part struct {
+	line int
+	text string
+}
+
+// shape returns the parts of d, in order.
+func (d *doc) shape() (parts []part) {
+	for _, h := range d.headings {
+		parts = append(parts, part{h.line, strings.Repeat("#", h.level)})
+	}
+	for _, b := range d.blocks {
+		text := b.lang + "\n" + b.code
+		if b.lang == "text" && b.source != "" {
+			text = b.lang // what a program prints is in the language of the page, if a file of the repository says so
+		}
+		parts = append(parts, part{b.line, text})
+	}
+	for _, line := range d.rows {
+		parts = append(parts, part{line, "|"})
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.line - b.line })
+	return parts
+}
+
 type heading struct {
-	line  int
-	level int
-	slug  string // the anchor that code hosts give it
+	line, level int
+	slug        string // the anchor that code hosts give it
 }
 
 type block struct {
-	line   int
-	lang   string
-	code   string
-	source string // of a marker comment on the line before, see checkSnippets
+	line               int
+	lang, code, source string // source is of a marker comment on the line before, see checkSnippets
 }
 
 type link struct {
@@ -36,27 +58,33 @@ type link struct {
 }
 
 var (
+	punctuation = regexp.MustCompile(`[^\p{L}\p{M}\p{Nd}\p{Pc} -]`)
 	headingLine = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
 	fenceLine   = regexp.MustCompile("^(\\s*)(```+|~~~+)\\s*([^\\s`]*)")
 	markerLine  = regexp.MustCompile(`^\s*<!--\s*code:\s*(.*?)\s*-->\s*$`)
 	inlineCode  = regexp.MustCompile("`[^`]*`")
 	inlineLink  = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)`)
+	printedLink = regexp.MustCompile(`"docs/[\w./-]+\.md#[\w-]+"`)
 	refLink     = regexp.MustCompile(`^\s{0,3}\[[^\]]+\]:\s+<?([^\s>]+)>?`)
 )
 
-// parseDocs parses every Markdown file outside of test data.
+// parseDocs parses every Markdown file outside of test data. Of Go code it takes the links that programs print.
 func parseDocs(files *tree) map[string]*doc {
 	docs := map[string]*doc{}
 	for _, name := range files.paths() {
-		if path.Ext(name) == ".md" && !inTestdata(name) {
-			docs[name] = parseDoc(name, files.texts[name])
+		switch text := files.texts[name]; {
+		case path.Ext(name) == ".md" && !strings.Contains("/"+name, "/testdata/"):
+			docs[name] = parseDoc(name, text)
+		case path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go"):
+			docs[name] = &doc{path: name}
+			for _, at := range printedLink.FindAllStringIndex(text, -1) {
+				l := link{line: 1 + strings.Count(text[:at[0]], "\n"), target: strings.Trim(text[at[0]:at[1]], `"`)}
+				l.target = strings.Repeat("../", strings.Count(name, "/")) + l.target
+				docs[name].links = append(docs[name].links, l)
+			}
 		}
 	}
 	return docs
-}
-
-func inTestdata(name string) bool {
-	return strings.HasPrefix(name, "testdata/") || strings.Contains(name, "/testdata/")
 }
 
 func parseDoc(name, text string) *doc {
@@ -66,10 +94,12 @@ func parseDoc(name, text string) *doc {
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if f := fenceLine.FindStringSubmatch(line); f != nil {
+			b := block{line: i + 1, lang: f[3], source: marker}
 			end := endOfBlock(lines, i, f[2])
-			d.blocks = append(d.blocks, block{
-				line: i + 1, lang: f[3], source: marker, code: outdent(lines[i+1:end], f[1]),
-			})
+			for _, code := range lines[i+1 : end] {
+				b.code += strings.TrimPrefix(code, f[1]) + "\n" // in a list it is indented as its fence
+			}
+			d.blocks = append(d.blocks, b)
 			marker, i = "", end
 			continue
 		}
@@ -80,7 +110,6 @@ func parseDoc(name, text string) *doc {
 		}
 		d.addLine(i+1, line)
 	}
-	d.numberSlugs()
 	return d
 }
 
@@ -95,18 +124,13 @@ func endOfBlock(lines []string, i int, fence string) int {
 	return len(lines)
 }
 
-// outdent takes the indentation of the fence, as in a list, from the code.
-func outdent(lines []string, indent string) string {
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString(strings.TrimPrefix(line, indent) + "\n")
-	}
-	return b.String()
-}
-
 func (d *doc) addLine(n int, line string) {
 	if h := headingLine.FindStringSubmatch(line); h != nil {
-		d.headings = append(d.headings, heading{line: n, level: len(h[1]), slug: slug(h[2])})
+		at := slug(h[2])
+		for again := 1; d.heads(at); again++ { // as code hosts make them distinct
+			at = slug(h[2]) + "-" + strconv.Itoa(again)
+		}
+		d.headings = append(d.headings, heading{line: n, level: len(h[1]), slug: at})
 	}
 	if strings.HasPrefix(strings.TrimSpace(line), "|") {
 		d.rows = append(d.rows, n)
@@ -123,25 +147,5 @@ func (d *doc) addLine(n int, line string) {
 // slug is the anchor of a heading, as internal/docsite makes it: lower case, without punctuation, spaces as hyphens.
 // Letters of all scripts stay.
 func slug(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-', unicode.In(r, unicode.Letter, unicode.Mark, unicode.Nd, unicode.Pc):
-			return r
-		}
-		return -1
-	}, strings.ToLower(heading))
-}
-
-// numberSlugs makes the anchors of equal headings distinct, as code hosts do: name, name-1, name-2.
-func (d *doc) numberSlugs() {
-	seen := map[string]int{}
-	for i, h := range d.headings {
-		n := seen[h.slug]
-		seen[h.slug]++
-		if n > 0 {
-			d.headings[i].slug = h.slug + "-" + strconv.Itoa(n)
-		}
-	}
+	return strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

@@ -62,6 +62,9 @@ func (m *menu) add(title string, p *page) {
 	}
 	last := &m.groups[len(m.groups)-1]
 	last.Items = append(last.Items, item{p.title, p.out, p.lang})
+	if key == aboutLab && m.site.files[labPage] != nil {
+		last.Items = append(last.Items, item{labels[m.lang].Play, labPage, m.lang})
+	}
 }
 
 // list adds the pages that an index links to, under the heading that they stand below.

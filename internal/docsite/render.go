@@ -17,17 +17,19 @@ import (
 
 // label is what pages of a language say around the document.
 type label struct {
-	Search, Contents, Skip, Source, Project, More, None, Some, Section string
+	Search, Contents, Skip, Source, Project, More, Play, None, Some, Section string
 }
 
 var labels = map[string]label{
 	english: {
 		Search: "Search", Contents: "Contents", Skip: "Skip to the text", Source: "Source of this page",
-		Project: "Project", More: "More", None: "Nothing found", Some: "Found:", Section: "Link to this section",
+		Project: "Project", More: "More", Play: "Play the lab",
+		None: "Nothing found", Some: "Found:", Section: "Link to this section",
 	},
 	chinese: {
 		Search: "搜索", Contents: "目录", Skip: "跳到正文", Source: "本页源文件",
-		Project: "项目", More: "更多", None: "没有找到", Some: "找到：", Section: "本节链接",
+		Project: "项目", More: "更多", Play: "播放实验",
+		None: "没有找到", Some: "找到：", Section: "本节链接",
 	},
 }
 

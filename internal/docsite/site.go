@@ -24,6 +24,13 @@ type site struct {
 	problems []string
 }
 
+// labPage is where make lab writes the page that plays the lab. It is not in the repository, and so nothing links to
+// it: if it is there, it becomes part of the site, and the navigation has it behind the page about the lab.
+const (
+	labPage  = "lab.html"
+	aboutLab = "docs/lab.md"
+)
+
 // taken is what is wrong with a file that would become part of the site where a page is.
 const taken = " is another file's place"
 
@@ -38,6 +45,11 @@ func build(tree fs.FS, source string) (*site, error) {
 	}
 	if err := s.read(); err != nil {
 		return nil, err
+	}
+	if _, err := fs.Stat(tree, labPage); err == nil {
+		if err := s.copyFile(labPage, ""); err != nil {
+			return nil, err
+		}
 	}
 	s.menus = map[string][]group{english: s.menu(english), chinese: s.menu(chinese)} // before links are rewritten
 	for _, name := range s.names {

@@ -95,6 +95,23 @@ func TestBuild_MakesEveryPage(t *testing.T) {
 	}
 }
 
+func TestBuild_ThePageOfTheLab_StandsBehindWhatExplainsIt(t *testing.T) {
+	files := small()
+	files["docs/lab.md"] = &fstest.MapFile{Data: []byte("# The lab\n")}
+	const link = `href="../lab.html"`
+	if text := buildSmall(t, files).files["docs/lab.html"]; bytes.Contains(text, []byte(link)) {
+		t.Errorf("nobody made the page, but there is a link to it:\n%s", text)
+	}
+	files["lab.html"] = &fstest.MapFile{Data: []byte("<html>played</html>")}
+	s := buildSmall(t, files)
+	if text := s.files["docs/lab.html"]; !bytes.Contains(text, []byte(link)) {
+		t.Errorf("no link to the page in\n%s", text)
+	}
+	if text := string(s.files["lab.html"]); text != "<html>played</html>" {
+		t.Errorf("the site has %q as the page", text)
+	}
+}
+
 func TestBuild_SourceFilesAreWhereTheURLSays(t *testing.T) {
 	for _, source := range []string{"https://example.com/blob/main", "file:///src"} {
 		s, err := build(small(), source+"/")

@@ -103,6 +103,14 @@ func (r *release) binary(p platform) string {
 	return filepath.Join(bin, "interlock")
 }
 
+// playLab runs every experiment of the lab and writes the page that plays them. The run is a real one, so the bytes of
+// the page are other ones each time. An experiment that shows something else than it should ends the release.
+func (r *release) playLab(ctx context.Context) error {
+	env := []string{"GOWORK=" + filepath.Join(r.from, "go.work")}
+	return command{dir: filepath.Join(r.from, "lab"), env: env}.
+		run(ctx, "go", "run", "./cmd/interlock-lab", "--all", "--lang", "en", "--report", filepath.Join(r.to, "lab.html"))
+}
+
 // packAll makes packages of systems (deb), completions and manual pages, which have a script of their own.
 func (r *release) packAll(ctx context.Context) error {
 	script := filepath.Join(r.repository(), "scripts", "package.sh")

@@ -8,6 +8,7 @@
 //	repository.git  the repository with the tags: to push them is to publish
 //	proxy/          a GOPROXY of these versions, which the proof installs from
 //	*.tar.gz …      the binaries, SHA256SUMS, one SBOM for each binary, NOTES.md
+//	lab.html        the lab as a page
 //
 // usage: release [-offline] -from REPOSITORY -to FOLDER VERSION
 package main
@@ -87,6 +88,7 @@ func (r *release) make(ctx context.Context) error {
 		{"the same binary once more, from empty caches", r.buildAgain},
 		{"packages", r.packAll},
 		{"install and import as users do", r.prove},
+		{"the lab, on the servers of this machine", r.playLab},
 		{"checksums", r.writeSums},
 		{"tags", r.keepTags},
 	} {

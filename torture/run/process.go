@@ -50,7 +50,7 @@ func (p *process) start() error {
 		// There the goroutines that renew leases share one processor with those that hold them.
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	}
-	child, err := childproc.Open(cmd, childproc.JSON, p.member.Start)
+	child, err := childproc.Open(cmd, p.member.Start)
 	if err != nil {
 		return errors.Join(err, stderr.Close())
 	}

@@ -23,7 +23,7 @@ type brief struct {
 // Play runs the part that this process was started for, one of parts by name, and ends the process. It returns at once
 // in a process that was started by somebody else. Call it first thing in main, and in TestMain.
 func Play(parts map[string]func(ctx context.Context, s *Stage) error) {
-	parent, text, is := childproc.Serve(role, childproc.JSON)
+	parent, text, is := childproc.Serve(role)
 	if !is {
 		return
 	}
@@ -104,7 +104,7 @@ func Start(ctx context.Context, name string, arg any) (*Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	child, err := childproc.Open(cmd, childproc.JSON, nil)
+	child, err := childproc.Open(cmd, nil)
 	if err != nil {
 		return nil, err
 	}

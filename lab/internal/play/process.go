@@ -53,7 +53,7 @@ func (c *Process) start() error {
 	if err != nil {
 		return err
 	}
-	if c.child, err = childproc.Open(cmd, childproc.JSON, nil); err != nil {
+	if c.child, err = childproc.Open(cmd, nil); err != nil {
 		return err
 	}
 	go c.read() // ends with the process, which the clean-up kills at the latest

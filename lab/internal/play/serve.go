@@ -24,7 +24,7 @@ const role = "lab/play"
 // ServeIfProcess plays a process of a play, if this process is one, and does not return then. Call it first in main and
 // in TestMain: the processes are the program once more.
 func ServeIfProcess() {
-	director, name, is := childproc.Serve(role, childproc.JSON)
+	director, name, is := childproc.Serve(role)
 	if !is {
 		return
 	}

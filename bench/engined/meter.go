@@ -1,4 +1,4 @@
-package redisd
+package engined
 
 import (
 	"context"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/broken"
+	"github.com/interlock-go/interlock/drivertest/internal/broken"
 	"github.com/interlock-go/interlock/internal/longrun"
 )
 

@@ -1,22 +1,20 @@
-package redisd_test
+package engined_test
 
 import (
-	"context"
 	"errors"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/bench/redisd"
+	"github.com/interlock-go/interlock/bench/engined"
 	goredis "github.com/redis/go-redis/v9"
 )
 
 // start starts a server that ends with the test.
-func start(t *testing.T) *redisd.Server {
+func start(t *testing.T) *engined.Server {
 	t.Helper()
-	s, err := redisd.Start(t.Context())
-	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+	s, err := engined.Start(t.Context(), engined.Redis)
+	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -30,14 +28,14 @@ func start(t *testing.T) *redisd.Server {
 	return s
 }
 
-func client(t *testing.T, s *redisd.Server) *goredis.Client {
+func client(t *testing.T, s *engined.Server) *goredis.Client {
 	t.Helper()
 	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, PoolSize: 1})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func count(t *testing.T, m *redisd.Meter) redisd.Count {
+func count(t *testing.T, m *engined.Meter) engined.Count {
 	t.Helper()
 	c, err := m.Count(t.Context())
 	if err != nil {
@@ -48,7 +46,7 @@ func count(t *testing.T, m *redisd.Meter) redisd.Count {
 
 func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
 	s := start(t)
-	c, m := client(t, s), redisd.NewMeter(s.Addr, []string{"set"})
+	c, m := client(t, s), engined.NewMeter(s.Addr, []string{"set"})
 	defer m.Close()
 	ctx := t.Context()
 	if err := c.Ping(ctx).Err(); err != nil { // opens its connection
@@ -66,7 +64,7 @@ func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		t.Fatal(err)
 	}
-	want := redisd.Count{Commands: 4, Pings: 1}
+	want := engined.Count{Commands: 4, Pings: 1}
 	got := count(t, m).Sub(before)
 	took := got.Scripts
 	if got.Scripts = 0; got != want {
@@ -79,44 +77,26 @@ func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
 
 func TestMeter_CountsNothingOfItself(t *testing.T) {
 	s := start(t)
-	m := redisd.NewMeter(s.Addr, nil)
+	m := engined.NewMeter(s.Addr, nil)
 	defer m.Close()
 	count(t, m)
 	before := count(t, m)
 	for range 5 {
 		count(t, m)
 	}
-	if got := count(t, m).Sub(before); got != (redisd.Count{}) {
+	if got := count(t, m).Sub(before); got != (engined.Count{}) {
 		t.Errorf("counted %+v although nobody sent anything", got)
 	}
 }
 
 func TestMeter_Empty_RemovesEveryKey(t *testing.T) {
 	s := start(t)
-	c, m := client(t, s), redisd.NewMeter(s.Addr, nil)
+	c, m := client(t, s), engined.NewMeter(s.Addr, nil)
 	defer m.Close()
 	if err := errors.Join(c.Set(t.Context(), "a", "1", 0).Err(), m.Empty(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.DBSize(t.Context()).Result(); n != 0 || err != nil {
 		t.Errorf("%d keys left, %v", n, err)
-	}
-}
-
-func TestServer_EndsWithItsContext_AndLeavesNoFolder(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s, err := redisd.Start(ctx)
-	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(s.Version, ".") {
-		t.Errorf("version %q", s.Version)
-	}
-	cancel()
-	if err := s.Close(); err != nil { // returns when the process is gone
-		t.Error(err)
 	}
 }
