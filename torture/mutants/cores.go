@@ -23,11 +23,11 @@ func cores() []Mutant {
 			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
 			Edits: []Edit{
 				{
-					File: "acquire_fetch.go", Old: "\tdefer f.tellOver()\n\trefused :=",
-					New: "\tdefer f.tellOver()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
+					File: "internal/shell/request.go", Old: "\tdefer tellOver(f)\n\trefused :=",
+					New: "\tdefer tellOver(f)\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
 				},
 				{
-					File: "core_renew.go", Old: "\t\tg.Confirm(b.sent,",
+					File: "internal/core/renew.go", Old: "\t\tg.Confirm(b.sent,",
 					New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.Confirm(b.sent,",
 				},
 			},
@@ -59,9 +59,9 @@ func cores() []Mutant {
 		{
 			ID: "M5", Bug: "renewals do not go on after one that failed", Known: "Redisson #3194",
 			Edits: []Edit{{
-				File: "core_renew.go", Old: "\t\tif g.holds.first != nil {\n\t\t\tg.NotBefore =",
+				File: "internal/core/renew.go", Old: "\t\tif g.Holds.First != nil {\n\t\t\tg.NotBefore =",
 				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.NotBefore = trust.Never\n\t\t} else " +
-					"if g.holds.first != nil {\n\t\t\tg.NotBefore =",
+					"if g.Holds.First != nil {\n\t\t\tg.NotBefore =",
 			}},
 			Checks: []Check{simulated("steady", lossy)},
 		},
@@ -75,8 +75,8 @@ func remains() []Mutant {
 			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted",
 			Known: "Redisson #4706",
 			Edits: []Edit{{
-				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.settle",
-				New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.settle",
+				File: "internal/shell/request.go", Old: "\tif !definite {\n\t\tundoRequest",
+				New: "\tif !definite && !isMutant(\"M9\") {\n\t\tundoRequest",
 			}},
 			Checks: []Check{simulated("residue", lossy)},
 		},
@@ -105,7 +105,7 @@ func remains() []Mutant {
 
 // helpers are functions that edits call, in files of their own.
 var helpers = map[string]string{
-	"helpers_of_mutants.go": `package interlock
+	"internal/shell/helpers_of_mutants.go": `package shell
 
 import "time"
 

@@ -6,7 +6,7 @@ func ofTheHarness() []Mutant {
 		{
 			ID: "M24", Bug: "what a renewal was answered is not believed, so holds are lost without any fault",
 			Edits: []Edit{{
-				File: "core_renew.go", Old: "// an answer that comes after the end does not revive it\n",
+				File: "internal/core/renew.go", Old: "// an answer that comes after the end does not revive it\n",
 				New: "// an answer that comes after the end does not revive it\n" +
 					"\tif err == nil && isMutant(\"M24\") {\n\t\treturn nil\n\t}\n",
 			}},
@@ -17,8 +17,8 @@ func ofTheHarness() []Mutant {
 			Known: "a watchdog without a deadline",
 			Edits: []Edit{
 				{
-					File: "core_end.go", Old: "now >= end {\n\t\tc.loseAndRelease(g,",
-					New: "now >= end && !isMutant(\"M25\") {\n\t\tc.loseAndRelease(g,",
+					File: "internal/core/end.go", Old: "now >= end {\n\t\tc.LoseAndRelease(g,",
+					New: "now >= end && !isMutant(\"M25\") {\n\t\tc.LoseAndRelease(g,",
 				},
 			},
 			Checks: []Check{long(tortured("K5", "redis", "server-stop", "12s"))},
@@ -26,9 +26,10 @@ func ofTheHarness() []Mutant {
 		{
 			ID: "M26", Bug: "a wait goes on for a while when its context has ended",
 			Edits: []Edit{{
-				File: "acquire_wait.go", Old: "\tcase <-ctx.Done():\n\t}\n\tc := w.lease.m.client()\n",
+				File: "internal/shell/wait.go",
+				Old:  "\tcase <-ctx.Done():\n\t}\n\tc := ClientOfLock(w.Hold.Lock)\n",
 				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n" +
-					"\tc := w.lease.m.client()\n",
+					"\tc := ClientOfLock(w.Hold.Lock)\n",
 			}},
 			Checks: []Check{givingUp(tortured("K8", "redis", "none", "20s"))},
 		},

@@ -71,8 +71,8 @@ func TestHunt_OfWhatIsNoMutant_FailsAndSaysWhy(t *testing.T) {
 }
 
 func TestEdited_TextsThatHaveGone_AreToldWithTheirFile(t *testing.T) {
-	_, err := edited(root(t), []Mutant{{ID: "M0", Edits: []Edit{{File: "renew.go", Old: "no such text"}}}})
-	if err == nil || !strings.Contains(err.Error(), `M0: "no such text" is at 0 places of renew.go`) {
+	_, err := edited(root(t), []Mutant{{ID: "M0", Edits: []Edit{{File: "client.go", Old: "no such text"}}}})
+	if err == nil || !strings.Contains(err.Error(), `M0: "no such text" is at 0 places of client.go`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -29,8 +29,10 @@ func ofRetention() []Mutant {
 		{
 			ID: "M31", Bug: "a retained lock is not given back when another process asks",
 			Edits: []Edit{{
-				File: "hold_retain.go", Old: "\tif r := g.retained(); r != nil {\n\t\tc.retention.recall(g.m)\n",
-				New: "\tif r := g.retained(); r != nil && !isMutant(\"M31\") {\n\t\tc.retention.recall(g.m)\n",
+				File: "internal/shell/release.go",
+				Old:  "\tif r := g.Retained(); r != nil {\n\t\tc.Machine.Retention.Recall(g.Lock)\n",
+				New: "\tif r := g.Retained(); r != nil && !isMutant(\"M31\") {\n" +
+					"\t\tc.Machine.Retention.Recall(g.Lock)\n",
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_AnotherClientThatAsks_GetsTheLockAtOnce", "it took .*, want at most 0s"),

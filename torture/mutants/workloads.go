@@ -6,9 +6,9 @@ func ofWorkloads() []Mutant {
 		{
 			ID: "M20", Bug: "who comes back under its old name is taken for the one before, and has its hold",
 			Edits: []Edit{{
-				File: "acquire_request.go", Old: "\tif m.p.share.direct {\n\t\tr.Mode, r.Limit",
-				New: "\tif isMutant(\"M20\") {\n\t\tr.Owner, r.Named = c.opts.ClientName, true\n\t}\n" +
-					"\tif m.p.share.direct {\n\t\tr.Mode, r.Limit",
+				File: "internal/shell/request.go", Old: "\tif m.Terms.Share.Direct {\n\t\tr.Mode, r.Limit",
+				New: "\tif isMutant(\"M20\") {\n\t\tr.Owner, r.Named = c.Config.ClientName, true\n\t}\n" +
+					"\tif m.Terms.Share.Direct {\n\t\tr.Mode, r.Limit",
 			}},
 			Checks: []Check{
 				{
