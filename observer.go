@@ -9,13 +9,14 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// What users are told: the functions of an Observer and what each gets. internal/shell/tell.go has how and when each is
-// called.
+// What users are told: the functions of an Observer, and what each gets. internal/shell/tell.go says how and when they
+// are called.
 
 // Observer is told what happens to locks: the hook for metrics, traces and tests. nil functions are skipped. They are
 // called from many goroutines at once, never while a mutex of the client is held. They must not block: the caller of
 // Lock or Unlock waits for them. They may use leases, but must not call Close, which waits for them. [Event] says which
-// of its fields are set in which function, and [JoinObservers] makes one Observer of several.
+// of its fields are set in which function, and [JoinObservers] makes one Observer of several. New and Open copy it: a
+// later change of the struct has no effect on the client.
 //
 // Each beginning has one end, so gauges that count up and down return to zero:
 //
