@@ -49,7 +49,7 @@ func (r *record) checkLosses(f *Figures) *Verdict {
 		for _, l := range h.losses() {
 			switch why := r.without(h, l); {
 			case why == "":
-			case l.isOver() && r.starved(l.at):
+			case l.isOver() && r.starved(l.end()): // it may be told again, long after that
 				spared = true
 			case len(v.Faults) == found: // a hold is one case, however often its holder is told
 				v.fault("%v: it was told at %v after the begin that it was lost (%s), %s", h, l.at.Sub(r.about.Begin),

@@ -158,8 +158,8 @@ func TestALoss_ThatEndsALongWait_HasItsCauseBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// How slow a disk was before the run had begun is not known, so a lease that ran out by then is not judged where servers
-// wait for their disk.
+// How slow a disk was before the run had begun is not known, so a lease that ran out by then is not judged where
+// servers wait for their disk.
 func TestALoss_BeforeAnybodyWatchesTheDisk_IsNotJudged(t *testing.T) {
 	for engine, ok := range map[string]bool{"redis": false, "redis-aof": true} {
 		s := sound()
@@ -169,5 +169,23 @@ func TestALoss_BeforeAnybodyWatchesTheDisk_IsNotJudged(t *testing.T) {
 		if v := s.judge(t).Find("K6"); v.OK() != ok || ok && v.Spared != 1 {
 			t.Errorf("%s: %v, %d spared", engine, v, v.Spared)
 		}
+	}
+}
+
+// A careless holder gives back what it has lost long after that, and is told again. What excuses the loss came before
+// its end.
+func TestALoss_ThatIsToldAgain_IsExcusedByWhatCameBeforeItsEnd(t *testing.T) {
+	s := sound()
+	s.under(target.LoseEnds, 0, 1*ms, 90*ms)
+	s.hears(interlock.LostUnconfirmed, 1100*ms, 1090*ms)
+	s.add(0, 500*ms, history.Event{Op: history.Lag, Took: 400 * 1000 * 1000})
+	for i := range s.events {
+		if e := &s.events[i]; e.Token == 100 && e.Op == history.Release {
+			e.At, e.Deadline = e.At+1700*ms, 1090*ms
+		}
+	}
+	s.tells(interlock.LostUnconfirmed)
+	if v := s.judge(t).Find("K6"); !v.OK() || v.Spared != 1 {
+		t.Errorf("%v, %d spared", v, v.Spared)
 	}
 }
