@@ -27,9 +27,9 @@ func ofTheHarness() []Mutant {
 			ID: "M26", Bug: "a wait goes on for a while when its context has ended",
 			Edits: []Edit{{
 				File: "internal/shell/wait.go",
-				Old:  "\tcase <-ctx.Done():\n\t}\n\tc := ClientOfLock(w.Hold.Lock)\n",
+				Old:  "\tcase <-ctx.Done():\n\t}\n\tc := ClientOf(w.Hold.Lock)\n",
 				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n" +
-					"\tc := ClientOfLock(w.Hold.Lock)\n",
+					"\tc := ClientOf(w.Hold.Lock)\n",
 			}},
 			Checks: []Check{givingUp(tortured("K8", "redis", "none", "20s"))},
 		},
@@ -53,8 +53,9 @@ func ofTheHarness() []Mutant {
 			ID: "M34", Bug: "a release that finds another owner is a loss, even if a copy of it may have been done",
 			Known: "interlock before its first tag",
 			Edits: []Edit{{
-				File: "release.go", Old: "told.Reason != LostExpired && told.Reason != LostTaken\n",
-				New: "told.Reason != LostExpired && (told.Reason != LostTaken || isMutant(\"M34\"))\n",
+				File: "internal/shell/release.go",
+				Old:  "told.Reason != driver.LostExpired && told.Reason != driver.LostTaken\n",
+				New:  "told.Reason != driver.LostExpired && (told.Reason != driver.LostTaken || isMutant(\"M34\"))\n",
 			}},
 			Checks: []Check{
 				ofTheCore("TestUnlock_WhoseCopyFindsNothing_IsALossOnlyIfNoCopyCanHaveEndedIt", "another owner has it"),

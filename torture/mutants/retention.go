@@ -30,9 +30,9 @@ func ofRetention() []Mutant {
 			ID: "M31", Bug: "a retained lock is not given back when another process asks",
 			Edits: []Edit{{
 				File: "internal/shell/release.go",
-				Old:  "\tif r := g.Retained(); r != nil {\n\t\tc.Machine.Retention.Recall(g.Lock)\n",
+				Old:  "\tif r := g.Retained(); r != nil {\n\t\tc.Retention.Recall(g.Lock)\n",
 				New: "\tif r := g.Retained(); r != nil && !isMutant(\"M31\") {\n" +
-					"\t\tc.Machine.Retention.Recall(g.Lock)\n",
+					"\t\tc.Retention.Recall(g.Lock)\n",
 			}},
 			Checks: []Check{
 				ofTheCore("TestRetain_AnotherClientThatAsks_GetsTheLockAtOnce", "it took .*, want at most 0s"),
