@@ -38,7 +38,8 @@
 // of readers, and a semaphore never grants more permits than its limit. A holder trusts its hold only inside the trust
 // window: from the moment before it sent the request, for the lease minus a clock-drift allowance. When the window ends
 // without a renewal, the hold is lost in this process before the engine can grant the lock to another. So holders that
-// stop when they are told never overlap. That rests on clocks whose rates differ by less than 1 %, and on the
+// stop when they are told never overlap, unless an operator breaks or deletes a hold ([Client.Break]): then the next
+// owner may get in just before the holder is told. That rests on clocks whose rates differ by less than 1 %, and on the
 // assumptions in the engine's own Guarantees.
 //
 // No lock with a lease can promise more than that. A process that stands still between its last check and its write
@@ -48,14 +49,16 @@
 // # Owners
 //
 // Locks are re-entrant by owner. Each Lock at the top level makes a new, anonymous owner. [Lease.Context] carries it
-// into the work, and every Lock with that context re-enters, in whichever goroutine. [WithOwner] names an owner, which
-// may then re-enter from another process too. The lock is free when the owner's last hold ends.
+// into the work, and every Lock with that context re-enters, in whichever goroutine. [WithOwner] names an owner. On
+// engines that have named owners (Redis) it may re-enter from another process too. The lock is free when the owner's
+// last hold ends.
 //
 // # Readers, writers, permits
 //
 // [Client.RWMutex] is a lock for many readers or one writer. Its upgradeable read turns into the write without letting
 // another writer in between, and a write turns into a read. [Client.Semaphore] is a lock with a number of permits. Both
-// are fair, and each hold has a lease of its own. Engines that lack them return ErrUnsupported with the reason.
+// are fair as far as the engine keeps an order (driver.Order), and each hold has a lease of its own. Engines that lack
+// them return ErrUnsupported with the reason.
 //
 // # Elections, latches, conditions
 //
