@@ -41,7 +41,7 @@ var direction = []struct {
 	{"console", []string{".", "driver", "fence", "webguard"}, "it works on every engine"},
 	{
 		"adapters",
-		[]string{".", "webguard"},
+		[]string{".", "driver", "webguard"},
 		"they work on every engine; what needs a dependency is a module of its own",
 	},
 	{

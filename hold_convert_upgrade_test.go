@@ -125,7 +125,8 @@ func TestUpgrade_OfAHoldThatIsLostMeanwhile_SaysSo(t *testing.T) {
 			return LostUnconfirmed
 		},
 		"told by the engine alone": func(t *testing.T, _ *Client, h *hooks, l *Lease) LostReason {
-			if err := h.Driver.Release(t.Context(), l.hold().Engine.ReleaseRequest()); err != nil {
+			taken := &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Engine.ID}
+			if err := h.Driver.Release(t.Context(), taken); err != nil {
 				t.Error(err)
 			}
 			return LostExpired

@@ -26,7 +26,8 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			time.Sleep(defaultLease)
 		},
 		"the read is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), l.hold().UpgradePair.Engine.ReleaseRequest())
+			_ = h.Driver.Release(
+				t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().UpgradePair.Engine.ID})
 			time.Sleep(defaultLease)
 		},
 		"no renewal": func(_ *testing.T, _ *Client, h *hooks, _ *Lease) {
