@@ -54,7 +54,8 @@ func TestEngines_ImportNothingInternal(t *testing.T) {
 	}
 }
 
-// What two engines share is a module, so the table of dependencies (direction) does not have it: it knows what an engine knows.
+// What two engines share is a module, so the table of dependencies (direction) does not have it: it knows what an
+// engine knows.
 func TestSQLSession_ImportsTheSeamAndTheKitOfEngines_AndTheStandardLibrary(t *testing.T) {
 	may := []string{module + "/driver", module + "/enginekit"}
 	files := importsBelow(t, "enginekit/sqlsession", nil)

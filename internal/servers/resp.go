@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -67,14 +65,15 @@ func (c *RedisConn) Send(ctx context.Context, args ...string) error {
 // Receive returns the next reply, as Do does, or the next message of a subscription.
 func (c *RedisConn) Receive(ctx context.Context) (any, error) {
 	defer c.bound(ctx)()
-	reply, err := c.reply()
+	v, err := ReadRedisValue(c.in)
 	if err != nil {
 		return nil, because(ctx, err)
 	}
+	reply, err := v.plain()
 	if refused, ok := reply.(RedisError); ok {
 		return nil, refused
 	}
-	return reply, nil
+	return reply, err
 }
 
 // bound makes what waits on the connection return when ctx ends, until the function that it returns is called.
@@ -98,56 +97,4 @@ func because(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-// reply reads one reply; an error that the server has answered is a value here.
-func (c *RedisConn) reply() (any, error) {
-	line, err := c.in.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	line = strings.TrimSuffix(line, "\r\n")
-	if line == "" {
-		return nil, errors.New("redis: an empty line instead of a reply")
-	}
-	switch kind, rest := line[0], line[1:]; kind {
-	case '+':
-		return rest, nil
-	case '-':
-		return RedisError(rest), nil
-	case ':':
-		return strconv.ParseInt(rest, 10, 64)
-	case '$':
-		return c.bulk(rest)
-	case '*':
-		return c.array(rest)
-	default:
-		return nil, fmt.Errorf("redis: unknown kind of reply %q", line)
-	}
-}
-
-func (c *RedisConn) bulk(length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err // a negative length is Redis's null
-	}
-	b := make([]byte, n+len("\r\n"))
-	if _, err := io.ReadFull(c.in, b); err != nil {
-		return nil, err
-	}
-	return string(b[:n]), nil
-}
-
-func (c *RedisConn) array(length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err
-	}
-	all := make([]any, n)
-	for i := range all {
-		if all[i], err = c.reply(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

@@ -107,8 +107,9 @@ func (r *release) binary(p platform) string {
 // the page are other ones each time. An experiment that shows something else than it should ends the release.
 func (r *release) playLab(ctx context.Context) error {
 	env := []string{"GOWORK=" + filepath.Join(r.from, "go.work")}
+	page := filepath.Join(r.to, "lab.html")
 	return command{dir: filepath.Join(r.from, "lab"), env: env}.
-		run(ctx, "go", "run", "./cmd/interlock-lab", "--all", "--lang", "en", "--report", filepath.Join(r.to, "lab.html"))
+		run(ctx, "go", "run", "./cmd/interlock-lab", "--all", "--lang", "en", "--report", page)
 }
 
 // packAll makes packages of systems (deb), completions and manual pages, which have a script of their own.

@@ -1,9 +1,12 @@
 package play
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1" //nolint:gosec // the name of a script on a server
 	"encoding/hex"
+	"errors"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -32,8 +36,8 @@ type question struct {
 
 func (t *redisTalk) asks(b []byte) {
 	t.requests = append(t.requests, b...)
-	t.requests = t.each(t.requests, func(v resp) {
-		args := v.words()
+	t.requests = t.each(t.requests, func(v servers.RedisValue) {
+		args := words(v)
 		if len(args) > 0 {
 			t.waiting = append(t.waiting, question{strings.ToUpper(args[0]), t.heard(false, t.command(args))})
 		}
@@ -42,126 +46,64 @@ func (t *redisTalk) asks(b []byte) {
 
 func (t *redisTalk) says(b []byte) {
 	t.replies = append(t.replies, b...)
-	t.replies = t.each(t.replies, func(v resp) {
-		if v.kind == '>' && !t.confirms(v) {
-			if words := v.words(); len(words) > 0 && strings.HasSuffix(words[0], "message") {
-				t.heard(true, quoted(words))
+	t.replies = t.each(t.replies, func(v servers.RedisValue) {
+		if v.Kind == '>' && !t.confirms(v) {
+			if said := words(v); len(said) > 0 && strings.HasSuffix(said[0], "message") {
+				t.heard(true, quoted(said))
 			}
 			return
 		}
 		if len(t.waiting) > 0 {
-			t.answered(t.waiting[0].said, shorten(v.String(), longestAnswer))
+			t.answered(t.waiting[0].said, shorten(inOneLine(v), longestAnswer))
 			t.waiting = t.waiting[1:]
 		}
 	})
 }
 
 // confirms reports whether a push is the answer to a subscription.
-func (t *redisTalk) confirms(v resp) bool {
-	return len(t.waiting) > 0 && len(v.items) > 0 && strings.EqualFold(v.items[0].text, t.waiting[0].name)
+func (t *redisTalk) confirms(v servers.RedisValue) bool {
+	return len(t.waiting) > 0 && len(v.Items) > 0 && strings.EqualFold(v.Items[0].Text, t.waiting[0].name)
 }
 
 // each calls f for each whole value, and returns the rest.
-func (t *redisTalk) each(b []byte, f func(v resp)) []byte {
-	for len(b) > 0 && !t.deaf {
-		v, n, err := readRESP(b)
-		if err != nil {
+func (t *redisTalk) each(b []byte, f func(v servers.RedisValue)) []byte {
+	from := bytes.NewReader(b)
+	in := bufio.NewReader(from)
+	for whole := 0; !t.deaf; whole = len(b) - from.Len() - in.Buffered() {
+		v, err := servers.ReadRedisValue(in)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return b[whole:]
+		case err != nil:
 			t.deaf = true
-			return nil
+		default:
+			f(v)
 		}
-		if n == 0 {
-			return b
-		}
-		f(v)
-		b = b[n:]
 	}
 	return nil
 }
 
-// resp is a value of Redis's protocol.
-type resp struct {
-	kind  byte
-	text  string
-	null  bool
-	items []resp // of an array, set or push; of a map keys and values in turn
-}
-
 // words are the texts of an array.
-func (v resp) words() []string {
-	var all []string
-	for _, item := range v.items {
-		all = append(all, item.text)
+func words(v servers.RedisValue) (all []string) {
+	for _, item := range v.Items {
+		all = append(all, item.Text)
 	}
 	return all
 }
 
-// String is the value as redis-cli tells it, in one line.
-func (v resp) String() string {
+// inOneLine is the value as redis-cli tells it.
+func inOneLine(v servers.RedisValue) string {
 	switch {
-	case v.null:
+	case v.Null:
 		return "(nil)"
-	case v.items == nil:
-		return quoted(strings.Fields(v.text))
+	case v.Items == nil:
+		return quoted(strings.Fields(v.Text))
 	}
 	var all []string
-	for _, item := range v.items {
-		all = append(all, item.String())
+	for _, item := range v.Items {
+		all = append(all, inOneLine(item))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
-}
-
-// errNotRESP says that bytes are something else.
-var errNotRESP = strconv.ErrSyntax
-
-// readRESP reads one value, and returns how long it is: 0 if it is not complete.
-func readRESP(b []byte) (v resp, n int, err error) {
-	end := bytes.Index(b, []byte("\r\n"))
-	switch {
-	case end < 0:
-		return resp{}, 0, nil
-	case end == 0:
-		return resp{}, 0, errNotRESP
-	}
-	v, n = resp{kind: b[0], text: string(b[1:end])}, end+2
-	switch v.kind {
-	case '+', '-', ':', ',', '#', '(':
-		return v, n, nil
-	case '_':
-		v.null = true
-		return v, n, nil
-	}
-	size, err := strconv.Atoi(v.text)
-	if err != nil || size > mostPacket {
-		return resp{}, 0, errNotRESP
-	}
-	v.text, v.null = "", size < 0
-	switch v.kind {
-	case '$', '=', '!':
-		if v.null {
-			return v, n, nil
-		}
-		if len(b) < n+size+2 {
-			return resp{}, 0, nil
-		}
-		if v.text = string(b[n : n+size]); v.kind == '=' {
-			_, v.text, _ = strings.Cut(v.text, ":") // the text's format
-		}
-		return v, n + size + 2, nil
-	case '*', '~', '>':
-	case '%', '|':
-		size *= 2
-	default:
-		return resp{}, 0, errNotRESP
-	}
-	v.items = []resp{}
-	for range max(size, 0) {
-		item, length, err := readRESP(b[n:])
-		if err != nil || length == 0 {
-			return resp{}, 0, err
-		}
-		v.items, n = append(v.items, item), n+length
-	}
-	return v, n, nil
 }
 
 // command is a command as a story tells it: a script has its name, also where it was called before by its SHA-1.

@@ -159,11 +159,3 @@ func TestTap_HearsTheProcessesOfAnAct_AndNoExhibit(t *testing.T) {
 		t.Errorf("scripts have no names:\n%s", &all)
 	}
 }
-
-func TestReadRESP_OfALengthThatCannotBe_IsNotTheProtocol(t *testing.T) {
-	for _, kind := range "$=!*~>%|" {
-		if _, n, err := readRESP([]byte(string(kind) + "9223372036854775807\r\nx\r\n")); err == nil {
-			t.Errorf("%c: a value of %d bytes", kind, n)
-		}
-	}
-}
