@@ -23,6 +23,17 @@ var direction = []struct {
 	{"driver", nil, "it is the seam: whatever it imported, every engine would carry"},
 	{"fence", nil, "it is what a resource imports, which has no lock of its own"},
 	{"enginekit", []string{"driver"}, "it is a part of engines, which know no more of ours either"},
+	// Before the row of internal: the first that fits counts.
+	{
+		"internal/shell",
+		[]string{"driver", "internal/trust", "internal/waitgraph", "internal/grants", "internal/core"},
+		"it works on every engine, and knows none",
+	},
+	{
+		"internal/core",
+		[]string{"driver", "internal/trust", "internal/grants"},
+		"it calls no engine and no user, and can be read alone",
+	},
 	{"internal", []string{".", "driver", "fence", "drivertest"}, "models and checks of ours work on every engine"},
 	{"memlock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
 	{"filelock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
@@ -56,16 +67,6 @@ var direction = []struct {
 			"internal/shell",
 		},
 		"the core knows no engine; a user's program imports the ones that it opens",
-	},
-	{
-		"internal/shell",
-		[]string{"driver", "internal/trust", "internal/waitgraph", "internal/grants", "internal/core"},
-		"it works on every engine, and knows none",
-	},
-	{
-		"internal/core",
-		[]string{"driver", "internal/trust", "internal/grants"},
-		"it calls no engine and no user, and can be read alone",
 	},
 }
 

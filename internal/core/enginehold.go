@@ -259,8 +259,10 @@ type PendingRelease struct {
 	Cooldown time.Duration // how long the engine keeps the lock closed
 }
 
+// None reports whether there is nothing to release.
 func (w PendingRelease) None() bool { return w.Hold == nil }
 
+// ReleaseRequest is that of the hold, with the cooldown that the engine keeps.
 func (w PendingRelease) ReleaseRequest() *driver.Release {
 	r := w.Hold.Engine.ReleaseRequest()
 	r.Keep = w.Cooldown

@@ -58,16 +58,16 @@ type EndListeners struct {
 	CondWait   GivenUp       // the Cond.Wait that gives the hold up, while the engine is asked
 }
 
-// Lease returns what the user of h has in hand, and nil of a nil Hold.
-func (h *Hold) Lease() *Lease {
-	if h == nil {
+// Lease returns what the user of l has in hand, and nil of a nil Hold.
+func (l *Hold) Lease() *Lease {
+	if l == nil {
 		return nil
 	}
-	return h.lease
+	return l.lease
 }
 
-// IsCopy reports whether the user has copied the Lease of which h is.
-func (h *Hold) IsCopy() bool { return h.lease == nil || &h.lease.hold != h }
+// IsCopy reports whether the user has copied the Lease of which l is.
+func (l *Hold) IsCopy() bool { return l.lease == nil || &l.lease.hold != l }
 
 // Listening returns the listeners, and makes them on first use. The caller holds Machine.Mu.
 func (l *Hold) Listening() *EndListeners {

@@ -35,6 +35,7 @@ type LineKey struct {
 	noRenew bool
 }
 
+// LineKey returns the key of the line in which requests for m wait.
 func (m *Lock) LineKey() LineKey {
 	return LineKey{Key: m.Key(), lease: m.Terms.Lease, delay: m.Terms.LockDelay, noRenew: m.Terms.NoRenew}
 }

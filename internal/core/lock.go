@@ -73,6 +73,7 @@ type Resizes struct {
 	idle     chan struct{} // closed when none is under way; nil before the first
 }
 
+// Begin notes that a call of Resize begins.
 func (r *Resizes) Begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,6 +83,7 @@ func (r *Resizes) Begin() {
 	}
 }
 
+// End notes that a call of Resize is over.
 func (r *Resizes) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,6 +28,7 @@ type Owner struct {
 	Named bool
 }
 
+// OwnerKey is the key of the value of a context that is the owner: a *Owner.
 type OwnerKey struct{}
 
 // add notes a hold of o, until remove.
@@ -129,6 +130,7 @@ type manyHolds struct {
 	order holdHeap            // all of them; nil until a Multi has asked for the last one
 }
 
+// Any reports whether there is a hold.
 func (h *Holdings) Any() bool { return h.few.First != nil || h.Many != nil }
 
 // Several reports whether there is more than one.

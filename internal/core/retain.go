@@ -13,9 +13,12 @@ const (
 	// and again within that time sends nothing.
 	RetainGrace = 10 * time.Millisecond
 
-	// MostRetained is how many grants a client retains; when there are more, the oldest retainedBatch are released
+	// MostRetained is how many grants a client retains; when there are more, the oldest RetainedBatch are released
 	// together.
-	MostRetained, RetainedBatch = 1024, 32
+	MostRetained = 1024
+
+	// RetainedBatch is how many these are.
+	RetainedBatch = 32
 
 	// RetainTokens is the size of the block of tokens that a grant brings. Each take-over uses one; after the last one
 	// the client asks the engine again.
@@ -24,16 +27,16 @@ const (
 
 // retention is what a client retains. Guarded by Machine.Mu.
 type retention struct {
-	Kept    map[*EngineHold]*retained // nil until one is retained
-	last    retained                  // the joint of a ring: next is the oldest, before the latest
-	recalls map[LineKey]recalls       // of locks that others have recalled lately
+	Kept    map[*EngineHold]*RetainedHold // nil until one is retained
+	last    RetainedHold                  // the joint of a ring: next is the oldest, before the latest
+	recalls map[LineKey]recalls           // of locks that others have recalled lately
 }
 
-// retained is one grant that nobody holds.
-type retained struct {
+// RetainedHold is one grant that nobody holds.
+type RetainedHold struct {
 	engine       *EngineHold
 	since, until trust.Instant // LockOptions.Retain of the last hold long
-	before, next *retained     // in the ring of retention.last
+	before, next *RetainedHold // in the ring of retention.last
 	news         News          // what the Observer knows of it; nil if nobody listens
 }
 
@@ -69,7 +72,7 @@ func (g *EngineHold) retain(now trust.Instant) bool {
 }
 
 // Retained returns what is noted of g while it is retained, or nil. The caller holds Machine.Mu.
-func (g *EngineHold) Retained() *retained {
+func (g *EngineHold) Retained() *RetainedHold {
 	if !g.Between { // as nearly always: no look into the map
 		return nil
 	}
@@ -124,7 +127,7 @@ func (g *EngineHold) endRetentionIfDue(now trust.Instant) bool {
 
 // retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
 // then after half of the short lease. The caller holds Machine.Mu.
-func (g *EngineHold) retainedRenewalDue(r *retained) trust.Instant {
+func (g *EngineHold) retainedRenewalDue(r *RetainedHold) trust.Instant {
 	if g.Lock.Core.HasSessions() {
 		return max(g.showingDue(r), g.NotBefore)
 	}
@@ -138,16 +141,10 @@ func (g *EngineHold) retainedRenewalDue(r *retained) trust.Instant {
 // add notes that g is retained from now on.
 func (s *retention) add(g *EngineHold, now trust.Instant) {
 	if s.Kept == nil {
-		s.Kept = make(map[*EngineHold]*retained)
+		s.Kept = make(map[*EngineHold]*RetainedHold)
 		s.last.next, s.last.before = &s.last, &s.last
 	}
-	r := &retained{
-		engine: g,
-		since:  now,
-		until:  now.Plus(g.Last.Lock.Terms.Retain),
-		before: s.last.before,
-		next:   &s.last,
-	}
+	r := &RetainedHold{engine: g, since: now, until: now.Plus(g.Last.Lock.Terms.Retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.Kept[g] = r
 	r.news = g.Lock.Core.Shell.Retained(g)
@@ -213,7 +210,7 @@ const ShowDelay = time.Second
 
 // showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
 // of the session's timeout to learn whether others wait. The caller holds Machine.Mu.
-func (g *EngineHold) showingDue(r *retained) trust.Instant {
+func (g *EngineHold) showingDue(r *RetainedHold) trust.Instant {
 	if g.Renewed > r.since {
 		return g.Renewed.Plus(g.Window.Lease / 3)
 	}

@@ -16,8 +16,8 @@ import (
 // ends here before the request is sent, because nothing can refuse it. A named owner's ends when the engine has said
 // that it waits, because only the engine knows that owner's other holds.
 
-// condWait is one Wait under way.
-type condWait struct {
+// CondWait is one Wait under way.
+type CondWait struct {
 	c    *Client
 	old  *core.Hold       // the hold that is given up
 	new  *core.Hold       // the hold that is to come
@@ -32,9 +32,9 @@ type condWait struct {
 	loss   *driver.LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx
-// ends before that, l is unlocked.
-func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*condWait, error) {
+// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
+// before that, l is unlocked.
+func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*CondWait, error) {
 	for {
 		w, cooldown, err := prepareCondWait(m, l)
 		switch {
@@ -66,7 +66,7 @@ func yieldHold(ctx context.Context, l *core.Hold) error {
 // prepareCondWait ends l in this process, unless only the engine can say whether it may be given up: then l ends with
 // the engine's answer. It counts the wait as background and as one of its owner's; over takes that back. If l has a
 // cooldown, prepare returns what is left of it and does nothing else.
-func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Duration, err error) {
+func prepareCondWait(m *core.Lock, l *core.Hold) (w *CondWait, cooldown time.Duration, err error) {
 	cl := ClientOf(m)
 	cl.Lock()
 	defer cl.Unlock()
@@ -84,14 +84,14 @@ func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Dur
 	if cooldown := l.Engine.Cooldown(); cooldown > 0 {
 		return nil, cooldown, nil
 	}
-	w = &condWait{c: cl, old: l, new: l.Lock.NewHold(l.Owner), Give: l.Engine.ReleaseRequest(), at: now}
+	w = &CondWait{c: cl, old: l, new: l.Lock.NewHold(l.Owner), Give: l.Engine.ReleaseRequest(), at: now}
 	w.R = DriverRequest(l.Lock, cl.NewID(), l.Owner)
 	w.R.Tokens = 1
 	w.g = l.Lock.NewEngineHold(w.R.ID)
 	w.R.Lost = LossOf(w.g)
 	cl.Background.Add(1)
 	l.Owner.Waits.Add(1)
-	// The engine may refuse with ErrNested. Until it has answered, l is only marked: see condWait.EndedMeanwhile.
+	// The engine may refuse with ErrNested. Until it has answered, l is only marked: see CondWait.EndedMeanwhile.
 	if l.Owner.Named {
 		l.Listening().CondWait = w
 	} else {
@@ -101,7 +101,7 @@ func prepareCondWait(m *core.Lock, l *core.Hold) (w *condWait, cooldown time.Dur
 }
 
 // Over takes back what prepare has counted.
-func (w *condWait) Over() {
+func (w *CondWait) Over() {
 	w.old.Owner.Waits.Add(-1)
 	w.c.Background.Done()
 }
@@ -130,7 +130,7 @@ func mayWait(l *core.Hold, now trust.Instant) error {
 
 // giveUp ends the old hold in this process. It may be called when the hold has ended already. The caller holds
 // Machine.Mu.
-func (w *condWait) giveUp(now trust.Instant) {
+func (w *CondWait) giveUp(now trust.Instant) {
 	w.gone = true
 	if w.old.Ended() == nil {
 		w.old.Release(now)
@@ -141,10 +141,10 @@ func (w *condWait) giveUp(now trust.Instant) {
 	w.old.Owner.Remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end
-// it. Its owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on
-// the way; if not, Wait reports what became of it. The caller holds Machine.Mu.
-func (w *condWait) EndedMeanwhile(lost *driver.LostError) {
+// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end it. Its
+// owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on the
+// way; if not, Wait reports what became of it. The caller holds Machine.Mu.
+func (w *CondWait) EndedMeanwhile(lost *driver.LostError) {
 	w.loss, w.gone = lost, true
 	w.old.Release(w.c.Now())
 	w.c.AfterUnlock(func() { w.old.Owner.Remove(w.old); TellReleased(w.old, nil) })
@@ -152,7 +152,7 @@ func (w *condWait) EndedMeanwhile(lost *driver.LostError) {
 
 // Parked is called by the driver, in any goroutine, when the engine has ended the old hold. Waiters of this process ask
 // the engine from then on: before, it still counted the lock as held.
-func (w *condWait) Parked() {
+func (w *CondWait) Parked() {
 	w.c.Lock()
 	defer w.c.unlockInside()
 	w.waited = true
@@ -162,7 +162,7 @@ func (w *condWait) Parked() {
 
 // Failed settles both parts of the wait, unless the outcome is known because the engine refused with ErrNested, and
 // returns what err means.
-func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
+func (w *CondWait) Failed(ctx context.Context, err error, ended bool) error {
 	key := w.R.Key
 	w.c.Lock()
 	defer w.c.Unlock()
@@ -190,7 +190,7 @@ func (w *condWait) Failed(ctx context.Context, err error, ended bool) error {
 }
 
 // Granted makes the engine's answer a hold.
-func (w *condWait) Granted(ctx context.Context, answer driver.Grant) (*core.Hold, error) {
+func (w *CondWait) Granted(ctx context.Context, answer driver.Grant) (*core.Hold, error) {
 	c := w.c
 	c.Lock()
 	now := c.Now()

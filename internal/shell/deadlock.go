@@ -182,8 +182,8 @@ func (e *deadlockError) Is(t error) bool { return t == driver.ErrDeadlock }
 // deadlock, not invent one.
 const mostInTheWay = 64
 
-// waiterSet is all waiting owners of a client.
-type waiterSet struct {
+// WaiterSet is all waiting owners of a client.
+type WaiterSet struct {
 	Owners     map[*core.Owner]*WaitingOwner
 	Suspicious bool // one of them holds something, has a name, or waits twice: a search may find something
 	named      bool // one of them has a name
@@ -200,7 +200,7 @@ type WaitingOwner struct {
 
 // remotePause returns how long a wait lasts before the engine is asked who else waits; 0 means never. A named owner
 // that holds nothing here may hold something in another process, but few do, so it waits longest.
-func (all *waiterSet) remotePause() time.Duration {
+func (all *WaiterSet) remotePause() time.Duration {
 	switch {
 	case all.holds:
 		return RemoteFirst
@@ -212,7 +212,7 @@ func (all *waiterSet) remotePause() time.Duration {
 
 // namedOnes returns the named owners that may be stuck, with the locks that they wait for and have in this process. Of
 // very many owners or locks it returns one more than are looked at. The caller holds Machine.Mu.
-func (all *waiterSet) namedOnes() (ones []waitgraph.Waiting) {
+func (all *WaiterSet) namedOnes() (ones []waitgraph.Waiting) {
 	left := waitgraph.MostLooks + 1
 	for o, p := range all.Owners {
 		if !o.Named || p.free {
@@ -246,8 +246,8 @@ func keysOf(o *core.Owner, most int) (keys []driver.Key) {
 
 // WaiterSet returns all waiting owners. Only to copy the lines it takes Machine.Mu: an owner is missed, or taken for
 // free, if it comes or goes meanwhile.
-func (c *Client) WaiterSet() *waiterSet {
-	all := &waiterSet{Owners: make(map[*core.Owner]*WaitingOwner)}
+func (c *Client) WaiterSet() *WaiterSet {
+	all := &WaiterSet{Owners: make(map[*core.Owner]*WaitingOwner)}
 	lines, tries := c.allWaiters()
 	for _, w := range lines {
 		all.note(w)
@@ -283,7 +283,7 @@ func (c *Client) allWaiters() (lines, tries []*core.Waiter) {
 }
 
 // note adds a wait, and returns its owner.
-func (all *waiterSet) note(w *core.Waiter) *WaitingOwner {
+func (all *WaiterSet) note(w *core.Waiter) *WaitingOwner {
 	p := all.Owners[w.Hold.Owner]
 	if p == nil {
 		p = &WaitingOwner{o: w.Hold.Owner}
@@ -295,7 +295,7 @@ func (all *waiterSet) note(w *core.Waiter) *WaitingOwner {
 
 // WaitGraph returns who of them waits for whom. Nodes are in the order of the owners' names and waits in the order in
 // which they began, so that two searches number them alike. It takes Machine.Mu for atOnce owners at a time.
-func (c *Client) WaitGraph(all *waiterSet) *localGraph {
+func (c *Client) WaitGraph(all *WaiterSet) *localGraph {
 	waiting := make([]*WaitingOwner, 0, len(all.Owners))
 	shared := make(map[driver.Key][]waitgraph.Obstacle[localHold])
 	for _, p := range all.Owners {
@@ -361,7 +361,7 @@ func (c *Client) sharedBy(p *WaitingOwner, shared map[driver.Key][]waitgraph.Obs
 // waitOf returns what w of p waits for. Only holds of owners that wait themselves are obstacles: any other owner may
 // get on. The caller holds Machine.Mu.
 func (c *Client) waitOf(
-	p *WaitingOwner, w *core.Waiter, all *waiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
+	p *WaitingOwner, w *core.Waiter, all *WaiterSet, shared map[driver.Key][]waitgraph.Obstacle[localHold],
 ) *waitgraph.Wait[*core.Waiter, localHold] {
 	wants, m := &waitgraph.Wait[*core.Waiter, localHold]{Node: p.node, What: w}, w.Hold.Lock
 	if !m.Terms.Share.Direct {
@@ -470,7 +470,7 @@ type remoteDetector struct {
 }
 
 // look has the engine asked if it is time to, in a goroutine of its own. The caller holds Machine.Mu.
-func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *waiterSet) {
+func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *WaiterSet) {
 	first := waiters.remotePause()
 	inspector, can := c.Driver.(driver.Inspector)
 	_, blind := c.Traits.Lacking(driver.Waiters)

@@ -147,9 +147,11 @@ func Joined(err, release error) error {
 }
 
 var (
+	// ErrNilContext says that a context is missing.
 	ErrNilContext = errors.New("interlock: nil Context")
-	ErrNoClient   = errors.New("interlock: Client was not made by Open or New")
-	errNoMutex    = errors.New("interlock: Mutex was not made by Client.Mutex")
+	// ErrNoClient says that nobody made the client.
+	ErrNoClient = errors.New("interlock: Client was not made by Open or New")
+	errNoMutex  = errors.New("interlock: Mutex was not made by Client.Mutex")
 )
 
 // CheckContext returns an error for a nil context.

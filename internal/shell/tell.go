@@ -335,8 +335,8 @@ func TokenOf(h *core.Hold) uint64 {
 
 // What the Observer is told of retention: the end never before the beginning.
 
-// retentionNews is what the Observer knows of one retention. Guarded by Machine.Mu.
-type retentionNews struct {
+// RetentionNews is what the Observer knows of one retention. Guarded by Machine.Mu.
+type RetentionNews struct {
 	c          *Client
 	e          Facts // what Retained was told
 	told, over bool  // Retained has returned; the retention has ended
@@ -344,12 +344,12 @@ type retentionNews struct {
 
 // TellRetained tells the Observer that g is retained from now on, once Machine.Mu has been given up. It returns nil if
 // nobody listens. The caller holds Machine.Mu.
-func TellRetained(g *core.EngineHold) *retentionNews {
+func TellRetained(g *core.EngineHold) *RetentionNews {
 	c := ClientOf(g.Lock)
 	if o := c.Config.Observer; o.Retained == nil && o.RetentionEnded == nil {
 		return nil
 	}
-	n := &retentionNews{c: c, e: holdFacts(g.Last)}
+	n := &RetentionNews{c: c, e: holdFacts(g.Last)}
 	c.AfterUnlock(func() {
 		c.tell("Retained", c.Config.Observer.Retained, n.e)
 		c.Lock()
@@ -364,7 +364,7 @@ func TellRetained(g *core.EngineHold) *retentionNews {
 
 // End tells the Observer that the retention is over, once Retained has returned. n may be nil. The caller holds
 // Machine.Mu.
-func (n *retentionNews) End() {
+func (n *RetentionNews) End() {
 	if n == nil {
 		return
 	}
@@ -375,7 +375,7 @@ func (n *retentionNews) End() {
 }
 
 // tellEnd tells the end. Of the event only what identifies the hold is left. The caller holds Machine.Mu.
-func (n *retentionNews) tellEnd() {
+func (n *RetentionNews) tellEnd() {
 	if ended := n.c.Config.Observer.RetentionEnded; ended != nil {
 		e := n.e
 		e.Waited, e.Held, e.Local = 0, 0, false

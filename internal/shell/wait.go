@@ -142,8 +142,8 @@ func timeoutOf(w *core.Waiter, cause error) error {
 // LockOptions.Wait: a bound on the waiting that belongs to the lock and not to a context. So its end is no context's
 // end, and errors must not match one: code that hands on a context's error would take its caller for gone.
 
-// waitBound is the bound of one call. The zero value bounds nothing.
-type waitBound struct {
+// WaitBound is the bound of one call. The zero value bounds nothing.
+type WaitBound struct {
 	ctx   context.Context //nolint:containedctx // of the call
 	stop  context.CancelFunc
 	over  *waitOverError
@@ -160,11 +160,11 @@ func (e *waitOverError) Error() string {
 }
 
 // BoundWait returns the bound of a call, and the context that ends with it. wait is 0 if ctx alone bounds the waiting.
-func BoundWait(ctx context.Context, wait time.Duration) (waitBound, context.Context) {
+func BoundWait(ctx context.Context, wait time.Duration) (WaitBound, context.Context) {
 	if wait == 0 {
-		return waitBound{}, ctx
+		return WaitBound{}, ctx
 	}
-	b := waitBound{over: &waitOverError{wait}, start: time.Now()}
+	b := WaitBound{over: &waitOverError{wait}, start: time.Now()}
 	b.ctx, b.stop = context.WithTimeoutCause(ctx, wait, b.over)
 	return b, b.ctx
 }
@@ -172,7 +172,7 @@ func BoundWait(ctx context.Context, wait time.Duration) (waitBound, context.Cont
 // End releases what the bound needed, and returns err as the caller sees it: if the bound has ended the call, a
 // *HeldError that says how long it has waited, or an *UnavailableError if the engine has not said that another owner
 // has the lock. What a context's error has no part in stays as it is.
-func (b *waitBound) End(op string, key driver.Key, err error) error {
+func (b *WaitBound) End(op string, key driver.Key, err error) error {
 	if b.over == nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (b *waitBound) End(op string, key driver.Key, err error) error {
 }
 
 // instead returns err with the end of the bound in place of the context's.
-func (b *waitBound) instead(err error) error {
+func (b *WaitBound) instead(err error) error {
 	if all, is := err.(several); is { //nolint:errorlint // as reasons makes it
 		parts := make(several, len(all))
 		for i, part := range all {
