@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// Conditions: a second queue beside that of a mutex. internal/shell/condwait.go has the steps of a wait; docs/adr/0025
-// the decision.
+// Conditions: a second queue beside that of a mutex. internal/shell/condwait.go has the steps of a wait;
+// docs/rationale.md, Conditions, the decision.
 
 // Cond is the condition of a mutex, as sync.Cond is that of a sync.Mutex: Wait releases the mutex and blocks until
 // another owner signals. Each mutex has one condition; all Conds of a mutex are the same. It is safe for concurrent

@@ -125,7 +125,7 @@ func TestGoMod_RequiresNothing(t *testing.T) {
 	if n := len(mod.Require) + len(mod.Replace) + len(mod.Exclude) + len(mod.Tool); n > 0 || mod.Toolchain != "" {
 		t.Errorf("go.mod has %d requirements, replacements, exclusions and tools, and toolchain %q; it must have "+
 			"none: every user of any engine would get them. What needs a dependency is a module of its own "+
-			"(docs/adr/0002).",
+			"(docs/rationale.md, Modules).",
 			n, mod.Toolchain)
 	}
 }
@@ -144,7 +144,7 @@ func TestPackages_ImportOnlyTheStandardLibraryAndWhatTheyMay(t *testing.T) {
 			imp, _, _ = strings.Cut(imp, " ")
 			if !ours(imp) && !std[imp] {
 				t.Errorf("%s imports %s: this module, tests included, uses the standard library only, because its "+
-					"requirements reach every user (docs/adr/0002)", p.ImportPath, imp)
+					"requirements reach every user (docs/rationale.md, Modules)", p.ImportPath, imp)
 			}
 		}
 		if p.ForTest == "" {

@@ -15,8 +15,8 @@ import (
 )
 
 // Elections: a lock whose holder has a public value. The value travels as the label of the request, which every engine
-// stores, shows and refreshes, so every engine carries elections (docs/adr/0024). internal/shell/acquire.go does the
-// rest.
+// stores, shows and refreshes, so every engine carries elections (docs/rationale.md, Elections and latches).
+// internal/shell/acquire.go does the rest.
 
 // ErrNoLeader says that nobody leads at the moment.
 var ErrNoLeader = errors.New("no leader")

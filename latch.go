@@ -11,7 +11,8 @@ import (
 )
 
 // Latches: counts that belong to nobody. Each change has an ID and is repeated until its outcome is known
-// (internal/shell/call.go); a wait follows hints (internal/shell/watch.go). docs/adr/0024 has the decision.
+// (internal/shell/call.go); a wait follows hints (internal/shell/watch.go). docs/rationale.md, Elections and latches,
+// has the decision.
 
 // maxCount bounds the count of a latch to what every engine counts exactly. These are the integers of a float64, with
 // which a script of Redis computes.

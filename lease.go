@@ -218,7 +218,7 @@ func (l *Lease) Abandon() error {
 	return nil
 }
 
-// Extend: a renewal in the caller's own time. renew.go sends it; the scheduler's own renewals go on beside it.
+// Extend: a renewal in the caller's own time, sent by internal/shell/renew.go. Those of the scheduler go on beside it.
 
 // Extend makes sure that the hold lasts at least d from now: once it has returned nil, Deadline is no earlier. On a
 // hold with NoRenew this moves its end. It cannot go beyond MaxHold: then it returns an error and changes nothing. It
@@ -252,7 +252,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Handle gives a hold away as a text, and Adopt takes it over; docs/adr/0055 has the decision.
+// Handle gives a hold away as a text, and Adopt takes it over; docs/rationale.md, Adoption, has the decision.
 
 // Handle returns a text by which another process goes on with this hold; see [Client.Adopt]. It asks no engine. The
 // text is a secret: whoever has it can adopt the hold, or release it. It is one word of up to about 2,000 characters
@@ -383,7 +383,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 //
 // A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
 // inner one of an upgrade pair (internal/core/convert.go), holds the upgradeable read meanwhile. Both are lost and
-// released together. docs/adr/0021 has the decision.
+// released together. docs/rationale.md, Conversions, has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
 // what was read is still true. Upgrade waits until the other readers have left, and keeps new ones out meanwhile. The

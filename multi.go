@@ -19,7 +19,7 @@ import (
 )
 
 // Several mutexes at once: in one step where the engine can, and otherwise one after the other in
-// an order that excludes deadlock. docs/adr/0034 has the decision.
+// an order that excludes deadlock. docs/rationale.md, Multi, has the decision.
 
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It
 // is safe for concurrent use. The zero value cannot be used.

@@ -32,7 +32,7 @@ type Mux struct {
 }
 
 // DefaultMux is where engines register themselves when their package is imported. It is interlock's only global
-// variable (docs/adr/0007).
+// variable (docs/rationale.md, The one global).
 var DefaultMux = new(Mux)
 
 // Register makes open answer for scheme. It panics if the scheme is taken: then two packages claim one engine.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Refusals, and what an error says about the outcome of an operation (docs/adr/0040).
+// Refusals, and what an error says about the outcome of an operation (docs/rationale.md, Classes of errors).
 
 // ErrRefused says that the engine said no, and that asking again does not help by itself. A right is missing, there is
 // no room, the server is read-only, or the key or path belongs to another program. See RefusedError.

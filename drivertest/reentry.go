@@ -37,7 +37,7 @@ func reentry() []behaviour {
 }
 
 // The owner string is the holder's own. If that were enough, a delayed request of an earlier owner would get in beside
-// the present one (docs/adr/0009).
+// the present one (docs/rationale.md, Owners).
 func anonymousOwnerNeverReenters(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))

@@ -8,7 +8,7 @@ import (
 )
 
 // The part of recalls that is about renewals. Their answers repeat what a message may not have told, and a renewal says
-// that nobody holds the lock any more (docs/adr/0045).
+// that nobody holds the lock any more (docs/rationale.md, Retention).
 
 // retaining is the part of recalling that is about renewals. Some of their answers tell what a message may not have
 // told; others say that nobody holds the lock any more.

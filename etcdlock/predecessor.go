@@ -1,5 +1,5 @@
-// The cheap look at the one key before a waiter's own, for mutexes (ADR 0018). wait.go calls it; release.go and
-// requeue.go write what it reads.
+// The cheap look at the one key before a waiter's own, for mutexes (docs/rationale.md, etcd: the place before its own).
+// wait.go calls it; release.go and requeue.go write what it reads.
 
 package etcdlock
 

@@ -1,5 +1,5 @@
-// Calls: telling a client that keeps a lock for nobody that another wants it (ADR 0045). wait.go and enqueue.go call;
-// notices.go receives through heed and noticeCalls.
+// Calls: telling a client that keeps a lock for nobody that another wants it (docs/rationale.md, Retention). wait.go
+// and enqueue.go call; notices.go receives through heed and noticeCalls.
 
 package etcdlock
 

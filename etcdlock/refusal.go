@@ -1,4 +1,5 @@
-// Errors of requests as the classes of package driver (ADR 0040). outcome.go says what became of a request.
+// Errors of requests as the classes of package driver (docs/rationale.md, Classes of errors). outcome.go says what
+// became of a request.
 
 package etcdlock
 

@@ -1,7 +1,7 @@
 package fence
 
 // The rule itself, as a function of two marks and a stamp. The statements of sql.go and the script of redislock's guard
-// are the same rule; tests compare them. docs/adr/0028 has the decision, with the reason for two marks.
+// are the same rule; tests compare them. docs/rationale.md, Fences, has the decision, with the reason for two marks.
 
 // marks are the newest writer and the newest reader that have touched a resource.
 type marks struct{ writer, reader mark }

@@ -16,8 +16,8 @@ import (
 // file. So gate, place in the line, flock and slot end together, by a release or with the process.
 //
 // A writer holds the flock exclusively. Readers and holders of permits share it, which also keeps the file from being
-// removed under its lock. Permits are counted by the marks in the slots (slots_linux.go). docs/adr/0052 has the
-// decision.
+// removed under its lock. Permits are counted by the marks in the slots (slots_linux.go). docs/rationale.md, Files, has
+// the decision.
 
 // lockInside is lock for such a lock. On an error the caller closes or unlocks f, which ends whatever f has got so far.
 func (d *Driver) lockInside(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Fencing tokens: the clock in microseconds, or one more than the last (docs/adr/0006).
+// Fencing tokens: the clock in microseconds, or one more than the last (docs/rationale.md, Tokens).
 
 // maxBlock bounds how far tokens run ahead of the clock: 4096 of them are 4 milliseconds, less than any restart after a
 // power cut takes.

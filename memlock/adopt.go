@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A hold goes on to another client (docs/adr/0055): another request takes its place, so everything that its first
-// client still sends finds nothing.
+// A hold goes on to another client (docs/rationale.md, Adoption): another request takes its place, so everything that
+// its first client still sends finds nothing.
 
 var _ driver.Adopter = (*Driver)(nil)
 

@@ -2,7 +2,7 @@ package memlock
 
 import "time"
 
-// Fencing tokens: the clock in microseconds or one more than the last, whichever is larger (docs/adr/0006).
+// Fencing tokens: the clock in microseconds or one more than the last, whichever is larger (docs/rationale.md, Tokens).
 
 const (
 	// maxBlock bounds a block of tokens: 65,536 tokens run ahead of the clock by 66 ms at most.

@@ -164,8 +164,8 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 
 // pause is how long to wait for a push before asking again. It is the heartbeat, or less if something may change by
 // itself, such as the end of a lease. The heartbeat is a little under half the claim, so that two signs of life fall
-// into each claim; a waiter that was silent for a claim is passed over (ADR 0038). Its random part keeps waiters apart
-// that were queued together.
+// into each claim; a waiter that was silent for a claim is passed over (docs/rationale.md, Silent waiters). Its random
+// part keeps waiters apart that were queued together.
 //
 // A waiter whose process speaks for it may pause longer. Far from the head it also leaves it to the scouts to notice a
 // dead holder.

@@ -193,8 +193,9 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// explain turns an error of the attempt into one of the seam's classes (ADR 0040). A refusal is only passed on as
-// definite if no earlier call has an unknown outcome. The caller undoes everything that is not definite.
+// explain turns an error of the attempt into one of the seam's classes (docs/rationale.md, Classes of errors). A
+// refusal is only passed on as definite if no earlier call has an unknown outcome. The caller undoes everything that is
+// not definite.
 func (a *attempt) explain(err error) error {
 	switch {
 	case errors.Is(err, driver.ErrLost), isEnd(err) && (a.waited || !isRefusal(err)):

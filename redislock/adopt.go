@@ -1,5 +1,5 @@
-// Adopt, the taking over of another client's hold (ADR 0055): an attempt of acquire.go with another script and no
-// queue.
+// Adopt, the taking over of another client's hold (docs/rationale.md, Adoption): an attempt of acquire.go with another
+// script and no queue.
 
 package redislock
 

@@ -1,5 +1,5 @@
-// Conditions (ADR 0025): CondWait is an attempt of acquire.go with a second part, CondSignal one script. The queue of a
-// condition is in scripts/cond.lua.
+// Conditions (docs/rationale.md, Conditions): CondWait is an attempt of acquire.go with a second part, CondSignal one
+// script. The queue of a condition is in scripts/cond.lua.
 
 package redislock
 

@@ -1,5 +1,5 @@
-// Aliases of package conn, below which this package knows nothing of connections (ADR 0044), and which calls are made
-// twice.
+// Aliases of package conn, below which this package knows nothing of connections (docs/rationale.md, Rooms of
+// redislock), and which calls are made twice.
 
 package redislock
 

@@ -10,9 +10,9 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
-// Convert asks for another mode of a read/write lock beside a hold of the same owner (ADR 0021); see
-// [driver.Converter]. It costs one round trip, and an upgrade that has to wait one message more. The hold beside stays
-// until the caller releases it. If that hold is over, or ends during the wait, the error matches driver.ErrLost.
+// Convert asks for another mode of a read/write lock beside a hold of the same owner (docs/rationale.md, Conversions);
+// see [driver.Converter]. It costs one round trip, and an upgrade that has to wait one message more. The hold beside
+// stays until the caller releases it. If that hold is over, or ends during the wait, the error matches driver.ErrLost.
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case r.Kind != driver.KindRWMutex:

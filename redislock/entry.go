@@ -258,7 +258,8 @@ func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 }
 
 // listenFor waits for a signal on wake. If the connection can use the goroutine, it waits in a read, so that the push
-// arrives in the goroutine that needs it (ADR 0015). It reports false at the instant until.
+// arrives in the goroutine that needs it (docs/rationale.md, Our own connection). It reports false at the instant
+// until.
 func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until time.Time) (heard bool, err error) {
 	if reader, lends := a.d.conn.(Awaiter); lends {
 		heard, err = reader.Await(ctx, a.slot, wake, until)

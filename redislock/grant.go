@@ -34,8 +34,8 @@ func (a *attempt) granted(p *push) time.Time {
 }
 
 // pushed is the grant of p. It has a short lease, counted from when the server granted it; the renewal that follows
-// claims the full one (ADR 0016). One percent and 2 ms are taken off for clocks of different rates and for the server's
-// rounding to milliseconds.
+// claims the full one (docs/rationale.md, Pushed grants). One percent and 2 ms are taken off for clocks of different
+// rates and for the server's rounding to milliseconds.
 func (a *attempt) pushed(p *push) driver.Grant {
 	elapsed := time.Duration(p.grant.now-a.answer.now) * time.Microsecond
 	return driver.Grant{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// retention says, in the META of a hold, whether its client may keep the lock after the last owner has released it (ADR
-// 0045).
+// retention says, in the META of a hold, whether its client may keep the lock after the last owner has released it
+// (docs/rationale.md, Retention).
 type retention uint8
 
 const (

@@ -1,5 +1,5 @@
-// AcquireAll, the taking of several locks in one script (ADR 0034). Its bookkeeping is that of acquire.go for each
-// request; there is no queue, so there are no pushes.
+// AcquireAll, the taking of several locks in one script (docs/rationale.md, Multi). Its bookkeeping is that of
+// acquire.go for each request; there is no queue, so there are no pushes.
 
 package redislock
 

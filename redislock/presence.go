@@ -1,5 +1,6 @@
-// Signs of life of this process, for queues with many waiters (ADR 0038 and wire.md). acquire.go enters and leaves, and
-// asks here how long a waiter may pause; scripts/alive.lua records them, and scripts/presence.lua reads them.
+// Signs of life of this process, for queues with many waiters (docs/rationale.md, Silent waiters, and wire.md).
+// acquire.go enters and leaves, and asks here how long a waiter may pause; scripts/alive.lua records them, and
+// scripts/presence.lua reads them.
 
 package redislock
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// mostClaim is how long a pushed grant lasts unless it is claimed; a shorter lease bounds it too. Waiters that died
-	// unnoticed cost as much together, however many there are (ADR 0038).
+	// unnoticed cost as much together, however many there are (docs/rationale.md, Silent waiters).
 	mostClaim = 2 * time.Second
 	// heartbeatLasts is how many claim times a heartbeat counts, so that one may be lost. QUEUE_LASTS in lock.lua must
 	// be longer.

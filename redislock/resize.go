@@ -1,4 +1,4 @@
-// Resize, the change of a semaphore's limit (ADR 0055): one script, which also drains the queue.
+// Resize, the change of a semaphore's limit (docs/rationale.md, Adoption): one script, which also drains the queue.
 
 package redislock
 

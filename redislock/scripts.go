@@ -73,8 +73,8 @@ var (
 	)
 )
 
-// bundle says which requests of several goroutines may share a run (ADR 0039): plain acquires and plain releases, by
-// their script and by how many keys and arguments they have.
+// bundle says which requests of several goroutines may share a run (docs/rationale.md, Bundles): plain acquires and
+// plain releases, by their script and by how many keys and arguments they have.
 var bundle = &conn.Bundle{Script: bundleScript, Members: []conn.Member{
 	{Letter: 'a', Script: acquireScript, Keys: 3, Args: 4},
 	{Letter: 'r', Script: releaseScript, Keys: 3, Args: 1},

@@ -56,6 +56,6 @@ for dir in . $(scripts/engines.sh) $(scripts/modules.sh tagged | grep '^cmd/\|^a
 	echo "isolate: $name: $(wc -l <"$work/got" | tr -d ' ') modules"
 done
 if [ -n "$failed" ]; then
-	echo "isolate: the modules that reach users have changed (a new one needs an ADR; make golden accepts):$failed" >&2
+	echo "isolate: the modules that reach users have changed (a new one needs an entry in docs/rationale.md; make golden accepts):$failed" >&2
 	exit 1
 fi

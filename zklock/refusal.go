@@ -1,5 +1,5 @@
-// Errors of requests as the classes of package driver (ADR 0040). answer.go says whether a server has dealt with a
-// request; acquire.go and release.go return what is classed here.
+// Errors of requests as the classes of package driver (docs/rationale.md, Classes of errors). answer.go says whether a
+// server has dealt with a request; acquire.go and release.go return what is classed here.
 
 package zklock
 

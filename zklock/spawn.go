@@ -2,7 +2,7 @@
 //
 // A request of the library cannot be cancelled: it ends with its answer or with its connection. So a caller whose
 // context ends leaves the goroutine behind, and the driver waits for it in Close, when the connection is cut. Workers
-// that are kept between requests were tried and gave nothing (ADR 0044).
+// that are kept between requests were tried and gave nothing (docs/rationale.md, Small optimizations).
 
 package zklock
 

@@ -1,7 +1,7 @@
 // interlock console: the web page with the engine's locks. The page itself is in internal/webpage, which only the full
 // build can serve; this file has the flags, the engine and what is printed. serve.go does the same for the HTTP
 // interface. net/http is not imported here: it would be almost a third of what the light build compiles
-// (docs/adr/0048).
+// (docs/rationale.md, The console).
 
 package main
 

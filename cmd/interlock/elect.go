@@ -1,6 +1,6 @@
 // interlock elect: runs a command while this process leads, or prints who leads. It differs from run.go in how the lock
 // is taken, and shares the rest: prepare, the job, and the give-back. An election is a lock whose holder has a public
-// value (docs/adr/0024), so what is said of the lock and the lease holds here too.
+// value (docs/rationale.md, Elections and latches), so what is said of the lock and the lease holds here too.
 
 package main
 

@@ -89,7 +89,7 @@ func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signa
 // later may help.
 //
 // The word is finer than the code: 64 and 69 have several, and -E and --lost-exit-code change the code alone.
-// docs/adr/0040 says which errors are worth a retry, and why.
+// docs/rationale.md, Classes of errors, says which errors are worth a retry, and why.
 type outcome struct {
 	exit      int
 	word      string

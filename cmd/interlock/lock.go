@@ -114,9 +114,9 @@ func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked ti
 // A lease that has more than three quarters of full left is taken as it is. If the renewal fails, the lock is given
 // back, and the error returned.
 //
-// A pushed grant lasts two seconds on Redis until it is claimed (docs/adr/0016), and the client claims it a few
-// milliseconds later. The job does not start on it: with a grace of five seconds its budget would be over before it
-// began. Nine tenths are asked for, because the renewal itself takes time.
+// A pushed grant lasts two seconds on Redis until it is claimed (docs/rationale.md, Pushed grants), and the client
+// claims it a few milliseconds later. The job does not start on it: with a grace of five seconds its budget would be
+// over before it began. Nine tenths are asked for, because the renewal itself takes time.
 func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
 	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
 		return lease, nil

@@ -1,5 +1,6 @@
 // The manual page, made of the help texts. Packages install what "interlock man" prints. cobra/doc was refused: it
-// brings a Markdown parser and YAML into the light build, writes thirty pages, and dates them (docs/adr/0051).
+// brings a Markdown parser and YAML into the light build, writes thirty pages, and dates them (docs/rationale.md,
+// Packages).
 
 package main
 

@@ -92,7 +92,7 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	}
 	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
 	// Users of the default engine meet this on systems other than Linux, where files have no semaphores
-	// (docs/adr/0052).
+	// (docs/rationale.md, Files).
 	if kind == driver.KindSemaphore {
 		err = fmt.Errorf("%w; Redis, etcd and, on Linux, files have semaphores: --url redis://localhost:6379 or --url "+
 			"etcd://localhost:2379, or INTERLOCK_URL", err)

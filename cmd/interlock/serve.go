@@ -1,7 +1,7 @@
 // interlock serve, and serve terraform: states of Terraform behind locks. Like console.go it has the flags, the engine
 // and what is printed; internal/webpage serves, in the full build alone. servehttp.go is the other server. The two
 // servers differ in who renews: a run of Terraform cannot, so its lock is renewed here; programs renew theirs by
-// themselves (docs/adr/0056, docs/adr/0057).
+// themselves (docs/rationale.md, Terraform and Locks over HTTP).
 
 package main
 
@@ -107,7 +107,7 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":
 		return usage("--dir is missing: the folder of the states, such as /var/lib/terraform")
-	// 0 is no limit: a run may take hours, and cannot renew (docs/adr/0056).
+	// 0 is no limit: a run may take hours, and cannot renew (docs/rationale.md, Terraform).
 	case o.MaxHold < 0:
 		return usage("--max-hold %v must not be negative", o.MaxHold)
 	case webpage.ServeStates == nil:

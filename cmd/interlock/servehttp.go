@@ -52,7 +52,8 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 // serveHTTP serves until a signal comes or ctx ends. It refuses engines whose holds end with the server: programs that
 // have a lease would not notice.
 //
-// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/adr/0057).
+// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/rationale.md,
+// Locks over HTTP).
 func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 	switch {
 	case o.MaxLeases < 1:
@@ -75,7 +76,7 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 				interlock.ErrUnsupported, e.url, lifetime)
 		}
 		// At the end lockapi abandons the leases, so that close gives none of them back: programs are at work under
-		// them (docs/adr/0057).
+		// them (docs/rationale.md, Locks over HTTP).
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", address) }

@@ -1,6 +1,6 @@
 // interlock top: the flags, and whether there is a screen to draw on. toploop.go runs it on one; topmodel.go knows what
 // is shown, topview.go and topviews.go draw it. It is in both builds, because package board, which looks for it, has no
-// HTTP (docs/adr/0048).
+// HTTP (docs/rationale.md, The console).
 
 package main
 

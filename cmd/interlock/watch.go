@@ -1,6 +1,6 @@
 // interlock watch: changes of locks, one line each. locks.go lists the locks; package board finds the changes, as for
 // top and the console. It asks the engine again and again. Only Redis has notifications, and one that was lost would be
-// a wrong picture (docs/adr/0048).
+// a wrong picture (docs/rationale.md, The console).
 
 package main
 

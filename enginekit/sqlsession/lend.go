@@ -1,4 +1,5 @@
-// Lending: statements in the goroutine of the caller (ADR 0020). entry.go and release.go try it first.
+// Lending: statements in the goroutine of the caller (docs/rationale.md, PostgreSQL). entry.go and release.go try it
+// first.
 
 package sqlsession
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Owner is one logical activity, which may spread over goroutines. It travels in contexts, because goroutines have no
-// identity. See docs/adr/0009.
+// identity. See docs/rationale.md, Owners.
 type Owner struct {
 	ID string // shown to operators; for a named owner, the name that the engine compares
 
@@ -311,7 +311,7 @@ func (h *holdHeap) Pop() any {
 
 // nameTable knows the named owners of this process. It keeps none of them alive: contexts, waits and holds keep an
 // owner, and the garbage collector finds a name that nobody uses. Counting uses was refused, because nobody says when a
-// context is thrown away (docs/adr/0009).
+// context is thrown away (docs/rationale.md, Owners).
 type nameTable struct {
 	Mu     sync.Mutex // guards owners; a leaf
 	Owners map[string]weak.Pointer[Owner]

@@ -228,7 +228,7 @@ func (g *EngineHold) nextLook() trust.Instant {
 }
 
 // ClaimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed. A hold
-// that is over by then costs no message for that; see docs/adr/0016.
+// that is over by then costs no message for that; see docs/rationale.md, Pushed grants.
 const ClaimDelay = 5 * time.Millisecond
 
 // renewalDue returns when g must be renewed next. That is one interval after the last confirmed renewal was sent. It

@@ -21,7 +21,7 @@ type LeaseContext struct {
 	Ending core.Ending
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
 	done   <-chan struct{} // the context's own Done: a context with another one has an end of its own
-	// whose context it is, or, of those of a Multi, all of whom, and how to make another
+	// whose context it is; of a Multi, all of its holds, and how to make another
 	hold  *core.Hold
 	Holds []*core.Hold
 	Again func(parent context.Context) context.Context

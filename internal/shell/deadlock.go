@@ -19,7 +19,7 @@ import (
 // be there twice, half a second apart, with the same waits and the same acquisitions: then all of them stood still at
 // every instant between the two. So a search need not see one instant. It runs in a goroutine of its own, and holds
 // Machine.Mu for a few waits at a time. waitGraph makes the graph, package waitgraph searches it, and
-// remoteDetector does the same over several clients. docs/adr/0023 has the decision.
+// remoteDetector does the same over several clients. docs/rationale.md, Deadlocks, has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
 // waitGraph. If one of its waits can end well, that goroutine may give back what the others wait for. What else an

@@ -61,7 +61,8 @@ func awaitBoth(ctx context.Context, write, read core.PendingRelease) error {
 }
 
 // renewAndHandOff renews g and passes it on. A grant that came by a push is short, and the next waiter in this process
-// wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/adr/0016.
+// wants a full lease. That costs one round trip once, and saves one for each pass that follows; see docs/rationale.md,
+// Pushed grants.
 func renewAndHandOff(g *core.EngineHold) {
 	c := ClientOf(g.Lock)
 	err := c.renewNow(c.renewCtx, g, g.Lock.Terms.Lease)
@@ -294,8 +295,9 @@ func GiveBackHold(ctx context.Context, l *core.Hold) error {
 //
 // A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the
 // first renewal after retainGrace gives the grant a short lease (Renewal.Retained), whatever the hold's lease was.
-// Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model, and docs/adr/0045
-// the five rules: without any one of them two owners are inside, or one waits for too long.
+// Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model, and
+// docs/rationale.md, Retention, the five rules: without any one of them two owners are inside, or one waits for too
+// long.
 
 // wantedByOther is Request.Wanted: another client wants the lock. A retained grant is released at once. A grant that is
 // held is marked, so that its Unlock does not retain it. The driver may call this from any goroutine, repeatedly, and
@@ -319,7 +321,7 @@ func wantedByOther(g *core.EngineHold) {
 }
 
 // Locks that nobody holds and nobody gets yet: MinHold after an early release, LockDelay after a loss.
-// internal/core/end.go begins them; docs/adr/0022 has the decision.
+// internal/core/end.go begins them; docs/rationale.md, Cooldowns, has the decision.
 
 // KeepsForCooldown reports whether this process keeps the hold of key with that token for a cooldown, with no owner.
 // The engine shows it as held, so an election would show a leader that has resigned.

@@ -188,7 +188,7 @@ func mayHaveBeenForgotten(g *core.EngineHold, now trust.Instant) bool {
 
 // When something is due: one goroutine and one timer for all holds of a client. It sends renewals, ends what
 // is over (internal/core/end.go), cooldowns and retentions, and runs the search for deadlocks (deadlock.go). A
-// goroutine or a timer for each hold was refused (docs/adr/0005).
+// goroutine or a timer for each hold was refused (docs/rationale.md, The trust window).
 
 // arm sets the timer for that instant, and does not wake the goroutine now. To wake it would cost each hand-over more
 // than its other work in this process. The goroutine would also want Machine.Mu while the caller still holds it. The

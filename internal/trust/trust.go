@@ -3,8 +3,8 @@
 //
 // A window starts before the request was sent, because the engine's own lease starts somewhere between sending and
 // answering. It ends earlier than the engine's lease by an allowance for clocks that run at different rates. All
-// instants are on this process's monotonic clock; no clock of another machine is ever compared with it. docs/adr/0005
-// has the decision.
+// instants are on this process's monotonic clock; no clock of another machine is ever compared with it.
+// docs/rationale.md, The trust window, has the decision.
 package trust
 
 import (

@@ -11,7 +11,7 @@ import (
 )
 
 // The graph of what an engine lists: the named owners that wait, what is in their way, and who stands before them
-// (deadlock_remote.go asks for the list).
+// (internal/shell/deadlock.go asks for the list).
 
 // ListGraph is the graph of what an engine lists. Its nodes are the named owners that wait. Every other owner may get
 // on, as far as a list tells.

@@ -1,5 +1,5 @@
 // Package waitgraph finds owners that wait for each other: the graph, and the search in it. It knows nothing of clients
-// and engines. docs/adr/0023 has the decision.
+// and engines. docs/rationale.md, Deadlocks, has the decision.
 package waitgraph
 
 import (

@@ -1,5 +1,5 @@
-// Bundles: several calls in one run of a script (ADR 0039). redislock says which calls may share a run, package resp
-// gathers them.
+// Bundles: several calls in one run of a script (docs/rationale.md, Bundles). redislock says which calls may share a
+// run, package resp gathers them.
 
 package conn
 

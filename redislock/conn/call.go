@@ -23,7 +23,7 @@ type Call struct {
 }
 
 // Reply is the answer to a Call. Scripts answer with one string, because parsing it costs a client less than a list
-// (ADR 0014).
+// (docs/rationale.md, One key per lock).
 type Reply struct {
 	Text string // what the script returned
 	Link Link   // the connection it came over; 0 if pushes do not come over the same one

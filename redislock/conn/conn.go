@@ -79,7 +79,8 @@ type Node interface {
 	Do(ctx context.Context, args ...string) (any, error)
 }
 
-// Awaiter is a Conn that can use goroutines that wait for a push to read its connection (ADR 0015).
+// Awaiter is a Conn that can use goroutines that wait for a push to read its connection (docs/rationale.md, Our own
+// connection).
 type Awaiter interface {
 	Conn
 

@@ -1,5 +1,5 @@
-// When a call is tried again, and after which pause: the retry machine of all transports (ADR 0044). judge.go has said
-// what the error means.
+// When a call is tried again, and after which pause: the retry machine of all transports (docs/rationale.md, Rooms of
+// redislock). judge.go has said what the error means.
 
 package conn
 

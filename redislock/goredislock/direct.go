@@ -1,5 +1,5 @@
-// How to connect as a go-redis client does, so that a driver can have connections of its own (ADR 0015). driver.go asks
-// here first.
+// How to connect as a go-redis client does, so that a driver can have connections of its own (docs/rationale.md, Our
+// own connection). driver.go asks here first.
 
 package goredislock
 

@@ -1,5 +1,5 @@
-// The write-back of a token when not all nodes have voted (ADR 0026). round.go decides that it is needed; confirm.lua
-// on each node refuses it without the vote.
+// The write-back of a token when not all nodes have voted (docs/rationale.md, Redlock). round.go decides that it is
+// needed; confirm.lua on each node refuses it without the vote.
 
 package redlock
 

@@ -57,8 +57,9 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	tokens := common(blocks, c.d.quorum)
-	// Not all have voted, so the largest token must be told to a majority before the grant counts (ADR 0026). While the
-	// set is changed the largest is told always: clients of the other set count fewer nodes, or others.
+	// Not all have voted, so the largest token must be told to a majority before the grant counts (docs/rationale.md,
+	// Redlock). While the set is changed the largest is told always: clients of the other set count fewer nodes, or
+	// others.
 	if len(votes) < len(rd.votes) || c.d.joint {
 		tokens = largest(blocks)
 		if known.Nonce == rd.id {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// The command is built with every engine: who takes a binary has nothing to compile, so the light build (ADR 0042)
-// would save them nothing that they notice.
+// The command is built with every engine: who takes a binary has nothing to compile, so the light build
+// (docs/rationale.md, Light and full) would save them nothing that they notice.
 var (
 	buildArgs = []string{"install", "-tags=full", "-trimpath", "-ldflags=-s -w -buildid="}
 	platforms = []platform{

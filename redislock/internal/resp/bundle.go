@@ -1,6 +1,6 @@
-// Bundles: plain requests of several goroutines that become one run of a script (ADR 0039). call.go adds requests,
-// write.go decides when what was gathered is sent, read.go hands the answers here. conn.Bundle says which requests
-// these are.
+// Bundles: plain requests of several goroutines that become one run of a script (docs/rationale.md, Bundles). call.go
+// adds requests, write.go decides when what was gathered is sent, read.go hands the answers here. conn.Bundle says
+// which requests these are.
 
 package resp
 

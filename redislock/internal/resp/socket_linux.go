@@ -1,5 +1,5 @@
-// System calls of which Go's scheduler is not told (ADR 0015). socket.go uses them on Linux; syscall_linux.go makes the
-// calls.
+// System calls of which Go's scheduler is not told (docs/rationale.md, Our own connection). socket.go uses them on
+// Linux; syscall_linux.go makes the calls.
 
 package resp
 

@@ -1,7 +1,7 @@
 // Package webpage is where the command and what it serves over HTTP meet: the page of "interlock console", the states
 // of "interlock serve terraform" and the locks of "interlock serve http". It has no HTTP itself: package serve sets
 // Serve, ServeStates and ServeLocks when it is linked, as engines register their URL schemes. The light build of the
-// command does not link it (docs/adr/0048).
+// command does not link it (docs/rationale.md, The console).
 package webpage
 
 import (
