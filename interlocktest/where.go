@@ -73,11 +73,16 @@ func (at *place) caller() string {
 	}
 }
 
-// ofLibrary reports whether a function belongs to package interlock or to this one. Tests of this repository are
-// packages of other names.
+// ofLibrary reports whether a function belongs to package interlock, to what it is made of, or to this package. Tests
+// of this repository are packages of other names.
 func ofLibrary(function string) bool {
 	const module = "github.com/interlock-go/interlock"
-	return strings.HasPrefix(function, module+".") || strings.HasPrefix(function, module+"/interlocktest.")
+	for _, pkg := range []string{".", "/internal/shell.", "/internal/core.", "/interlocktest."} {
+		if strings.HasPrefix(function, module+pkg) {
+			return true
+		}
+	}
+	return false
 }
 
 // shorter is a file as a test prints it: from the folder in which the test runs, if it is there.
