@@ -1,13 +1,20 @@
-// The checks of what a server is: its role, version, Cluster, eviction, writes, replicas and persistence. Each returns
-// nil if INFO does not tell. check_findings.go has the list.
+// The single checks, by the facts of check.go, which has their list. First what a server is: its role, version,
+// Cluster, eviction, writes, replicas and persistence. Each returns nil if INFO does not tell.
 
 package redislock
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
@@ -210,4 +217,382 @@ func checkPersistence(n *nodeFacts) *opinion {
 				"granted twice", save)
 	}
 	return warn(advice, "appendonly is no: a restart forgets locks, which are then granted twice")
+}
+
+// The checks of limits: memory, buffers, and how long a Cluster may stand still.
+
+const (
+	// leastBuffer is the least limit for what waits to be read by a subscriber: some thousand pushes.
+	leastBuffer = 1 << 20
+
+	// fullMemory is the share of maxmemory, in percent, from which on a server counts as nearly full.
+	fullMemory = 90
+
+	// longNodeTimeout is the default of cluster-node-timeout. A primary is replaced a second or two after that time.
+	// With the default Lease of 30 s, a hold whose renewal has just failed still has 20 s.
+	longNodeTimeout = 15 * time.Second
+)
+
+// checkMemory: a full server that evicts nothing refuses new locks. Holds can still be renewed and released, because
+// those scripts begin with a write that needs no memory.
+func checkMemory(n *nodeFacts) *opinion {
+	most, known := number(n.info, "maxmemory")
+	used, counted := number(n.info, "used_memory")
+	others, _ := number(n.info, "mem_not_counted_for_evict")
+	switch used -= others; { // buffers of replicas and of the append-only file do not count against maxmemory
+	case !known || !counted:
+		return nil
+	case most == 0:
+		return fine("maxmemory is not set")
+	case used >= most/100*fullMemory:
+		return warn("raise maxmemory, or remove keys of other programs; locks take little",
+			"%d of %d MiB are in use (maxmemory): a server that is full refuses new locks", used>>20, most>>20)
+	}
+	return fine("%d of %d MiB are in use (maxmemory)", used>>20, most>>20)
+}
+
+// checkCoverage: whether the slots of the other primaries are served while one primary is away.
+func checkCoverage(n *nodeFacts, primaries int) *opinion {
+	switch value := n.config["cluster-require-full-coverage"]; {
+	case n.info["cluster_enabled"] != "1" || primaries < 2:
+		return nil
+	case value == "yes":
+		return warn("set cluster-require-full-coverage no on all nodes, unless other programs need it",
+			"cluster-require-full-coverage is yes: "+
+				"while one primary is away, locks of all slots wait, and renewals fail")
+	case value == "no":
+		return fine("other slots go on while a primary is away (cluster-require-full-coverage is no)")
+	}
+	return nil
+}
+
+// checkFailover: a hold is lost if its primary is not replaced before its lease ends.
+func checkFailover(n *nodeFacts) *opinion {
+	ms, known := number(n.config, "cluster-node-timeout")
+	if !known || n.info["cluster_enabled"] != "1" {
+		return nil
+	}
+	timeout := time.Duration(ms) * time.Millisecond
+	if timeout > longNodeTimeout {
+		return warn("set cluster-node-timeout to 15000 or less, or give locks a longer Lease",
+			"cluster-node-timeout is %v: "+
+				"a primary that fails is replaced after that, and holds of 30 s are lost meanwhile", timeout)
+	}
+	return fine("a primary that fails is replaced after some %v (cluster-node-timeout)", timeout)
+}
+
+// checkBuffers: the server closes a connection with a subscription when more unread bytes than its limit wait for it.
+// All grants by push of a process come over one connection, so a burst of them must fit.
+func checkBuffers(n *nodeFacts) *opinion {
+	setting := strings.Fields(n.config["client-output-buffer-limit"])
+	// The setting is one line with four words for each class: its name, the hard limit, the soft limit and the seconds
+	// of the latter.
+	i := slices.Index(setting, "pubsub")
+	if i < 0 || i+3 >= len(setting) {
+		return nil
+	}
+	hard, soft, seconds := wholeNumber(setting[i+1]), wholeNumber(setting[i+2]), setting[i+3]
+	if (hard > 0 && hard < leastBuffer) || (soft > 0 && soft < leastBuffer) {
+		return warn("set client-output-buffer-limit pubsub to 32mb 8mb 60, the server's default",
+			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection",
+			hard, soft, seconds)
+	}
+	return fine("client-output-buffer-limit pubsub is %d %d %s", hard, soft, seconds)
+}
+
+// The checks that measure: round trips, clocks, and over which connection pushes come.
+
+const (
+	// mostClockGap is how far the clocks of primaries may be apart. Clocks that are set over a network (NTP) differ by
+	// less.
+	mostClockGap = 100 * time.Millisecond
+
+	// slowTrip is a median round trip that makes pushes useless: the claim of a pushed grant must arrive within
+	// mostClaim.
+	slowTrip = mostClaim / 10
+)
+
+// checkLatency compares the median round trip with what a pushed grant allows.
+func checkLatency(n *nodeFacts) *opinion {
+	if len(n.trips) == 0 {
+		return nil
+	}
+	median, longest := n.trips[len(n.trips)/2], n.trips[len(n.trips)-1]
+	if median > slowTrip {
+		return warn("bring client and server closer, and give locks long leases",
+			"a round trip takes %v (longest %v): a grant by push lasts %v until it is claimed", short(median),
+			short(longest), mostClaim)
+	}
+	return fine("a round trip takes %v (longest %v)", short(median), short(longest))
+}
+
+// short rounds a time for people.
+func short(d time.Duration) time.Duration {
+	if d.Abs() > 10*time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+// checkClocks compares the primaries' clocks with each other. Our own is only the measure: no lock depends on it.
+func checkClocks(nodes []*nodeFacts) []driver.Finding {
+	var clocked []*nodeFacts
+	for _, n := range nodes {
+		if n.clocked {
+			clocked = append(clocked, n)
+		}
+	}
+	if len(clocked) == 0 {
+		return nil
+	}
+	// The clock that is most behind comes first.
+	slices.SortFunc(clocked, func(a, b *nodeFacts) int { return int(a.ahead - b.ahead) })
+	last, first := clocked[0], clocked[len(clocked)-1]
+	f := driver.Finding{Check: "clock", Level: driver.LevelOK}
+	f.Detail = "the server's clock is " + aheadOrBehind(first.ahead) +
+		" this machine's, on which no lock depends; the servers of a failover must agree"
+	// Each difference is known only to half of its shortest round trip. What that leaves open counts in the servers'
+	// favour.
+	if gap := first.ahead - last.ahead; gap-(first.trips[0]+last.trips[0])/2 > mostClockGap {
+		f.Level = driver.LevelWarn
+		f.Detail = fmt.Sprintf(
+			"the clock of %s is %v ahead of that of %s: a lock whose slot moves between them ends too early or "+
+				"too late", first.addr, short(gap), last.addr)
+		f.Advice = "set the servers' clocks over the network (NTP)"
+	}
+	return []driver.Finding{f}
+}
+
+// aheadOrBehind says how a clock that is ahead by d stands to ours.
+func aheadOrBehind(d time.Duration) string {
+	if d < 0 {
+		return short(-d).String() + " behind"
+	}
+	return short(d).String() + " ahead of"
+}
+
+// checkPushes says over which connection grants arrive, which decides whether a waiter may start with the push itself.
+func checkPushes(l linkFact) []driver.Finding {
+	f := driver.Finding{Check: "pushes", Level: driver.LevelOK}
+	switch {
+	case l.err != nil:
+		f.Level, f.Detail = driver.LevelFail, fmt.Sprintf("a script could not be run: %v", l.err)
+		f.Advice = "see the package documentation of redislock for the rights that locking needs"
+	// A transport that does not tell its connections has no finding.
+	case !l.known:
+		return nil
+	case l.same:
+		f.Detail = "pushes come over the connection of the replies (RESP3)"
+	default:
+		f.Detail = "pushes come over another connection than replies (RESP2), so each costs a round trip more"
+		f.Advice = "let the client speak RESP3"
+	}
+	return []driver.Finding{f}
+}
+
+// The check of rights (ACL): which commands of the locks the user may not run.
+
+// The commands that locks use, with arguments that name the keys and channels. They are the commands of the package
+// documentation, where a test removes each right in turn. INFO and CONFIG have checks of their own, see checkSkipped.
+var (
+	lockingCommands = []string{
+		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time",
+		"get KEY", "mget KEY", "set KEY x", "del KEY", "hset KEY x x", "hget KEY x", "hmget KEY x", "hdel KEY x",
+		"pttl KEY", "pexpire KEY 1", "pexpireat KEY 1", "zadd KEY 1 x", "zrem KEY x", "zremrangebyscore KEY 0 1",
+		"zrange KEY 0 1", "zscore KEY x", "zcard KEY", "hgetall KEY", "publish CHANNEL x",
+	}
+	replicaCommands = []string{"wait 1 1"}
+	clusterCommands = []string{
+		"cluster slots", "cluster shards", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking",
+	}
+)
+
+// rightsScript returns the commands that the user may not run with the keys and channels that they name. In each
+// argument the words of one command stand on lines, since a word may have spaces. Servers before 7.0 have no ACL check
+// for scripts and answer "unknown".
+const rightsScript = `
+if not redis.acl_check_cmd then
+	return 'unknown'
+end
+local version, lacks = math.max(redis.REDIS_VERSION_NUM or 0, redis.VALKEY_VERSION_NUM or 0), {}
+for i = 1, #ARGV do
+	local words = {}
+	for word in string.gmatch(ARGV[i], '[^\n]+') do
+		words[#words + 1] = word
+	end
+	local name = words[1] == 'cluster' and words[1] .. '|' .. words[2] or words[1]
+	local used = name ~= 'cluster|shards' or version >= 0x080000 -- only newer servers are asked that
+	local known, may = pcall(redis.acl_check_cmd, unpack(words))
+	if used and known and not may then
+		lacks[#lacks + 1] = name
+	end
+end
+return table.concat(lacks, ' ')
+`
+
+// rightsQuestion is the command that runs rightsScript on one node. It declares no key, so every node of a Cluster
+// answers.
+func (d *Driver) rightsQuestion() []string {
+	commands := lockingCommands
+	if d.opts.Replicas > 0 {
+		// The full slice expression makes append copy: the list belongs to the package.
+		commands = append(commands[:len(commands):len(commands)], replicaCommands...)
+	}
+	if d.conn.Sharded() {
+		commands = append(commands[:len(commands):len(commands)], clusterCommands...)
+	}
+	key, _ := d.names.lock(driver.Key{Kind: driver.KindMutex, Name: "x"})
+	names := strings.NewReplacer(" ", "\n", "KEY", key, "CHANNEL", d.names.channel("x"))
+	question := []string{"EVAL", rightsScript, "0"}
+	for _, c := range commands {
+		question = append(question, names.Replace(c))
+	}
+	return question
+}
+
+// checkRights finds rights that only some operations need. Without this check most locks would work, and the missing
+// right would show up later, in the middle of a wait or of a break.
+func checkRights(n *nodeFacts, prefix string) *opinion {
+	switch lacks := strings.Fields(n.lacks); {
+	case n.noScripts: // since Valkey 9 Lua is a module; some servers of others never had it
+		return fail("load the server's module for Lua scripts, or use a server that has EVAL",
+			"the server does not know EVAL: no lock can be taken")
+	case !n.asked || n.lacks == "unknown":
+		return nil
+	case len(lacks) > 0:
+		return fail("give the user +"+strings.Join(lacks, " +")+" on ~"+prefix+"* and &"+prefix+"* "+
+			"(see the package documentation of redislock)",
+			"the user may not run %s: locks, or those of some kinds, cannot be taken", strings.Join(lacks, ", "))
+	}
+	return fine("the user may run all that locks need")
+}
+
+// The search for locks of other libraries under Diagnose. It reads keys, never writes, and is bounded.
+
+// How much is looked at: a server may have millions of keys, and Diagnose must not be noticed there.
+const (
+	strangerPages = 5
+	strangerPage  = 200 // keys
+)
+
+// stranger is a key that looks like a lock of another library. Its value is never kept: it is the secret that opens the
+// lock.
+type stranger struct{ library, key string }
+
+// strangers are all that were found among the first keys of a server.
+type strangers struct {
+	found []stranger
+	seen  int  // how many keys were looked at
+	all   bool // these are all that there are
+}
+
+// marks recognize libraries by what they write. A value alone may be something else, so a finding is a guess and is
+// reported as one. The order matters: the first mark that matches names the library.
+var marks = []struct {
+	library, kind string
+	key, value    *regexp.Regexp // of a hash the value is its field
+}{
+	{"ShedLock", "string", regexp.MustCompile(`^job-lock:`), regexp.MustCompile(`^ADDED:`)},
+	{"Redisson", "hash", nil, regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f-]{27}:\d+$`)},
+	{"Spring Integration", "string", regexp.MustCompile(`:`), regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f-]{27}$`)},
+	{"redsync", "string", nil, regexp.MustCompile(`^[0-9A-Za-z+/]{22}==$`)}, // 16 random bytes
+	{"bsm/redislock", "string", nil, regexp.MustCompile(`^[0-9A-Za-z_-]{22}$`)},
+}
+
+// lookForStrangers looks for keys with a time to live that look like another library's lock. Locks of such a library do
+// not exclude ours, which matters in the middle of a migration. Keys that the user may not read are passed over. It
+// returns nil if SCAN is refused.
+func lookForStrangers(ctx context.Context, node Node, prefix string) *strangers {
+	s := &strangers{}
+	cursor := "0"
+	// Only a bounded number of pages is read, because a server may have millions of keys.
+	for range strangerPages {
+		answer, err := node.Do(ctx, "SCAN", cursor, "COUNT", fmt.Sprint(strangerPage))
+		list, _ := answer.([]any)
+		if err != nil || len(list) != 2 {
+			return nil
+		}
+		keys, _ := list[1].([]any)
+		s.look(ctx, node, prefix, keys)
+		if cursor, _ = list[0].(string); cursor == "0" {
+			s.all = true
+			break
+		}
+	}
+	// Servers return keys in any order, and a report should be the same from look to look.
+	slices.SortFunc(s.found, func(a, b stranger) int {
+		return cmp.Or(strings.Compare(a.library, b.library), strings.Compare(a.key, b.key))
+	})
+	return s
+}
+
+// look looks at the keys of one page, all at once, so that it costs the round trips of one key. It returns when all are
+// read.
+func (s *strangers) look(ctx context.Context, node Node, prefix string, keys []any) {
+	var mu sync.Mutex // guards s
+	var all sync.WaitGroup
+	for _, k := range keys {
+		key, _ := k.(string)
+		if strings.HasPrefix(key, prefix) {
+			continue // ours
+		}
+		s.seen++
+		all.Go(func() {
+			library := libraryOf(ctx, node, key)
+			if library == "" {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			s.found = append(s.found, stranger{library, key})
+		})
+	}
+	all.Wait()
+}
+
+// libraryOf names the library whose lock a key looks like, or returns "". It takes two to four round trips.
+func libraryOf(ctx context.Context, node Node, key string) string {
+	kind, _ := node.Do(ctx, "TYPE", key)
+	if left, err := node.Do(ctx, "PTTL", key); err != nil || left == int64(-1) || kind != "string" && kind != "hash" {
+		return "" // every library lets its locks end by themselves
+	}
+	var value string
+	if kind == "string" {
+		answer, _ := node.Do(ctx, "GETRANGE", key, "0", "63") // a lock's is shorter
+		value, _ = answer.(string)
+	} else if size, _ := node.Do(ctx, "HLEN", key); size == int64(1) {
+		fields, _ := node.Do(ctx, "HKEYS", key)
+		if list, _ := fields.([]any); len(list) == 1 {
+			value, _ = list[0].(string)
+		}
+	}
+	for _, m := range marks {
+		if m.kind == kind && (m.key == nil || m.key.MatchString(key)) && m.value.MatchString(value) {
+			return m.library
+		}
+	}
+	return ""
+}
+
+// checkStrangers: locks of other libraries are no fault. But an operator who does not know of them may rely on an
+// exclusion that does not exist, so it is a warning.
+func checkStrangers(n *nodeFacts) *opinion {
+	s := n.strangers
+	if s == nil {
+		return nil
+	}
+	of := fmt.Sprintf("%d keys", s.seen)
+	if !s.all {
+		of = "the first " + of
+	}
+	if len(s.found) == 0 {
+		return fine("none of %s looks like a lock of another library", of)
+	}
+	var names []string
+	for _, f := range s.found[:min(3, len(s.found))] {
+		names = append(names, fmt.Sprintf("%q (%s)", f.key, f.library))
+	}
+	return warn("if programs with interlock must exclude those that made them, see docs/migration.md",
+		"%d of %s look like locks of another library, for instance %s: locks of interlock do not exclude them",
+		len(s.found), of, strings.Join(names, ", "))
 }

@@ -1,12 +1,15 @@
-// The Driver: construction, traits and Close. The operations are in files of their own, acquire.go first; entry.go has
-// what the driver keeps of each request, notices.go what it hears without having asked.
+// The Driver: its options, construction, traits and Close. The operations are in files of their own, acquire.go first;
+// entry.go has what the driver keeps of each request, notices.go what it hears without having asked.
 
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +17,9 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
+	"github.com/interlock-go/interlock/redislock/internal/word"
 	"github.com/redis/rueidis"
 )
 
@@ -190,5 +195,209 @@ func (d *Driver) isClosed() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// The options of a driver. Its constructors check them before they dial; url.go reads them from a URL.
+
+// Options configures a driver. The zero value and nil mean the defaults. New copies them, so later changes have no
+// effect.
+type Options struct {
+	// Prefix begins every key and channel, so that several applications can share a server. All clients of one set of
+	// locks need the same: with another prefix they use other locks. It has at most 128 bytes, and no spaces, control
+	// characters or braces. The default is "interlock:".
+	Prefix string
+
+	// Replicas is how many replicas must acknowledge an acquisition or a renewal before it counts. Give the number of
+	// all that are configured: with fewer, the promoted one may be the one that was not waited for. While fewer are
+	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for
+	// each acquisition and renewal, and one more after a wait. Each acquisition that runs at the same time needs a
+	// connection. The default is 0: a failover can lose locks that were granted just before.
+	Replicas int
+
+	// ReplicaTimeout bounds the wait for Replicas, in the server. A grant that too few have acknowledged by then is
+	// undone. Too short, and one slow replica fails acquisitions; too long, and a missing one delays the error. The
+	// default is 1 s.
+	ReplicaTimeout time.Duration
+
+	// Check says what to do with the findings of the start-up check. The default is CheckWarn.
+	Check CheckPolicy
+
+	// Logger gets the findings of the start-up check. The default discards them.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+// CheckPolicy says what New does with a server that is not set up for locks.
+type CheckPolicy = enginekit.CheckPolicy
+
+const (
+	// CheckWarn logs findings.
+	CheckWarn CheckPolicy = enginekit.CheckWarn
+	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
+	CheckRefuse CheckPolicy = enginekit.CheckRefuse
+	// CheckNone asks nothing.
+	CheckNone CheckPolicy = enginekit.CheckNone
+)
+
+const (
+	defaultPrefix         = "interlock:"
+	defaultReplicaTimeout = time.Second
+	maxPrefix             = 128
+	maxReplicas           = 100
+)
+
+// withDefaults returns a checked copy of o, with the defaults filled in. It accepts nil.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaultReplicaTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case !word.Is(c.Prefix):
+		return c, errors.New("redis: the prefix must not have spaces or control characters")
+	case strings.ContainsAny(c.Prefix, "{}"):
+		return c, errors.New("redis: the prefix must not have braces, which would put all locks into one slot")
+	case len(c.Prefix) > maxPrefix:
+		return c, fmt.Errorf("redis: the prefix has %d bytes; at most %d are allowed", len(c.Prefix), maxPrefix)
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return c, fmt.Errorf("redis: wait for 0 to %d replicas, not %d", maxReplicas, c.Replicas)
+	case c.ReplicaTimeout < time.Millisecond:
+		return c, fmt.Errorf("redis: the replica timeout must be at least 1 ms, not %v", c.ReplicaTimeout)
+	case c.Check > CheckNone:
+		return c, fmt.Errorf("redis: unknown check policy %d", c.Check)
+	}
+	return c, nil
+}
+
+// Aliases of package conn, below which this package knows nothing of connections (ADR 0044), and which calls are made
+// twice.
+
+// Package conn has what a driver shares with the client library below it, so that a Conn can be written without this
+// package. The names that stood here before remain as aliases.
+type (
+	// Conn is [conn.Conn]: what the driver needs of a Redis client, which is scripts, pipelines of scripts,
+	// subscriptions, and a few commands for operators. [New] makes one of a rueidis client, package goredislock one of
+	// a go-redis client, and [NewConn] takes any other.
+	Conn = conn.Conn
+	// Handler is [conn.Handler]: what a Conn tells of messages and of connections that broke.
+	Handler = conn.Handler
+	// Link is [conn.Link]: the number of one connection to one server, from when it is made until it breaks.
+	Link = conn.Link
+	// Call is [conn.Call]: one run of a script, with its Script, Slot, Keys, Args, Replicas and ReplicaTimeout.
+	Call = conn.Call
+	// Reply is [conn.Reply]: the answer to a Call, with its Text, Link, Acked and Err.
+	Reply = conn.Reply
+	// Script is [conn.Script]: a Lua script and the name under which a server keeps it.
+	Script = conn.Script
+	// Node is [conn.Node]: one server, as operators talk to it.
+	Node = conn.Node
+	// Awaiter is [conn.Awaiter]: a Conn that makes use of the goroutines that wait for a push.
+	Awaiter = conn.Awaiter
+	// Attentive is [conn.Attentive]: a Conn that can be told to see pushes at once also when nobody waits for one.
+	Attentive = conn.Attentive
+	// Failover is [conn.Failover]: what a Conn may tell about its servers besides, for the texts of errors.
+	Failover = conn.Failover
+	// RefusedError is [conn.RefusedError]: the server refused a call before it ran, so nothing happened.
+	RefusedError = conn.RefusedError
+)
+
+// NewScript returns a script for the Call method of a [Conn], for packages that build on this one. It answers with one
+// string. It is [conn.NewScript].
+func NewScript(source string) *Script { return conn.NewScript(source) }
+
+// SlotOf returns the slot of a key, for a [Call] of a package that builds on this one. It is [conn.SlotOf].
+func SlotOf(key string) uint16 { return conn.SlotOf(key) }
+
+// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a
+// client that is none for a Cluster. hello is its answer to HELLO as the Do method of a [Node] returns it. It is
+// [conn.CheckServer].
+func CheckServer(hello any, cluster bool) error { return conn.CheckServer(hello, cluster) }
+
+// mayRepeat reports whether a call that ended with err may be made once more: its connection broke before the answer
+// came. It is for calls that may run twice: a request with an ID, a renewal, a look.
+func (d *Driver) mayRepeat(ctx context.Context, err error) bool {
+	return conn.Broke(err) && ctx.Err() == nil && !d.isClosed()
+}
+
+// callTwice is Conn.Call for such a call; it repeats it once.
+func (d *Driver) callTwice(ctx context.Context, c *Call) Reply {
+	answer := d.conn.Call(ctx, c)
+	if first := answer.Err; d.mayRepeat(ctx, first) {
+		answer = d.conn.Call(ctx, c)
+		answer.Err = ofBoth(first, answer.Err)
+	}
+	return answer
+}
+
+// ofBoth is the error of a call that was made twice. That the second one has not run says nothing of the first: whoever
+// looks for a RefusedError must not find one.
+func ofBoth(first, second error) error {
+	if isRefusal(second) {
+		return first
+	}
+	return second
+}
+
+// What the portable layer is told of reconnections, so that it finds out at once what a server has forgotten.
+// notices.go hears of them.
+
+var _ driver.Reconnector = (*Driver)(nil)
+
+// reconnectPause is the least time between two calls of those who heed reconnections. A server that breaks connections
+// again and again, and a Cluster whose slots move, must not make a client renew all the time.
+const reconnectPause = 250 * time.Millisecond
+
+// reconnections is who heeds them, and when they were told last. Driver.mu guards it.
+type reconnections struct {
+	heed  map[*func()]struct{}
+	told  time.Time
+	timer *time.Timer // nil unless they are about to be told
+}
+
+// OnReconnect has f called when there is a new connection in place of one that has ended; see [driver.Reconnector].
+func (d *Driver) OnReconnect(f func()) (stop func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := &d.reconnections
+	if r.heed == nil {
+		r.heed = make(map[*func()]struct{})
+	}
+	r.heed[&f] = struct{}{}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(r.heed, &f)
+	}
+}
+
+// reconnected has them told soon, in a goroutine of its own: whoever hears of a new connection must not block. The
+// caller holds Driver.mu.
+func (d *Driver) reconnected() {
+	r := &d.reconnections
+	if len(r.heed) == 0 || r.timer != nil || d.isClosed() {
+		return
+	}
+	r.timer = time.AfterFunc(max(0, time.Until(r.told.Add(reconnectPause))), d.tellReconnected)
+}
+
+// tellReconnected tells them, without Driver.mu.
+func (d *Driver) tellReconnected() {
+	d.mu.Lock()
+	r := &d.reconnections
+	r.timer, r.told = nil, time.Now()
+	all := make([]func(), 0, len(r.heed))
+	for f := range r.heed {
+		all = append(all, *f)
+	}
+	d.mu.Unlock()
+	for _, f := range all {
+		f()
 	}
 }

@@ -1,6 +1,5 @@
-// What an error of a call means: held, refused or unavailable, and whether a copy may run (docs/rationale.md, Classes
-// of errors). acquire_ask.go, release.go and the other operations return what is sorted here; package conn has decided
-// before whether to try again.
+// What an error of a call means: held, refused or unavailable, and whether a copy may run (ADR 0040). The operations
+// return what is sorted here; package conn has decided before whether to try again.
 
 package redislock
 
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -220,4 +220,48 @@ func (d *Driver) acked(c *Call, answer Reply) Reply {
 // happened on the primary, so the caller must undo it or repeat it by its ID.
 func (d *Driver) tooFewReplicas(acked int) error {
 	return fmt.Errorf("%d of %d replicas have acknowledged within %v", acked, d.opts.Replicas, d.opts.ReplicaTimeout)
+}
+
+// Which answers end a wait: heartbeats ask, and watch.go before it asks again.
+
+// An answer to a heartbeat ends the wait if the server would repeat it until somebody changes its set-up: a removed
+// right, a password that is no longer valid, a key that is no lock, a command that is missing.
+//
+// A wait outlasts what passes by itself: LOADING, BUSY, TRYAGAIN, MOVED, ASK, CLUSTERDOWN, MASTERDOWN and READONLY,
+// which are parts of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is
+// room again; too many connections; and whatever is not known here. An unknown error must not cost a waiter its place.
+var (
+	// finalCodes are the first words of such answers. Since Redis 7 that includes answers about a command inside a
+	// script.
+	finalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "WRONGTYPE"}
+	// finalTexts are parts of such answers that begin with another word: Redis 6 packs the error of a command in a
+	// script into one of its own, and some errors have no word of their own.
+	finalTexts = []string{
+		"unknown command", "Unknown Redis command", "Unknown command called",
+		"The user executing the script can't", "ACL failure in script",
+		"-NOPERM ", "-WRONGTYPE ", ": WRONGTYPE ",
+	}
+)
+
+// isFinal reports whether err is such an answer.
+func isFinal(err error) bool {
+	if err == nil {
+		return false
+	}
+	message := innermost(err)
+	code, _, _ := strings.Cut(message, " ")
+	return slices.Contains(finalCodes, code) ||
+		slices.ContainsFunc(finalTexts, func(text string) bool { return strings.Contains(message, text) })
+}
+
+// innermost is the text of the error that err wraps last, without what was added on its way. For joined errors it is
+// "": they may contradict each other.
+func innermost(err error) string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	if _, joined := err.(interface{ Unwrap() []error }); joined { // nothing is inside
+		return ""
+	}
+	return err.Error()
 }

@@ -1,5 +1,5 @@
-// The answers of acquire and of the pushes, as text and as errors. Calls come from acquire_ask.go, multi.go and
-// notices.go; grant.go turns a reply into a grant.
+// The answers of acquire and of the pushes, as text and as errors. Calls come from acquire.go, multi.go and
+// notices.go; acquire.go turns a reply into a grant.
 
 package redislock
 

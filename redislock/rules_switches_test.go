@@ -13,24 +13,24 @@ var setOff func(name string)
 
 var levers = []switches.Lever{
 	{
-		"grant.go", "a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond)",
+		"acquire.go", "a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond)",
 		`unless("drift", a.trusted(elapsed), a.sent.Add(elapsed))`,
 	},
 	{
-		"grant.go", "a.trusted(elapsed)",
+		"acquire.go", "a.trusted(elapsed)",
 		`unless("receipt", a.sent.Add(elapsed-elapsed/100-2*time.Millisecond), p.received)`,
 	},
-	{"grant.go", "Lease: p.grant.lease,", `Lease: unless("short life", p.grant.lease, a.r.Lease),`},
-	{"grant.go", "p.grant.link == a.answer.link", `(off("link") || p.grant.link == a.answer.link)`},
-	{"grant.go", "p.grant.link != 0", `(off("zero") || p.grant.link != 0)`},
-	{"grant.go", "!a.granted(p).After(p.received)", `(off("jump") || !a.granted(p).After(p.received))`},
-	{"grant.go", "\t\tp.grant.now >= a.answer.now", `(off("back") || p.grant.now >= a.answer.now)`},
+	{"acquire.go", "Lease: p.grant.lease,", `Lease: unless("short life", p.grant.lease, a.r.Lease),`},
+	{"acquire.go", "p.grant.link == a.answer.link", `(off("link") || p.grant.link == a.answer.link)`},
+	{"acquire.go", "p.grant.link != 0", `(off("zero") || p.grant.link != 0)`},
+	{"acquire.go", "!a.granted(p).After(p.received)", `(off("jump") || !a.granted(p).After(p.received))`},
+	{"acquire.go", "\t\tp.grant.now >= a.answer.now", `(off("back") || p.grant.now >= a.answer.now)`},
 	{"notices.go", "w.again = true", `w.again = !off("again")`},
 	{"acquire.go", "heartbeat := a.claim/2 -", `heartbeat := unless("beat", a.claim/2, a.claim) -`},
 	{"presence.go", "return min(p.every(), said)", `return unless("alive", min(p.every(), said), 3*heartbeatEvery)`},
 	{"acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
-	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
-	{"acquire_ask.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
+	{"acquire.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
+	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
 	{"notices.go", "e.wants = true", `e.wants = !off("early word")`},
 	{
 		"renew.go", "(*listener)(d).wanted(b.ID)",
@@ -39,26 +39,26 @@ var levers = []switches.Lever{
 	{"renew.go", "marks[n] = mayRetain", `marks[n] = unless("mark", mayRetain, unmarked)`},
 	{"entry.go", "e.open = true", `e.open = !off("open")`},
 	{"entry.go", "if d.gone.Has(r.ID) {", `if d.gone.Has(r.ID) && !off("gone") {`},
-	{"request.go", "r.Limit > 0 && r.Weight > r.Limit:", `r.Limit > 0 && r.Weight > r.Limit && !off("weight"):`},
+	{"acquire.go", "r.Limit > 0 && r.Weight > r.Limit:", `r.Limit > 0 && r.Weight > r.Limit && !off("weight"):`},
 	{
-		"keys.go", "b = append(b, key.Kind...)\n\tb = append(b, ':')",
+		"format.go", "b = append(b, key.Kind...)\n\tb = append(b, ':')",
 		`b = append(b, unless("kind", string(key.Kind)+":", "")...)`,
 	},
 	{
-		"acquire_ask.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setTail('s')",
+		"acquire.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setTail('s')",
 		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
 			"\t\treturn err\n\t}\n\ta.setTail('s')",
 	},
 	{
-		"keys.go", "\"floor:{\"...)\n\tb = append(b, conn.Tag(slot)...)",
+		"format.go", "\"floor:{\"...)\n\tb = append(b, conn.Tag(slot)...)",
 		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", conn.Tag(slot), conn.Tag(0))...)",
 	},
 	{
-		"acquire_ask.go", "err := a.listen(ctx)\n\t\tif err == nil {",
+		"acquire.go", "err := a.listen(ctx)\n\t\tif err == nil {",
 		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n" +
 			"\t\tif err == nil {",
 	},
-	{"acquire_ask.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
+	{"acquire.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
 }
 
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.

@@ -1,8 +1,13 @@
-// The list of the scripts; wire.md has the same table, and a test compares both. script.go joins the parts.
+// The list of the scripts; wire.md has the same table, and a test compares both.
 
 package redislock
 
-import "github.com/interlock-go/interlock/redislock/conn"
+import (
+	"embed"
+	"strings"
+
+	"github.com/interlock-go/interlock/redislock/conn"
+)
 
 // Each script is made of parts. The quick answers come first, so that what they do not need is not even set up.
 var (
@@ -79,3 +84,27 @@ var bundle = &conn.Bundle{Script: bundleScript, Members: []conn.Member{
 	{Letter: 'a', Script: acquireScript, Keys: 3, Args: 4},
 	{Letter: 'r', Script: releaseScript, Keys: 3, Args: 1},
 }}
+
+// How the Lua files become scripts. conn.Script sends them.
+
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+// newScript returns a script made of the files with these names. They are joined at the first run: a program that never
+// uses some kind of lock does not pay for its text.
+func newScript(names string) *Script {
+	return conn.NewLateScript(func() string { return join(strings.Fields(names)) })
+}
+
+// join makes one script of the named files. Lua on a server has no modules.
+func join(names []string) string {
+	var source strings.Builder
+	for _, name := range names {
+		text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		source.Write(text)
+	}
+	return source.String()
+}

@@ -1,4 +1,4 @@
-// The slots of a Cluster, and the tags by which our own keys get into a slot. redislock/keys.go builds keys with them;
+// The slots of a Cluster, and the tags by which our own keys get into a slot. redislock/format.go builds keys with them;
 // wire.md has the rules and examples.
 
 package conn

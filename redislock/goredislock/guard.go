@@ -1,4 +1,4 @@
-// The fence for data in Redis, over a go-redis client. redislock's guard_call.go builds the calls; here they are sent.
+// The fence for data in Redis, over a go-redis client. redislock's guard.go builds the calls; here they are sent.
 
 package goredislock
 

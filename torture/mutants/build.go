@@ -148,7 +148,7 @@ func (e *Edit) apply(root string, sources map[string]string) error {
 
 // onLoading lets the mutants of scripts be made when redislock loads them.
 var onLoading = Edit{
-	File: "redislock/script.go", Old: "\t\tsource.Write(text)\n",
+	File: "redislock/scripts.go", Old: "\t\tsource.Write(text)\n",
 	New: "\t\tsource.WriteString(ofMutant(name, string(text)))\n",
 }
 

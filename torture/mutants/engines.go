@@ -6,7 +6,7 @@ func ofRedis() []Mutant {
 		{
 			ID: "M7", Bug: "a waiter listens for its wake-up only after it has looked", Known: "Redisson #1763",
 			Edits: []Edit{{
-				File: "redislock/acquire_ask.go",
+				File: "redislock/acquire.go",
 				Old:  "\tif err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setTail('s')",
 				New: "\tif isMutant(\"M7\") {\n\t\tdefer func() { _ = a.listen(ctx) }()\n" +
 					"\t} else if err := a.listen(ctx); err != nil {\n" +
@@ -20,7 +20,7 @@ func ofRedis() []Mutant {
 		{
 			ID: "M8", Bug: "a grant counts although too few replicas have it", Known: "Redisson #3994",
 			Edits: []Edit{{
-				File: "redislock/acquire_ask.go", Old: "answer.Acked < a.d.opts.Replicas {",
+				File: "redislock/acquire.go", Old: "answer.Acked < a.d.opts.Replicas {",
 				New: "answer.Acked < a.d.opts.Replicas && !isMutant(\"M8\") {",
 			}},
 			Checks: []Check{ruleOfTheDriver("9 a grant that too few replicas have is none", "it is returned with")},

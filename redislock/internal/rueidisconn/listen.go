@@ -1,4 +1,4 @@
-// Subscriptions to the channels of slots (SSUBSCRIBE), in a Cluster. redislock's listen.go asks; link.go sends; the
+// Subscriptions to the channels of slots (SSUBSCRIBE), in a Cluster. redislock's notices.go asks; link.go sends; the
 // server's word comes back in subscribed.
 
 package rueidisconn

@@ -1,4 +1,4 @@
-// Opening with a client of our own. redislock's url.go and connect.go call it; New in conn.go is for clients of the
+// Opening with a client of our own. redislock's url.go calls it; New in conn.go is for clients of the
 // user.
 
 package rueidisconn
