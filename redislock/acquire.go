@@ -207,7 +207,7 @@ func (a *attempt) waits() {
 
 const (
 	// mostClaim is how long a pushed grant lasts unless it is claimed; a shorter lease bounds it too. Waiters that died
-	// unnoticed cost as much together, however many there are (ADR 0038).
+	// unnoticed cost as much together, however many there are (docs/rationale.md, Silent waiters).
 	mostClaim = 2 * time.Second
 	// heartbeatLasts is how many claim times a heartbeat counts, so that one may be lost. QUEUE_LASTS in lock.lua must
 	// be longer.
@@ -508,8 +508,9 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// explain turns an error of the attempt into one of the seam's classes (ADR 0040). A refusal is only passed on as
-// definite if no earlier call has an unknown outcome. The caller undoes everything that is not definite.
+// explain turns an error of the attempt into one of the seam's classes (docs/rationale.md, Classes of errors). A
+// refusal is only passed on as definite if no earlier call has an unknown outcome. The caller undoes everything that is
+// not definite.
 func (a *attempt) explain(err error) error {
 	switch {
 	case errors.Is(err, driver.ErrLost), isEnd(err) && (a.waited || !isRefusal(err)):
@@ -552,8 +553,8 @@ func (a *attempt) granted(p *push) time.Time {
 }
 
 // pushed is the grant of p. It has a short lease, counted from when the server granted it; the renewal that follows
-// claims the full one (ADR 0016). One percent and 2 ms are taken off for clocks of different rates and for the server's
-// rounding to milliseconds.
+// claims the full one (docs/rationale.md, Pushed grants). One percent and 2 ms are taken off for clocks of different
+// rates and for the server's rounding to milliseconds.
 func (a *attempt) pushed(p *push) driver.Grant {
 	elapsed := time.Duration(p.grant.now-a.answer.now) * time.Microsecond
 	return driver.Grant{
@@ -562,7 +563,8 @@ func (a *attempt) pushed(p *push) driver.Grant {
 	}
 }
 
-// Adopt, the taking over of another client's hold (ADR 0055): an attempt with another script and no queue.
+// Adopt, the taking over of another client's hold (docs/rationale.md, Adoption): an attempt with another script and no
+// queue.
 
 var _ driver.Adopter = (*Driver)(nil)
 
@@ -598,9 +600,9 @@ func (a *attempt) adopting(call *Call) {
 
 // Convert, the change of mode of a read/write lock: an attempt beside the hold that is converted.
 
-// Convert asks for another mode of a read/write lock beside a hold of the same owner (ADR 0021); see
-// [driver.Converter]. It costs one round trip, and an upgrade that has to wait one message more. The hold beside stays
-// until the caller releases it. If that hold is over, or ends during the wait, the error matches driver.ErrLost.
+// Convert asks for another mode of a read/write lock beside a hold of the same owner (docs/rationale.md, Conversions);
+// see [driver.Converter]. It costs one round trip, and an upgrade that has to wait one message more. The hold beside
+// stays until the caller releases it. If that hold is over, or ends during the wait, the error matches driver.ErrLost.
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case r.Kind != driver.KindRWMutex:

@@ -276,8 +276,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, nil
 }
 
-// Aliases of package conn, below which this package knows nothing of connections (ADR 0044), and which calls are made
-// twice.
+// Aliases of package conn, below which this package knows nothing of connections (docs/rationale.md, Rooms of
+// redislock), and which calls are made twice.
 
 // Package conn has what a driver shares with the client library below it, so that a Conn can be written without this
 // package. The names that stood here before remain as aliases.

@@ -94,8 +94,8 @@ func (n names) shard(process string, slot uint16) string {
 // META, the JSON that operators see of a request. acquire.go sends it, and renew.go with each renewal; inspect.go and
 // reply.go read it. The scripts look at its beginning only.
 
-// retention says, in the META of a hold, whether its client may keep the lock after the last owner has released it (ADR
-// 0045).
+// retention says, in the META of a hold, whether its client may keep the lock after the last owner has released it
+// (docs/rationale.md, Retention).
 type retention uint8
 
 const (

@@ -64,7 +64,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	return fmt.Errorf("redis: the answer %q to a break cannot be read", answer.Text)
 }
 
-// Resize, the change of a semaphore's limit (ADR 0055): one script, which also drains the queue.
+// Resize, the change of a semaphore's limit (docs/rationale.md, Adoption): one script, which also drains the queue.
 
 var _ driver.Resizer = (*Driver)(nil)
 

@@ -1,5 +1,5 @@
-// What an error of a call means: held, refused or unavailable, and whether a copy may run (ADR 0040). The operations
-// return what is sorted here; package conn has decided before whether to try again.
+// What an error of a call means: held, refused or unavailable, and whether a copy may run (docs/rationale.md, Classes
+// of errors). The operations return what is sorted here; package conn has decided before whether to try again.
 
 package redislock
 
