@@ -5,7 +5,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
-// The promise of conversion: a holder takes another mode beside what it has, and nobody gets in between. beside.go has
+// The promise of conversion: a holder takes another mode beside what it has, and nobody gets in between. client.go has
 // the tools.
 
 func conversion() []behaviour {

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// One behaviour at work: its lock, its clients, its clock and its verdicts. client.go and wait.go have what it does
-// with them.
+// One behaviour at work: its lock, its clients, its clock and its verdicts. client.go has what it does with
+// them.
 
 // longLease is for holds that must not run out during a behaviour, however slow the machine is.
 const longLease = 5 * time.Minute
@@ -168,4 +171,151 @@ func (tr *trial) crash(c *client, waits ...*wait) {
 // more for engines that first grant to a dead waiter and have to wait that out too.
 func (tr *trial) afterlife() time.Duration {
 	return tr.h.Patience + 4*max(tr.h.Lease, tr.traits.Timeout)
+}
+
+// A stand-in for *testing.T, so that a driver which must fail can be examined.
+
+// tester is the part of *testing.T that the behaviours use.
+type tester interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any) // must be called in the goroutine that runs the behaviour
+	Failed() bool
+	Cleanup(f func())
+	Context() context.Context // ends before the cleanups run
+}
+
+// recorder is a tester that keeps its failures to itself.
+type recorder struct {
+	ctx      context.Context //nolint:containedctx // what Context returns, as of *testing.T
+	mu       sync.Mutex      // guards what follows; no cleanup is called under it
+	failures []string
+	cleanups []func()
+}
+
+// recordFailures runs f with a recorder and returns its failures, each on a line, or an empty string.
+func recordFailures(f func(tester)) string {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &recorder{ctx: ctx}
+	// Fatalf ends the goroutine that calls it, as testing does, so f has one of its own. A cleanup may call Fatalf too.
+	inGoroutine(func() { f(r) })
+	cancel()
+	for cleanup := r.pop(); cleanup != nil; cleanup = r.pop() {
+		inGoroutine(cleanup)
+	}
+	return strings.Join(r.failures, "\n")
+}
+
+// inGoroutine runs f in a goroutine and waits for it.
+func inGoroutine(f func()) {
+	done := make(chan struct{})
+	go func() { // ends with f, and is waited for
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// pop removes and returns the cleanup that was registered last, or nil.
+func (r *recorder) pop() func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.cleanups) == 0 {
+		return nil
+	}
+	last := r.cleanups[len(r.cleanups)-1]
+	r.cleanups = r.cleanups[:len(r.cleanups)-1]
+	return last
+}
+
+func (r *recorder) Helper()                  {}
+func (r *recorder) Logf(string, ...any)      {}
+func (r *recorder) Context() context.Context { return r.ctx }
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failures) > 0
+}
+
+func (r *recorder) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
+// Goroutines that a driver leaves behind count as failures, so they are compared before and after each behaviour.
+
+// leakPatience is how long goroutines may take to end after everything was closed, on a machine that may stand still
+// meanwhile.
+const leakPatience = 15 * time.Second
+
+// checkLeaks fails tb at its end if goroutines run that did not run at the call. Goroutines whose stack contains one of
+// keeps do not count.
+func checkLeaks(tb tester, keeps []string) {
+	before := goroutines()
+	tb.Cleanup(func() {
+		tb.Helper()
+		var left []string
+		// A goroutine that was told to end needs a moment, and nothing says when it is gone.
+		for end := time.Now().Add(leakPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if left = started(before, keeps); len(left) == 0 {
+				return
+			}
+		}
+		tb.Errorf("%d goroutines are left after everything was closed:\n%s", len(left), strings.Join(left, "\n\n"))
+	})
+}
+
+// started returns the stacks of the goroutines that are not in before.
+func started(before map[string]string, keeps []string) []string {
+	var left []string
+	for id, stack := range goroutines() {
+		if _, old := before[id]; !old && !kept(stack, keeps) {
+			left = append(left, stack)
+		}
+	}
+	return left
+}
+
+// kept reports whether stack contains one of keeps.
+func kept(stack string, keeps []string) bool {
+	for _, k := range keeps {
+		if strings.Contains(stack, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// goroutines returns the stacks of all goroutines but this one and those of package testing, by "goroutine N".
+func goroutines() map[string]string {
+	buf := make([]byte, 64<<10)
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*len(buf))
+		n = runtime.Stack(buf, true)
+	}
+	stacks := strings.Split(strings.TrimSpace(string(buf[:n])), "\n\n")
+	all := make(map[string]string, len(stacks))
+	for _, stack := range stacks[1:] { // the first is this one
+		id, _, _ := strings.Cut(stack, " [")
+		if !kept(stack,
+			[]string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
+			all[id] = stack
+		}
+	}
+	return all
 }

@@ -1,9 +1,11 @@
-// Arguments and flags that several commands share, and their rules. Errors from here are wrong use (exit code 64) and
-// come before the engine is asked.
+// Arguments and flags that several commands share, their rules, and their completion in the shell. Errors from here
+// are wrong use (exit code 64) and come before the engine is asked. Completion prints no errors, and is short: a
+// message would overwrite the line that the user is typing, and a slow engine would block the prompt.
 
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -122,3 +124,113 @@ func (k *kindFlag) Type() string { return "KIND" }
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of
+// seconds, as sleep and flock take it.
+//
+// A plain number means seconds here. In Go it would be nanoseconds.
+type durationFlag time.Duration
+
+// durationOf makes p the value of a flag, with a default.
+func durationOf(p *time.Duration, otherwise time.Duration) *durationFlag {
+	*p = otherwise
+	return (*durationFlag)(p)
+}
+
+// Set accepts both ways to write a duration. A value that has only the characters of a number is one, in seconds.
+//
+// Exponents, hexadecimal numbers, inf and nan are refused: they are no way to write a time for people.
+func (d *durationFlag) Set(s string) error {
+	if strings.Trim(s, "+-.0123456789") == "" {
+		s += "s"
+	}
+	parsed, err := time.ParseDuration(s)
+	if err != nil {
+		return errors.New("must be a duration such as 500ms or 1m30s, or a number of seconds such as 5 or 0.5")
+	}
+	*d = durationFlag(parsed)
+	return nil
+}
+
+// String shows a zero as 0, which the help leaves out. Of a type that it does not know, pflag takes "0" for no default,
+// and "0s" for one.
+func (d *durationFlag) String() string {
+	if *d == 0 {
+		return "0"
+	}
+	return time.Duration(*d).String()
+}
+
+// Type names the value in help texts.
+func (d *durationFlag) Type() string { return "duration" }
+
+// checkInterval refuses a pause between two looks that is zero or negative: the command would ask without end.
+func checkInterval(interval time.Duration) error {
+	if interval <= 0 {
+		return usage("--interval %v must be positive", interval)
+	}
+	return nil
+}
+
+// completionTime is how long pressing TAB may take. An engine that does not answer by then has no names to offer.
+const completionTime = 300 * time.Millisecond
+
+// completeFirstName offers the names of locks in use for the first argument.
+//
+// Only locks in use are offered, because engines list no others.
+func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault // the command of run: the shell's own completion knows better
+	}
+	names := make(chan []string, 1) // a list that comes too late finds room, so its goroutine ends
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	// This goroutine ends when the engine answers or ctx ends. Opening may outlast its context, so it is not waited
+	// for.
+	go func() { names <- a.lockNames(ctx, prefix) }()
+	select {
+	case found := <-names:
+		return found, cobra.ShellCompDirectiveNoFileComp
+	// The shell offers nothing then, in place of files of the folder, which are no names of locks.
+	case <-ctx.Done():
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// lockNames returns the names that it can get; errors have no place on a command line that is being typed. Locks of
+// several kinds with one name follow each other, so comparing neighbours is enough.
+func (a *app) lockNames(ctx context.Context, prefix string) []string {
+	e, err := a.openToLook(ctx)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = e.close() }()
+	locks, _ := a.listLocks(ctx, e, prefix)
+	var names []string
+	for i, l := range locks {
+		// Locks of several kinds may have one name, which is offered once.
+		if i == 0 || locks[i-1].Name != l.Name {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// completeURL offers the beginnings of the URLs that this build knows. The rest is for the user to type. NoSpace,
+// because the rest of the URL follows at once.
+func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var schemes []string
+	for _, scheme := range driver.DefaultMux.Schemes() {
+		schemes = append(schemes, scheme+"://")
+	}
+	return schemes, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlag offers the values of a flag. It panics if there is no such flag, which every start of the command would
+// show.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}

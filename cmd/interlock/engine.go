@@ -1,5 +1,6 @@
-// From the flag and the environment to an open engine. Every command that asks an engine comes here first;
-// environment.go has the variables, schemes.go the schemes of this build.
+// From the flag and the environment to an open engine, and what engines log, as lines on stderr. Every command that
+// asks an engine comes here first; version.go has the schemes of this build. A job gets no password in its
+// environment. The environment of interlock itself still has it, so a job of the same user can find it there.
 
 package main
 
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net"
 	"os"
@@ -239,7 +241,7 @@ func (a *app) defaultURL() (string, error) {
 
 // parseEngineURL refuses what is no URL, and schemes without an engine, before anything is opened.
 //
-// The light build lacks most schemes, so one without an engine gets a message of its own (schemes.go).
+// The light build lacks most schemes, so one without an engine gets a message of its own (version.go).
 func parseEngineURL(raw string) (*driver.URL, error) {
 	u, err := driver.ParseURL(raw)
 	if err != nil {
@@ -321,3 +323,163 @@ func clientName(pid int) string {
 	}
 	return strings.ToValidUTF8(host, "?") + ":" + itoa(pid)
 }
+
+// The variables that name the engine, and the file that has the engine's URL. INTERLOCK_HANDLE, which scripts set, is
+// read in handle.go; XDG_STATE_HOME and HOME in engine.go; TERM and NO_COLOR in top.go.
+const (
+	urlVariable     = "INTERLOCK_URL"
+	urlFileVariable = "INTERLOCK_URL_FILE"
+)
+
+// jobEnvironment is our own environment without passwords, and with what the job should know of its lock.
+//
+// The token goes to the job, because only the job can show it to the resource (docs/fencing.md).
+func (a *app) jobEnvironment(l *interlock.Lease) []string {
+	return append(withoutPasswords(os.Environ(), a.urlOfFile),
+		"INTERLOCK_NAME="+l.Name(),
+		"INTERLOCK_TOKEN="+utoa(l.Token()),
+		"INTERLOCK_OWNER="+l.Owner())
+}
+
+// withoutPasswords returns the environment for a job, because a job that uses no locks needs no password for them. An
+// INTERLOCK_URL without a password stays as it is, to the letter. In place of the file's name the job gets the URL in
+// it.
+//
+// The variable is not removed as a whole: an interlock inside the job would then lock files of this machine.
+func withoutPasswords(environment []string, urlOfFile func() (string, error)) []string {
+	var theirs []string
+	named, fromFile := false, false
+	for _, entry := range environment { // every entry, because an environment may name a variable twice
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case name == urlVariable && value != "":
+			named = true
+			theirs = append(theirs, urlVariable+"="+withoutPassword(value))
+		case name == urlFileVariable:
+			fromFile = fromFile || value != ""
+		default:
+			theirs = append(theirs, entry)
+		}
+	}
+	// Both may be set beside --url, and then INTERLOCK_URL is the one that stays. An empty one counts as unset.
+	if fromFile && !named {
+		raw, err := urlOfFile()
+		if err != nil {
+			raw = unreadable
+		}
+		theirs = slices.DeleteFunc(theirs, func(entry string) bool { return entry == urlVariable+"=" })
+		theirs = append(theirs, urlVariable+"="+withoutPassword(raw))
+	}
+	return theirs
+}
+
+// unreadable is no URL, so a command inside the job that uses it fails. Without the variable it would take its locks
+// from files, and keep out nobody who takes them from the engine.
+const unreadable = "unreadable"
+
+// withoutPassword returns a URL of the same engine for somebody who is not to know its secrets: which keys of the query
+// are secret is known from what u.String hides.
+//
+// A URL that has no secret is returned as it was written, so that a job finds what its script has set.
+func withoutPassword(raw string) string {
+	u, err := driver.ParseURL(raw)
+	if err != nil {
+		return unreadable // where its password stands cannot be told
+	}
+	shown, err := driver.ParseURL(u.String()) // u.String has other words in the places of secrets
+	if err != nil {
+		return unreadable
+	}
+	secrets := u.Password != ""
+	shown.Password = ""
+	for key, values := range u.Query {
+		if !slices.Equal(values, shown.Query[key]) {
+			secrets = true
+			delete(shown.Query, key)
+		}
+	}
+	if !secrets {
+		return raw
+	}
+	return shown.String()
+}
+
+// warnings is a handler for what engines and the client log: what a start-up check finds, a renewal that failed, a
+// session that is lost. What the command says by itself is left out.
+//
+// They look like the command's own lines, because a person reads them, at a terminal or in a mail of cron.
+type warnings struct {
+	app   *app
+	below slog.Level // the first level that is left out
+	attrs []slog.Attr
+}
+
+// engineWarnings also has errors: those of checks that would refuse the engine if the URL said so.
+func (a *app) engineWarnings() *slog.Logger {
+	return slog.New(&warnings{app: a, below: slog.LevelError + 1})
+}
+
+// clientWarnings leaves out losses of locks, which are errors: every command that holds one says what they mean for it.
+func (a *app) clientWarnings() *slog.Logger {
+	return slog.New(&warnings{app: a, below: slog.LevelError})
+}
+
+// Enabled accepts warnings, and errors where they are wanted.
+//
+// Information, such as a new connection, would be noise in a command that runs for a second.
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && level < w.below
+}
+
+// Handle says a record on one line: its message, the error, and the rest in parentheses.
+//
+// The advice stands last. The page that explains it is left to doctor.
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	var why, advice, check string
+	var rest []string
+	add := func(attr slog.Attr) bool {
+		switch value := attr.Value.String(); attr.Key {
+		case "err", "error":
+			why = ": " + value
+		case "advice":
+			advice = value
+		case "check":
+			check = value // the message begins with it
+		case "page": // doctor says it
+		default:
+			rest = append(rest, attr.Key+" "+printable(value))
+		}
+		return true
+	}
+	for _, attr := range w.attrs {
+		add(attr)
+	}
+	r.Attrs(add)
+	// A finding that would refuse the engine is told always: the lock may exclude nobody.
+	if check != "" && !w.app.tellsChecks && r.Level < slog.LevelError {
+		return nil
+	}
+	text := strings.TrimPrefix(r.Message, "interlock: ") + why
+	if advice != "" {
+		rest = append(rest, advice)
+	}
+	if check != "" {
+		rest = append(rest, "check=none in the URL skips this check")
+	}
+	if len(rest) > 0 {
+		text += " (" + strings.Join(rest, ", ") + ")"
+	}
+	w.app.say("warning: %s", strings.ReplaceAll(text, "\n", "; "))
+	return nil
+}
+
+// WithAttrs keeps attributes for all records. The slice is copied, because two loggers that are made of one would write
+// into the same array.
+func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	more := *w
+	more.attrs = append(append([]slog.Attr{}, w.attrs...), attrs...)
+	return &more
+}
+
+// WithGroup does nothing: neither engines nor the client have groups.
+func (w *warnings) WithGroup(string) slog.Handler { return w }

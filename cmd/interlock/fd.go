@@ -1,6 +1,7 @@
 // interlock run --fd: takes a lock on a descriptor that a shell has open, so that the shell holds it and no process of
-// ours has to stay. run.go comes here in place of a job; flock.go has what to say about the flags of flock(1). The lock
-// is on the same file as that of flock(1), and each keeps the other out.
+// ours has to stay. run.go comes here in place of a job. The lock is on the same file as that of flock(1), and each
+// keeps the other out. Flags of flock(1) that run does not have get help: docs/flock.md is the whole table, and those
+// with the same meaning have the same letter.
 
 package main
 
@@ -10,11 +11,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/filelock"
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +31,7 @@ type descriptorLocker interface {
 	AcquireOn(ctx context.Context, r *driver.Request, file *os.File) (driver.Grant, error)
 }
 
-// onDescriptor is a driver whose locks are taken on one open file. With it, ask of acquire.go works for descriptors
+// onDescriptor is a driver whose locks are taken on one open file. With it, ask of handle.go works for descriptors
 // unchanged.
 type onDescriptor struct {
 	driver.Driver
@@ -175,4 +178,34 @@ func (a *app) waitOnDescriptor(
 	}
 	a.tellWaiting(o.verbose, held)
 	return a.ask(ctx, d, opts, request(false), held)
+}
+
+// flockWords are flags of flock(1) that run does not have, as the text of pflag's error has them, and what to do
+// instead.
+var flockWords = map[string]string{
+	"'u' in ":   closesIt,
+	"--unlock":  closesIt,
+	"'F' in ":   staysBeside,
+	"--no-fork": staysBeside,
+	"'e' in ":   "a lock is exclusive by itself; beside readers it is -x",
+}
+
+const (
+	// Both are said of two flags each: the short and the long form.
+	closesIt    = "a lock on a descriptor ends when the shell closes it: exec 9>&-"
+	staysBeside = "run stays beside its command, to forward signals and to give the lock back"
+)
+
+// flagError is the error of an unknown flag, with what to do instead if it is one of flock(1). The text of pflag's
+// error is searched, which has a letter and a name as flockWords have them. Should pflag change its words, only the
+// hint is gone; testdata/script/flock.txtar would notice.
+func flagError(cmd *cobra.Command, err error) error {
+	if cmd.Name() == "run" {
+		for word, instead := range flockWords {
+			if strings.Contains(err.Error(), "flag: "+word) {
+				return usage("%v: %s", err, instead)
+			}
+		}
+	}
+	return usage("%v", err)
 }

@@ -13,7 +13,7 @@
 //	the keeper   the other end of the pipe. Killed: interlock goes on, and starts another keeper (job.go). Stopped:
 //	             interlock goes on.
 //	the command  on files nothing of this: there it has the lock's file, which holds the lock as long as it lives
-//	             (job_start.go). So it needs no keeper, and lives on.
+//	             (job.go). So it needs no keeper, and lives on.
 //
 // The keeper is in a session of its own and ignores what can be ignored. So ^C, the end of a terminal, and a service
 // manager that signals everybody leave it alone. It ends with interlock.

@@ -1,4 +1,4 @@
-// The terminal as a screen, for interlock top: entered, drawn and left. toploop.go draws on it; screen_linux.go and
+// The terminal as a screen, for interlock top: entered, drawn and left. top.go draws on it; screen_linux.go and
 // screen_other.go have what systems name differently. The sequences are few, so the light build carries no library for
 // screens.
 

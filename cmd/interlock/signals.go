@@ -1,4 +1,4 @@
-// Signals: which ones are caught, when, and who reads them. stage.go begins to catch them before the engine is opened;
+// Signals: which ones are caught, when, and who reads them. run.go begins to catch them before the engine is opened;
 // a wait reads them through endWait, a job in its own loop (job.go).
 
 package main

@@ -1,4 +1,6 @@
-// interlock version: what this binary is, and which engines are in it. A bug report should have its output.
+// interlock version, and the URL schemes: those of this build, those of the full one, and words that other programs
+// have for them. engine.go refuses a scheme here; help.go lists them. The list is written by hand, because a light
+// build cannot ask engines that it does not have. TestBuilds_TheFullOneHasEveryEngineAndThePage compares it.
 
 package main
 
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -67,4 +70,55 @@ func (a *app) versionCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// howToGetAll is the line that installs the command with every engine.
+const howToGetAll = "go install -tags full github.com/interlock-go/interlock/cmd/interlock@latest"
+
+// fullSchemes are the URL schemes of engines_full.go, in the order of the help.
+var fullSchemes = []string{
+	"redis", "rediss", "redis+sentinel", "redis+cluster", "redlock", "zk", "etcd", "mysql", "postgres",
+}
+
+// ourWords are the schemes of engines that other programs name in another way.
+var ourWords = map[string]string{
+	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
+}
+
+// onlyFull says that this build lacks something, and how to get it. The line is complete, so that it can be copied: the
+// same program under the same name, with another tag (docs/adr/0042).
+func onlyFull(what string) string {
+	return "this light build has no " + what + ", the full command does: " + howToGetAll
+}
+
+// missingSchemes are those of the full command that this build does not have. What is registered counts, and not the
+// build tag: the tests link every engine without it.
+func missingSchemes() []string {
+	known := driver.DefaultMux.Schemes()
+	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })
+}
+
+// schemeError refuses a scheme that no engine of this build has. It says how interlock names it, and how to get the
+// engine.
+func schemeError(scheme string) error {
+	hint, ours := "", scheme
+	if word, ok := ourWords[scheme]; ok {
+		hint, ours = "; write "+word+"://", word
+	}
+	// The light build knows the names of the others, so that it does not look like a typing error.
+	if slices.Contains(missingSchemes(), ours) {
+		hint += "; " + onlyFull("engine for "+ours+"://")
+	}
+	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme,
+		strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
+}
+
+// aboutMissing says which engines this build does not have, and how to get them; nothing if it has all.
+func aboutMissing() string {
+	missing := missingSchemes()
+	if len(missing) == 0 {
+		return ""
+	}
+	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll +
+		"\n"
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/internal/servers"
@@ -231,4 +233,147 @@ func starve(ctx context.Context, lasts time.Duration) error {
 	}
 	<-ctx.Done()
 	return failed
+}
+
+// plan is one blow as the seed decides it, before anybody knows what it will meet. Each blow has dice of its own, and
+// so has what is done beside it: how often a blow draws is for the machine to decide, as of connections that are reset
+// again and again, and whatever came before it must not change the next.
+type plan struct {
+	fault   target.Fault
+	lasts   time.Duration
+	name    string // of the lock whose latest holder is hit,
+	aimed   bool   // or, if it is not aimed, or nobody has touched that lock,
+	anybody int    // which of the crew
+	quiet   time.Duration
+	dice    *rand.Rand // of the blow itself
+	another *rand.Rand // of what is done beside it
+}
+
+// plan is the blow of that number. It follows from the run's configuration and from nothing else.
+func (n *nemesis) plan(number uint64) *plan {
+	dice := rand.New(rand.NewPCG(n.Seed, 1<<32+number)) // the register and the workers have other streams of the seed
+	p := &plan{dice: rand.New(rand.NewPCG(dice.Uint64(), 0)), another: rand.New(rand.NewPCG(dice.Uint64(), 0))}
+	p.fault = n.Faults[dice.IntN(len(n.Faults))]
+	if dice.IntN(3) == 0 && slices.Contains(n.Faults, target.Stop) {
+		p.fault = target.Stop // more often than others: it is what makes holders stale
+	}
+	if p.fault == target.Kill && slices.Contains(n.Faults, target.KillWaiter) && dice.IntN(2) == 0 {
+		p.fault = target.KillWaiter // so that each run of mixed faults has some
+	}
+	usual := n.Target.Lease // one that was made longer is to outlast them
+	p.lasts = usual/2 + time.Duration(dice.Int64N(int64(5*usual/2)))
+	p.aimed, p.name, p.anybody = dice.IntN(6) > 0, n.names[dice.IntN(len(n.names))], dice.IntN(len(n.crew))
+	p.quiet = time.Duration(dice.Int64N(int64(usual / 2)))
+	return p
+}
+
+// firstInLine finds a process that stands first in the line for a lock, and the lock's name. It returns nil if
+// there is none for that long.
+func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*process, string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	locks, err := interlock.Open(ctx, n.engine.Direct(), &interlock.Options{Lease: n.lease, ClientName: "nemesis"})
+	if err != nil {
+		return nil, "" // the engine has not recovered from the last fault
+	}
+	defer func() { _ = locks.Close() }()
+	for ctx.Err() == nil {
+		if who, name := n.anyFirst(ctx, locks); who != nil {
+			return who, name
+		}
+		enginekit.Pause(ctx, 20*time.Millisecond)
+	}
+	return nil, ""
+}
+
+// anyFirst looks once, and draws one of those that are first now.
+func (n *nemesis) anyFirst(ctx context.Context, locks *interlock.Client) (who *process, of string) {
+	seen := 0
+	for info, err := range locks.List(ctx, "") {
+		if err != nil || ctx.Err() != nil {
+			return nil, ""
+		}
+		if first := n.firstOf(&info); first != nil {
+			if seen++; rand.IntN(seen) == 0 { // not the seed's dice: who waits is not for the seed to say
+				who, of = first, info.Name
+			}
+		}
+	}
+	return who, of
+}
+
+// firstOf is who is first in line for a mutex and lives: the dead keep their places for a while.
+func (n *nemesis) firstOf(info *interlock.LockInfo) *process {
+	if info.Kind != driver.KindMutex {
+		return nil
+	}
+	for _, w := range info.Waiters {
+		for _, p := range n.crew {
+			if p.job.ClientName() == w.Client && p.isOf(w.Since) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// longHold is for how many leases a long hold lasts, and far which part of a lease each way to the
+// server and back takes then.
+const (
+	longHold = 20
+	far      = 0.15
+)
+
+func (r *run) long() time.Duration {
+	if !r.Long {
+		return 0
+	}
+	return longHold * r.lease
+}
+
+// goAway puts the server far away if holds must be long: when all have begun, because to
+// connect takes many round trips.
+func (r *run) goAway(ctx context.Context) error {
+	if !r.Long {
+		return nil
+	}
+	for _, name := range r.names {
+		for end := time.Now().Add(30 * time.Second); ; enginekit.Pause(ctx, 20*time.Millisecond) {
+			if _, ok := r.register.Latest(name); ok {
+				break
+			}
+			if time.Now().After(end) || ctx.Err() != nil {
+				return fmt.Errorf("%s was not taken within 30 s; see the files *.stderr of the run", name)
+			}
+		}
+	}
+	// Each hold is renewed once before that: a server that does not have the script yet is asked twice, which would
+	// take six tenths of a lease and leave hardly anything.
+	enginekit.Pause(ctx, r.lease/2)
+	for _, p := range r.crew {
+		if len(p.links) == 0 {
+			return fmt.Errorf("there is no way to %s on which anything could be slow", r.Target.Name)
+		}
+		p.links.delay(time.Duration(far * float64(r.lease)))
+	}
+	return nil
+}
+
+// untold has a fault done to the server and, if the end of its connections would tell every holder at once, one client
+// hear nothing of it: no byte and no end of a connection passes to it, or from it, for a lease from just before the
+// fault. As an engine has it, the session has ended then, and with it the hold; as that client has it, both last until
+// their own ends. The fault itself is shorter than that, so that others can have the lock by then.
+func (n *nemesis) untold(
+	ctx context.Context, fault target.Fault, lasts time.Duration, victim *process, harm func(lasts time.Duration) error,
+) error {
+	if len(victim.links) == 0 || !slices.Contains(n.Target.Untold, fault) {
+		return harm(lasts)
+	}
+	dark, light := context.WithTimeout(ctx, n.lease)
+	defer light()
+	victim.links.each(func(p *servers.Proxy) { p.BlackHole(servers.BothWays) })
+	defer victim.links.each((*servers.Proxy).Pass)
+	err := harm(min(lasts, n.lease/4))
+	<-dark.Done()
+	return err
 }

@@ -10,11 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/history"
@@ -289,4 +293,75 @@ func (r *run) endAll() error {
 		errs = append(errs, p.end(time.Second))
 	}
 	return errors.Join(errs...)
+}
+
+// heartbeat is how long the place of a waiter counts that is heard of no more, and a bit.
+const heartbeat = 6 * time.Second
+
+// residue lists what is left when all that ends by itself has ended.
+func (r *run) residue(ctx context.Context) ([]string, error) {
+	rest(ctx, max(r.lease+r.lease/2, heartbeat))
+	var left []string
+	var looked error
+	// Before we come as a client ourselves.
+	if err := r.stage.Play(func(testing.TB) { left, looked = r.engine.Left(ctx) }); err != nil || looked != nil {
+		return nil, cmp.Or(err, looked)
+	}
+	locks, err := interlock.Open(ctx, r.engine.Direct(), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
+	if err != nil {
+		return nil, err
+	}
+	for info, err := range locks.List(ctx, "") {
+		if err != nil {
+			return nil, errors.Join(err, locks.Close())
+		}
+		left = append(left, fmt.Sprintf("%s: %d holders, %d waiters", info.Name, len(info.Holders), len(info.Waiters)))
+	}
+	if slices.Contains(r.can.Shares, history.Permits) {
+		left = append(left, missingPermits(ctx, locks, 2*r.lease)...)
+	}
+	return left, locks.Close()
+}
+
+// missingPermits says what is missing if, when everybody has left, not all permits of the semaphore can be had at once.
+func missingPermits(ctx context.Context, locks *interlock.Client, patience time.Duration) []string {
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := locks.Semaphore(worker.Semaphore, worker.Permits, nil).Acquire(wait, worker.Permits)
+	if err == nil {
+		err = all.Unlock(wait)
+	}
+	if err != nil {
+		return []string{
+			fmt.Sprintf("%s: not all %d of them are there at the end: %v", worker.Semaphore, worker.Permits, err),
+		}
+	}
+	return nil
+}
+
+// Commit is that of interlock's source: what the program was built from or, where that does not say, as with "go run",
+// what the folder is at that it was started in. It is empty if neither is known.
+func Commit(ctx context.Context) string {
+	var revision, changed string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = " with changes"
+			}
+		}
+	}
+	if revision != "" {
+		return revision + changed
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=12",
+		"--dirty= with changes").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }

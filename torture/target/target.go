@@ -3,14 +3,19 @@ package target
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/torture/history"
 )
 
 // Fault is what a nemesis does.
@@ -250,4 +255,146 @@ func targets() []*Target {
 		}
 	}
 	return all
+}
+
+// Again is how long, at most, a lock whose holder was killed stays free when its lease has run out, although others
+// want it and whoever of them was killed too. Leases last for lease.
+func (g *Target) Again(lease time.Duration) time.Duration {
+	claim := min(lease, 2*time.Second) // one of the dead may be granted what it does not claim
+	switch {
+	case strings.HasPrefix(g.Name, "redis"):
+		return claim
+	case strings.HasPrefix(g.Name, "redlock"):
+		return claim + time.Second // those who live may split the votes
+	}
+	return time.Second // sessions end some ticks late
+}
+
+// Behind is how long, at most, a lock that was given back stays free although others want it, because some of them
+// were killed: on Redis the dead are passed over, elsewhere their sessions have to end.
+func (g *Target) Behind(lease time.Duration) time.Duration {
+	if strings.HasPrefix(g.Name, "redis") || strings.HasPrefix(g.Name, "redlock") {
+		return g.Again(lease)
+	}
+	return lease + g.Again(lease)
+}
+
+// Abilities are what an engine can do that others cannot.
+type Abilities struct {
+	Shares  []history.Share // how its locks can be shared
+	Ordered bool            // its waiters are served first come, first served, also those of other processes
+	// Sessions says that holds are trusted while a session is.
+	Sessions bool
+	// Recalls says that a holder is told when another process waits.
+	Recalls bool
+	// Named says that an owner that was named re-enters by asking the engine.
+	Named bool
+}
+
+// Ask asks the engine at url.
+func Ask(ctx context.Context, url string, lease time.Duration) (*Abilities, error) {
+	d, err := driver.DefaultMux.Open(ctx, url, driver.Config{Lease: lease, Client: "coordinator"})
+	if err != nil {
+		return nil, err
+	}
+	t := d.Traits()
+	_, unordered := t.Lacking(driver.Order)
+	_, tellsNobody := t.Lacking(driver.Recalls)
+	_, nameless := t.Lacking(driver.NamedOwners)
+	return &Abilities{
+		Shares: sharesOf(t), Ordered: !unordered, Sessions: t.Lifetime == driver.Sessions, Recalls: !tellsNobody,
+		Named: !nameless,
+	}, d.Close()
+}
+
+func sharesOf(t driver.Traits) (all []history.Share) {
+	for _, of := range []struct {
+		kind   driver.Kind
+		shares []history.Share
+	}{
+		{driver.KindRWMutex, []history.Share{history.Reads, history.Writes}},
+		{driver.KindSemaphore, []history.Share{history.Permits}},
+		{driver.KindLatch, []history.Share{history.Latch}},
+		{driver.KindCond, []history.Share{history.Waits}},
+	} {
+		if t.Supports(of.kind) {
+			all = append(all, of.shares...)
+		}
+	}
+	if _, lacks := t.Lacking(driver.Conversion); !lacks && t.Supports(driver.KindRWMutex) {
+		all = append(all, history.Upgrades)
+	}
+	return all
+}
+
+// Recalls reports whether the target tells a holder that another process waits, as for the workload retain. That is to
+// be known before anything is started, so it cannot be asked.
+func (g *Target) Recalls() bool {
+	with := func(engine string) bool { return strings.HasPrefix(g.Name, engine) }
+	return g.Inside || with("redis") || with("zookeeper") || with("etcd")
+}
+
+// lists reports whether the target tells who waits for a lock. This must be known before anything is
+// started, so it cannot be asked.
+func (g *Target) lists() bool { return g.Name != "file" && !g.Inside }
+
+// version asks a server which one it is.
+type version func(ctx context.Context) (string, error)
+
+// Version is the product and the version of the servers, empty if there are none.
+func (i *Instance) Version(ctx context.Context) (string, error) {
+	if i.version == nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	text, err := i.version(ctx)
+	if err != nil {
+		return "", fmt.Errorf("which version the server is: %w", err)
+	}
+	return text, nil
+}
+
+func redisVersion(n *servers.RedisNode) version {
+	return func(ctx context.Context) (string, error) {
+		info, err := n.Info(ctx, "server")
+		return "Redis " + info["redis_version"], err
+	}
+}
+
+func etcdVersion(n *servers.EtcdNode) version {
+	return func(ctx context.Context) (string, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Addr()+"/version", nil)
+		if err != nil {
+			return "", err
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		var v struct {
+			Server string `json:"etcdserver"`
+		}
+		err = json.NewDecoder(answer.Body).Decode(&v)
+		return "etcd " + v.Server, err
+	}
+}
+
+func zooKeeperVersion(n *servers.ZooKeeperNode) version {
+	return func(ctx context.Context) (string, error) {
+		text, err := n.Ask(ctx, "srvr")
+		first, _, _ := strings.Cut(strings.TrimPrefix(text, "Zookeeper version: "), "-")
+		return "ZooKeeper " + first, err
+	}
+}
+
+func sqlVersion(product, driver, address, query string) version {
+	return func(ctx context.Context) (string, error) {
+		var v string
+		err := onDatabase(driver, address, func(db *sql.DB) error { return db.QueryRowContext(ctx, query).Scan(&v) })
+		v, _, _ = strings.Cut(v, " ")
+		v, _, _ = strings.Cut(v, "-")
+		return product + " " + v, err
+	}
 }

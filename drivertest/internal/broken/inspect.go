@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Breaks and listings; look.go is about one lock.
+// Breaks, listings, looks at one lock, and watches.
 
 // Break ends all holds of the owner with the token.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
@@ -109,4 +109,84 @@ func (l *lock) info(defect Defect) driver.LockInfo {
 		})
 	}
 	return info
+}
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look tells about one lock.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if err := d.reach(ctx); err != nil {
+		return none, err
+	}
+	if !slices.Contains(d.Traits().Kinds, key.Kind) || key.Kind == driver.KindLatch || key.Kind == driver.KindCond {
+		return none, driver.ErrUnsupported
+	}
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(key)
+	for _, other := range s.locks {
+		if s.defect == LookFindsLonger && other.key.Kind == key.Kind && strings.HasPrefix(other.key.Name, key.Name) &&
+			len(other.holders) > 0 {
+			l = other
+		}
+	}
+	s.evict(l)
+	info := l.info(s.defect)
+	info.Kind, info.Name = key.Kind, key.Name
+	if s.defect == ValueOfTheFirst && key.Kind == driver.KindElection && l.value != "" && len(info.Holders) > 0 {
+		info.Holders[0].Label = l.value
+	}
+	if len(l.holders)+len(l.waiters) == 0 || l.key.Kind != key.Kind {
+		return none, nil
+	}
+	return info, nil
+}
+
+var _ driver.Watcher = (*Driver)(nil)
+
+// watch is a Watch under way.
+type watch struct {
+	key  driver.Key
+	news chan struct{} // has one place
+}
+
+// Watch tells of changes of the holders of key.
+func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) error {
+	w := &watch{key: key, news: make(chan struct{}, 1)}
+	w.news <- struct{}{}
+	s := d.s
+	s.mu.Lock()
+	s.watches[w] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches, w)
+	}()
+	for {
+		select {
+		case <-w.news:
+			changed()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell tells who watches l.
+func (s *Store) tell(l *lock) {
+	if s.defect == WatchMissesEnds && len(l.holders) == 0 && l.key.Kind != driver.KindLatch {
+		return
+	}
+	for w := range s.watches {
+		if w.key != l.key {
+			continue
+		}
+		select {
+		case w.news <- struct{}{}:
+		default:
+		}
+	}
 }

@@ -1,56 +1,188 @@
 package broken
 
-import "github.com/interlock-go/interlock/drivertest"
+import (
+	"context"
+	"slices"
+	"time"
 
-// The defects of looks, elections, latches, semaphores, adoptions and conditions.
-
-// The defects of looks, elections and latches.
-var (
-	LookFindsLonger = Defect{"a look takes the name for a prefix", drivertest.Inspection}
-
-	ValueOfTheFirst = Defect{"the next leader is shown with the value of the one before", drivertest.Electing}
-	WatchMissesEnds = Defect{"a watch does not tell that nobody leads any more", drivertest.Electing}
-
-	LatchCountsTwice   = Defect{"a count-down asked again counts again", drivertest.Latching}
-	LatchSetTwice      = Defect{"a set asked again sets again", drivertest.Latching}
-	LatchSetAnew       = Defect{"a latch that counts can be set", drivertest.Latching}
-	LatchForgetsRounds = Defect{"a set forgets who has counted in the round before", drivertest.Latching}
-	LatchGoesBelowZero = Defect{"a latch counts below zero", drivertest.Latching}
-	LatchIsSilent      = Defect{"a latch that comes to zero tells nobody", drivertest.Latching}
+	"github.com/interlock-go/interlock/driver"
 )
 
-// The defects of semaphores that are resized.
-var (
-	ResizeWakesNobody = Defect{"a larger limit lets no waiter in", drivertest.Sharing}
-	ResizeLocksOut    = Defect{"a limit is made smaller than what somebody waits for", drivertest.Sharing}
-)
+// Conditions: a second queue, and the signals that move its waiters into the lock's.
 
-// The defects of holds that are adopted.
-var (
-	AdoptionKeepsGiver = Defect{"who has given a hold away can renew it", drivertest.Adopting}
-	AdoptionKeepsToken = Defect{"a hold that is adopted keeps its token", drivertest.Adopting}
-	AdoptionIsSilent   = Defect{"an adoption is not told to the former holder", drivertest.Adopting}
-)
+var _ driver.Conder = (*Driver)(nil)
 
-// The defects of conditions.
-var (
-	CondKeepsLock      = Defect{"a wait for a signal keeps the lock", drivertest.Conditions}
-	SignalWakesAll     = Defect{"a signal wakes all", drivertest.Conditions}
-	SignalIsKept       = Defect{"a signal with nobody waiting is kept for the next one", drivertest.Conditions}
-	SignalCountsTwice  = Defect{"a signal asked again wakes another", drivertest.Conditions}
-	SignalIsLost       = Defect{"a signal is lost with a waiter that gives up", drivertest.Conditions}
-	CondIgnoresNesting = Defect{"a wait gives one of two holds up", drivertest.Conditions}
-	DeadTakeSignals    = Defect{"a signal is lost with a dead client", drivertest.Conditions}
-	WokenOvertake      = Defect{"a woken waiter goes before the waiters for the lock", drivertest.Conditions}
-)
-
-func synchronizers() []Defect {
-	return []Defect{
-		LookFindsLonger, ValueOfTheFirst, WatchMissesEnds,
-		LatchCountsTwice, LatchSetTwice, LatchSetAnew, LatchForgetsRounds, LatchGoesBelowZero, LatchIsSilent,
-		AdoptionKeepsGiver, AdoptionKeepsToken, AdoptionIsSilent,
-		ResizeWakesNobody, ResizeLocksOut,
-		CondKeepsLock, SignalWakesAll, SignalIsKept, SignalCountsTwice, SignalIsLost, CondIgnoresNesting,
-		DeadTakeSignals, WokenOvertake,
+// CondWait gives a hold up and waits for a signal, and then for the lock.
+func (d *Driver) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
+	if err := d.reach(ctx); err != nil {
+		return driver.Grant{}, err
 	}
+	e, err := d.park(give, r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	parked()
+	return d.await(ctx, e, nil, r)
+}
+
+// park returns the entry that waits; a copy gets that of the request before it.
+func (d *Driver) park(give *driver.Release, r *driver.Request) (*entry, error) {
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(r.Key)
+	s.evict(l)
+	if s.undone[r.ID] {
+		return nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	}
+	if e := find(s.parked[r.Key], r.ID); e != nil {
+		return e, nil
+	}
+	if e, _, err := s.known(l, r); e != nil || err != nil {
+		return e, err
+	}
+	h := find(l.holders, give.ID)
+	switch {
+	case h == nil:
+		return nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	case s.defect != CondIgnoresNesting &&
+		slices.ContainsFunc(l.holders, func(o *entry) bool { return o != h && o.reenters(h) }):
+		return nil, driver.ErrNested
+	}
+	e := &entry{r: *r, client: d, by: condWait, since: time.Now(), granted: make(chan struct{})}
+	s.parked[r.Key] = append(s.parked[r.Key], e)
+	l.waited = true
+	if s.defect != CondKeepsLock {
+		s.end(l, h)
+	}
+	if s.defect == SignalIsKept && s.sent["kept"] {
+		delete(s.sent, "kept")
+		s.wake(l)
+	}
+	return e, nil
+}
+
+// CondSignal wakes one or all.
+func (d *Driver) CondSignal(ctx context.Context, c *driver.Signal) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent[c.ID] && s.defect != SignalCountsTwice {
+		return nil
+	}
+	s.sent[c.ID] = true
+	l := s.lock(c.Key)
+	s.sent["kept"] = len(s.parked[c.Key]) == 0
+	for s.wake(l) && (c.All || s.defect == SignalWakesAll) {
+	}
+	return nil
+}
+
+// wake moves the oldest wait for a signal to the lock's queue. It reports whether there was one.
+func (s *Store) wake(l *lock) bool {
+	waits := s.parked[l.key]
+	if len(waits) == 0 {
+		return false
+	}
+	e := waits[0]
+	s.parked[l.key] = waits[1:]
+	e.woken = true
+	if s.defect == WokenOvertake {
+		l.waiters = slices.Insert(l.waiters, 0, e)
+	} else {
+		l.waiters = append(l.waiters, e)
+	}
+	s.serve(l)
+	return true
+}
+
+// undoCond takes a wait for a signal away, and passes its signal on.
+func (s *Store) undoCond(l *lock, id string) {
+	s.undone[id] = true
+	s.parked[l.key] = slices.DeleteFunc(s.parked[l.key], func(e *entry) bool { return e.r.ID == id })
+	for _, e := range slices.Concat(l.waiters, l.holders) {
+		if e.r.ID == id && e.woken && s.defect != SignalIsLost {
+			e.woken = false
+			s.wake(l)
+		}
+	}
+}
+
+// Latches: a count, and the answers to the IDs that came before.
+
+var _ driver.Latcher = (*Driver)(nil)
+
+// latch is a count, and the answers that were given.
+type latch struct {
+	left int64
+	told map[string]int64 // what was left, by the ID of the count-down
+	set  map[string]bool  // what each set was answered, by its ID
+}
+
+func (s *Store) latch(key driver.Key) *latch {
+	l := s.latches[key]
+	if l == nil {
+		l = &latch{told: make(map[string]int64), set: make(map[string]bool)}
+		s.latches[key] = l
+	}
+	return l
+}
+
+// SetLatch sets the count of a latch that is at zero.
+func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (bool, error) {
+	if err := d.reach(ctx); err != nil {
+		return false, err
+	}
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.latch(c.Key)
+	if set, before := l.set[c.ID]; before && s.defect != LatchSetTwice {
+		return set, nil
+	}
+	l.set[c.ID] = l.left == 0 || s.defect == LatchSetAnew
+	if l.set[c.ID] {
+		l.left = c.Count
+		if s.defect == LatchForgetsRounds {
+			clear(l.told)
+		}
+	}
+	return l.set[c.ID], nil
+}
+
+// CountDown takes one from the count.
+func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (int64, error) {
+	if err := d.reach(ctx); err != nil {
+		return 0, err
+	}
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.latch(c.Key)
+	if left, before := l.told[c.ID]; before && s.defect != LatchCountsTwice {
+		return left, nil
+	}
+	if l.left > 0 || s.defect == LatchGoesBelowZero {
+		l.left--
+	}
+	l.told[c.ID] = l.left
+	if l.left == 0 && s.defect != LatchIsSilent {
+		s.tell(&lock{key: c.Key})
+	}
+	return l.left, nil
+}
+
+// LatchCount tells the count.
+func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (int64, error) {
+	if err := d.reach(ctx); err != nil {
+		return 0, err
+	}
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	return d.s.latch(key).left, nil
 }

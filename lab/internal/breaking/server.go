@@ -1,14 +1,28 @@
+// Package breaking is a page on which the audience breaks locks itself: it puts faults behind the steps of a course,
+// the lab plays that on a real Redis, and the page shows what happened, with the player of package report. The
+// command is "interlock lab serve".
+//
+// The page starts servers and processes, so that nobody but the person at this machine may reach it: it is served on a
+// loopback address only, below a path that nobody can guess, and it refuses what other sites have a browser send. One
+// course runs at a time, and each has an end.
 package breaking
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"embed"
 	"fmt"
+	"html/template"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/lab/internal/report"
+	"github.com/interlock-go/interlock/lab/internal/search"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -91,4 +105,103 @@ func (s *Server) keep(page []byte) int {
 	s.pages[s.last] = page
 	delete(s.pages, s.last-kept)
 	return s.last
+}
+
+//go:embed break.html break.js break.css
+var files embed.FS
+
+var page = template.Must(template.New("break.html").Funcs(template.FuncMap{
+	"both": report.Both, "t": func(en, zh string) template.HTML { return report.Both(story.Text{EN: en, ZH: zh}) },
+}).ParseFS(files, "break.html"))
+
+// fault is one that the page offers.
+type fault struct {
+	Action search.Action `json:"action"`
+	Sign   string        `json:"sign"`
+	Name   story.Text    `json:"name"`
+}
+
+// faults are all of them.
+var faults = []fault{
+	{search.Dies, "✖", search.Dies.Name()},
+	{search.Stops, "❚❚", search.Stops.Name()},
+	{search.Passes, "⊘", search.Passes.Name()},
+	{search.Loses, "✂", search.Loses.Name()},
+	{search.Cuts, "⌁", search.Cuts.Name()},
+	{search.Jumps, "◷", search.Jumps.Name()},
+}
+
+// index is the page itself.
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
+	all, err := courses(r.Context())
+	var b bytes.Buffer
+	if err == nil {
+		err = page.Execute(&b, struct {
+			Chinese bool
+			Courses []course
+			Faults  []fault
+			Data    any
+		}{s.lang == story.ZH, all, faults, map[string]any{"courses": all, "faults": faults, "most": search.MostFaults}})
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // a reader that is gone does not matter
+}
+
+// file serves one of the page's files.
+func file(name, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+	}
+}
+
+// policy lets the page run its own script, show its own styles, and show what happened in a frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+	"frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// toldPolicy is that of a page of package report, which has its script and its styles in itself.
+const toldPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'self'"
+
+// guard refuses what other sites have a browser send, as the console does.
+func guard(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin") // the address has the secret
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		switch site := r.Header.Get("Sec-Fetch-Site"); {
+		case !local(r.Host):
+			http.Error(w, "the lab does not answer under the name "+r.Host, http.StatusMisdirectedRequest)
+		case origin.Check(r) != nil, r.Method != http.MethodGet && (site == "cross-site" || site == "same-site"):
+			http.Error(w, "another site has sent this request", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// local reports whether a request was sent to this machine by a name that nobody can point elsewhere.
+func local(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return ip.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
 }

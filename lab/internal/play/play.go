@@ -4,8 +4,12 @@ package play
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +17,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -251,4 +257,131 @@ func (p *Play) Token(token uint64) string {
 		p.tokens[token] = n
 	}
 	return story.Volatile(token, "token "+string(rune('0'+n)))
+}
+
+// glance bounds a look at who holds the lock: a server that is away shows nobody.
+const glance = time.Second
+
+// looker returns the lab's own client of an engine, with which it looks at locks.
+func (p *Play) looker(url string) *interlock.Client {
+	p.Helper()
+	if p.lookers[url] == nil {
+		locks, err := interlock.Open(p.Context(), url, &interlock.Options{ClientName: "lab", CloseTimeout: glance})
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.Cleanup(func() { _ = locks.Close() }) // it holds nothing
+		p.lookers[url] = locks
+	}
+	return p.lookers[url]
+}
+
+// look returns what the engine says about a lock.
+func (p *Play) look(locks *interlock.Client, name string) (driver.LockInfo, bool) {
+	ctx, cancel := context.WithTimeout(p.Context(), glance)
+	defer cancel()
+	for info, err := range locks.List(ctx, name) {
+		if err == nil && info.Name == name {
+			return info, true
+		}
+	}
+	return driver.LockInfo{}, false
+}
+
+// WatchNode has the picture show who holds an interlock lock as one Redis says, as long as that runs.
+func (p *Play) WatchNode(label string, node *Redis, name string) {
+	p.Helper()
+	locks := p.looker(node.URL())
+	p.Watch(label, func() string {
+		if !node.Alive() {
+			return ""
+		}
+		return p.holder(locks, name)
+	})
+}
+
+// WatchLock has the picture show who holds an interlock lock, as its engine says.
+func (p *Play) WatchLock(server, url, name string) {
+	p.Helper()
+	locks := p.looker(url)
+	p.Watch(server, func() string { return p.holder(locks, name) })
+}
+
+// holder returns who holds a lock as its engine says, or "".
+func (p *Play) holder(locks *interlock.Client, name string) string {
+	info, ok := p.look(locks, name)
+	if !ok || len(info.Holders) == 0 {
+		return ""
+	}
+	if end := info.Holders[0].Until; !end.IsZero() {
+		p.left.Store(max(time.Until(end).Milliseconds(), 1)) // the engine's clock is this machine's
+	}
+	return info.Holders[0].Client
+}
+
+// AwaitNoWaiters returns when nobody waits any more for the lock, which somebody holds.
+func (p *Play) AwaitNoWaiters(url, name string) {
+	p.Helper()
+	locks := p.looker(url)
+	if !p.until(func() bool {
+		info, ok := p.look(locks, name)
+		return ok && len(info.Waiters) == 0
+	}) {
+		p.Fatal("somebody waits still")
+	}
+}
+
+// awaitQueued returns when the engine knows that a client wants the lock, or has it: who asks next comes after it.
+func (p *Play) awaitQueued(url, name, client string) {
+	p.Helper()
+	locks := p.looker(url)
+	if !p.until(func() bool {
+		info, _ := p.look(locks, name)
+		return slices.ContainsFunc(info.Waiters, func(w driver.Waiter) bool { return w.Client == client }) ||
+			slices.ContainsFunc(info.Holders, func(h driver.Holder) bool { return h.Client == client })
+	}) {
+		p.Fatalf("%s never came into the queue", client)
+	}
+}
+
+// exhibits is in the name of every function of an exhibit.
+const exhibits = "/lab/exhibit/"
+
+// exhibitLines returns the lines of the exhibit that are about to send a command, each as directory/file:line: first
+// the one that sends it, then its callers. There are none when the command is the experiment's own. The exhibits need
+// not know that they are shown: the stack tells.
+func exhibitLines() []string {
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	var all []string
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if strings.Contains(f.Function, exhibits) {
+			dir, file := filepath.Split(f.File)
+			all = append(all, filepath.Base(dir)+"/"+file+":"+strconv.Itoa(f.Line))
+		}
+	}
+	return all
+}
+
+// reached writes down where a client is in its exhibit; no lines are nowhere.
+func (p *Play) reached(who string, lines []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(lines) == 0 {
+		delete(p.code, who)
+		return
+	}
+	p.code[who] = lines
+}
+
+// Alone runs f outside of a test, ends what it started, and returns what it failed with; [servers.ErrMissing] if a
+// server is not installed.
+func Alone(f func(t testing.TB)) error {
+	stage, err := servers.NewStage()
+	if err != nil {
+		return err
+	}
+	return errors.Join(stage.Play(f), stage.Close())
 }

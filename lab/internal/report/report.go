@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -113,4 +117,126 @@ func named(s story.Step) story.Text {
 		return s.Text
 	}
 	return story.Join(story.Same(s.Who+": "), s.Text)
+}
+
+// listing is the code of an exhibit.
+type listing struct {
+	Name  string // as directory/file
+	Lines []codeLine
+}
+
+// codeLine is one line of it. Place is what story.Step.Code calls it.
+type codeLine struct {
+	Number      int
+	Place, Text string
+}
+
+// listings returns the files of the exhibits in whose code clients were during an act. What the articles print stands
+// in a file beside the code.
+func listings(a *story.Act) []listing {
+	var exhibits []string
+	for i := range a.Steps {
+		for _, place := range a.Steps[i].Code {
+			if name, _, ok := strings.Cut(place[0], "/"); ok && !slices.Contains(exhibits, name) {
+				exhibits = append(exhibits, name)
+			}
+		}
+	}
+	slices.Sort(exhibits)
+	var all []listing
+	for _, dir := range exhibits {
+		files, _ := exhibit.Sources.ReadDir(dir) // a record of an exhibit that is gone has no code
+		for _, file := range files {
+			name := dir + "/" + file.Name()
+			if text, err := exhibit.Sources.ReadFile(name); err == nil && !strings.HasSuffix(name, "_test.go") {
+				all = append(all, listing{name, lines(name, string(text))})
+			}
+		}
+	}
+	return all
+}
+
+// lines returns a file's lines without its head: the exhibit begins after the imports.
+func lines(name, text string) []codeLine {
+	var all []codeLine
+	inHead := true
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case inHead && (line == ")" || strings.HasPrefix(line, `import "`)):
+			inHead = false
+			continue
+		case inHead, len(all) == 0 && line == "":
+			continue
+		}
+		n := i + 1
+		all = append(all, codeLine{n, name + ":" + strconv.Itoa(n), strings.ReplaceAll(line, "\t", "    ")})
+	}
+	return all
+}
+
+// question is "who gets in next?", asked when something has happened that may let somebody in.
+type question struct {
+	After   int      `json:"after"`   // the step after which it is asked
+	Options []string `json:"options"` // who may get in; nobody may always be
+	Answer  string   `json:"answer"`  // "" is nobody, until the end of the act
+	Reveal  int      `json:"reveal"`  // the step that gives the answer
+}
+
+// questions returns the questions of an act, of which no two are open at once.
+func questions(a *story.Act) []question {
+	var all []question
+	for i := 0; i+1 < len(a.Steps); i++ {
+		options := outside(a, i)
+		if !opens(a, i) || len(options) == 0 {
+			continue
+		}
+		q := question{After: i, Options: options, Reveal: len(a.Steps) - 1}
+		for j := i + 1; j < len(a.Steps); j++ {
+			if who := entrant(a, j); who != "" {
+				q.Answer, q.Reveal = who, j
+				break
+			}
+		}
+		all = append(all, q)
+		i = q.Reveal - 1 // what happens in the step of the answer may open the next one
+	}
+	return all
+}
+
+// opens reports whether a step may let somebody in: fate, or a holder that leaves, stops or dies.
+func opens(a *story.Act, i int) bool {
+	s := &a.Steps[i]
+	for _, who := range a.Cast {
+		if i > 0 && a.Steps[i-1].States[who] == story.Holds && s.States[who] != story.Holds {
+			return true
+		}
+	}
+	return s.Kind == story.Fate
+}
+
+// outside returns who could get in after a step.
+func outside(a *story.Act, i int) []string {
+	var all []string
+	for _, who := range a.Cast {
+		switch a.Steps[i].States[who] {
+		case story.Holds, story.Still, story.Dead:
+		default:
+			all = append(all, who)
+		}
+	}
+	return all
+}
+
+// entrant returns who believes to hold the lock since a step, or "". Who goes on after it stood still was in before.
+func entrant(a *story.Act, i int) string {
+	for _, who := range a.Cast {
+		before := story.Idle
+		if i > 0 {
+			before = a.Steps[i-1].States[who]
+		}
+		if a.Steps[i].States[who] == story.Holds && before != story.Holds && before != story.Still {
+			return who
+		}
+	}
+	return ""
 }

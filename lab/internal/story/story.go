@@ -1,9 +1,13 @@
 // Package story is what an experiment leaves behind: who did what, what the server answered, and who believed to hold
-// what after each step. It is told in words (text.go, print.go), and played on a page (package report).
+// what after each step. It is told in words (story.go, print.go), and played on a page (package report).
 package story
 
 import (
+	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -139,4 +143,88 @@ func (s *Story) OK() bool {
 		}
 	}
 	return len(s.Acts) > 0
+}
+
+// Lang is a language of the stories.
+type Lang string
+
+// The languages.
+const (
+	EN Lang = "en"
+	ZH Lang = "zh"
+)
+
+// Text is one thing said in both languages.
+type Text struct {
+	EN, ZH string
+}
+
+// T returns what is said in English and in Chinese, both with the same arguments. Where the order of these differs, the
+// Chinese form names them by number, as in %[2]d.
+func T(en, zh string, args ...any) Text {
+	if len(args) == 0 {
+		return Text{en, zh}
+	}
+	return Text{fmt.Sprintf(en, args...), fmt.Sprintf(zh, args...)}
+}
+
+// Same returns what is the same in both languages, such as a command.
+func Same(text string) Text { return Text{text, text} }
+
+// volatile is a value with its name, as Volatile writes it into a text.
+var volatile = regexp.MustCompile("\x01([^\x02]*)\x02([^\x03]*)\x03")
+
+// Volatile returns a value that differs from run to run, to be put into a Text. A golden file has its name instead.
+func Volatile(value any, name string) string { return fmt.Sprintf("\x01%v\x02%s\x03", value, name) }
+
+// In returns the text in one language.
+func (t Text) In(l Lang) string { return volatile.ReplaceAllString(t.in(l), "$1") }
+
+// golden returns the text without what differs from run to run.
+func (t Text) golden(l Lang) string { return volatile.ReplaceAllString(t.in(l), "<$2>") }
+
+func (t Text) in(l Lang) string {
+	if l == ZH {
+		return t.ZH
+	}
+	return t.EN
+}
+
+// MarshalJSON writes both languages.
+func (t Text) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		EN string `json:"en"`
+		ZH string `json:"zh"`
+	}{t.In(EN), t.In(ZH)})
+}
+
+// Join returns texts as one.
+func Join(texts ...Text) Text {
+	var all Text
+	for _, t := range texts {
+		all.EN += t.EN
+		all.ZH += t.ZH
+	}
+	return all
+}
+
+// AllNodes is the server of a message that a client sends to several at once.
+const AllNodes = "nodes"
+
+// servers are the names of servers, and of what the picture shows of them, in Chinese. Others are the same in both
+// languages: products, and keys.
+var servers = map[string]string{
+	"primary": "主节点", "replica": "副本", "replica, now primary": "副本（现为主节点）", AllNodes: "各节点",
+	"queue": "队列", "lock": "锁", "users": "用户", "Redis: stock": "Redis 库存", "MariaDB: stock": "MariaDB 库存",
+}
+
+// Server returns the name of a server, as an act or a message has it, in both languages.
+func Server(name string) Text {
+	if zh, known := servers[name]; known {
+		return Text{EN: name, ZH: zh}
+	}
+	if number, is := strings.CutPrefix(name, "node "); is {
+		return Text{EN: name, ZH: "节点 " + number}
+	}
+	return Same(name)
 }
