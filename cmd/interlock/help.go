@@ -1,6 +1,6 @@
 // Help: its topics, which are exit codes, environment and engines, and the manual page, which is made of the help
 // texts. Packages install what "interlock man" prints. cobra/doc was refused: it brings a Markdown parser and YAML
-// into the light build, writes thirty pages, and dates them (docs/adr/0051).
+// into the light build, writes thirty pages, and dates them (docs/rationale.md, Packages).
 
 package main
 

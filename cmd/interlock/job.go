@@ -474,8 +474,8 @@ func defaultGrace(lease time.Duration) time.Duration { return min(maxGrace, leas
 // newBudget computes the parts that follow from lease and grace. The drift is the library's own allowance by which its
 // deadline is earlier than the lease.
 //
-// A third of the lease, and the allowance of 1 % and 2 ms, are the library's (docs/adr/0005, docs/adr/0008). They are
-// repeated here because a job has to be ended before the library's own deadline and not at it.
+// A third of the lease, and the allowance of 1 % and 2 ms, are the library's (docs/rationale.md, The trust window and
+// Renewal). They are repeated here because a job has to be ended before the library's own deadline and not at it.
 func newBudget(lease, grace time.Duration) budget {
 	return budget{
 		lease:   lease,

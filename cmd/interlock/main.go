@@ -116,8 +116,8 @@ func (c *checked) Write(p []byte) (int, error) {
 
 // rootCommand builds the tree of commands. It is built anew for each invocation, because the flags write into a.
 //
-// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/adr/0013). Its
-// own messages are off: finish prints all errors.
+// Cobra is the parser because its help and completion look as users of kubectl and gh know them (docs/rationale.md, The
+// parser). Its own messages are off: finish prints all errors.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock COMMAND",

@@ -1,7 +1,7 @@
 // interlock serve: states of Terraform behind locks (serve terraform), and mutexes over HTTP (serve http). Like
 // console.go it has the flags, the engine and what is printed; internal/webpage serves, in the full build alone, and
 // internal/lockapi answers for mutexes. The two servers differ in who renews: a run of Terraform cannot, so its lock
-// is renewed here; programs renew theirs by themselves (docs/adr/0056, docs/adr/0057).
+// is renewed here; programs renew theirs by themselves (docs/rationale.md, Terraform and Locks over HTTP).
 
 package main
 
@@ -109,7 +109,7 @@ func (a *app) serveTerraform(ctx context.Context, o *webpage.States) error {
 	switch {
 	case o.Folder == "":
 		return usage("--dir is missing: the folder of the states, such as /var/lib/terraform")
-	// 0 is no limit: a run may take hours, and cannot renew (docs/adr/0056).
+	// 0 is no limit: a run may take hours, and cannot renew (docs/rationale.md, Terraform).
 	case o.MaxHold < 0:
 		return usage("--max-hold %v must not be negative", o.MaxHold)
 	case webpage.ServeStates == nil:
@@ -171,7 +171,8 @@ func (a *app) serveHTTPCommand() *cobra.Command {
 // serveHTTP serves until a signal comes or ctx ends. It refuses engines whose holds end with the server: programs that
 // have a lease would not notice.
 //
-// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/adr/0057).
+// The server never renews a lease by itself: it would keep the lock of a program that has died (docs/rationale.md,
+// Locks over HTTP).
 func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 	switch {
 	case o.MaxLeases < 1:
@@ -194,7 +195,7 @@ func (a *app) serveHTTP(ctx context.Context, o *webpage.Locks) error {
 				interlock.ErrUnsupported, e.url, lifetime)
 		}
 		// At the end lockapi abandons the leases, so that close gives none of them back: programs are at work under
-		// them (docs/adr/0057).
+		// them (docs/rationale.md, Locks over HTTP).
 		return e.client, e.close, nil
 	}
 	o.Ready = func(address net.Addr) error { return a.sayAddress(&o.Server, "locks", address) }

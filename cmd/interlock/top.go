@@ -1,7 +1,7 @@
 // interlock top: the flags, whether there is a screen to draw on, and the loop of a running top: one goroutine that
 // draws, and waits for keys, signals, boards and answers. All that changes the model comes through its select, so the
 // model needs no mutex, and a test can drive it without a loop. topmodel.go knows what is shown, topview.go draws it.
-// top is in both builds, because package board, which looks for it, has no HTTP (docs/adr/0048).
+// top is in both builds, because package board, which looks for it, has no HTTP (docs/rationale.md, The console).
 
 package main
 

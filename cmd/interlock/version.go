@@ -86,7 +86,7 @@ var ourWords = map[string]string{
 }
 
 // onlyFull says that this build lacks something, and how to get it. The line is complete, so that it can be copied: the
-// same program under the same name, with another tag (docs/adr/0042).
+// same program under the same name, with another tag (docs/rationale.md, Light and full).
 func onlyFull(what string) string {
 	return "this light build has no " + what + ", the full command does: " + howToGetAll
 }
