@@ -26,8 +26,7 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			time.Sleep(defaultLease)
 		},
 		"the read is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(
-				t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().UpgradePair.Engine.ID})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.hold().Lock.Key(), ID: l.hold().Below.ID})
 			time.Sleep(defaultLease)
 		},
 		"no renewal": func(_ *testing.T, _ *Client, h *hooks, _ *Lease) {
@@ -217,7 +216,7 @@ func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 	for name, whose := range map[string]func(l *Lease) *core.EngineHold{
 		"the write": func(l *Lease) *core.EngineHold { return l.hold().Engine },
-		"the read":  func(l *Lease) *core.EngineHold { return l.hold().UpgradePair.Engine },
+		"the read":  func(l *Lease) *core.EngineHold { return l.hold().Below },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -239,4 +238,134 @@ func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestUpgraded_TwoHoldsOfOneRead_ShareItsEndAndNothingElse(t *testing.T) {
+	for name, end := range map[string]func(c *Client, a, b *Lease) (bothLost bool){
+		"the read is lost": func(c *Client, a, _ *Lease) bool {
+			c.in().LoseAndRelease(a.hold().Below, LostUnconfirmed)
+			return true
+		},
+		"one write is lost": func(c *Client, a, _ *Lease) bool {
+			c.in().LoseAndRelease(a.hold().Engine, LostUnconfirmed)
+			return false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []Event
+			opts := &Options{Observer: &Observer{Lost: func(e Event) { told = append(told, e) }}}
+			bubble(t, opts, func(t *testing.T, c *Client, h *hooks) {
+				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
+				a := must(t)(m.UpgradeableRLock(ctx))
+				b := must(t)(m.UpgradeableRLock(a.Context(ctx)))
+				for _, l := range []*Lease{a, b} {
+					if err := l.Upgrade(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.in().Lock()
+				both := end(c, a, b)
+				c.in().Unlock()
+				synctest.Wait()
+				wantErr(t, "the first", a.Unlock(ctx), ErrLost)
+				if both {
+					wantErr(t, "the second", b.Unlock(ctx), ErrLost)
+				} else {
+					time.Sleep(2 * defaultLease) // its write and the read are renewed
+					if err := b.Downgrade(ctx); err != nil || !isShared(t, b) {
+						t.Errorf("the second: %v", err)
+					}
+					_, err := other.TryUpgradeableRLock(ctx)
+					wantErr(t, "another upgradeable read", err, ErrHeld)
+					mustUnlock(t, b)
+				}
+				synctest.Wait()
+				mustUnlock(t, must(t)(other.TryLock(ctx)))
+				if want := map[bool]int{true: 2, false: 1}[both]; len(told) != want || len(c.in().EngineHolds) != 0 {
+					t.Errorf("%d losses were told, want %d; %d grants are left", len(told), want, len(c.in().EngineHolds))
+				}
+			})
+		})
+	}
+}
+
+func TestUpgraded_WithAFurtherWrite_LeavesTheWriteToThat(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
+		up := must(t)(m.UpgradeableRLock(ctx))
+		if err := up.Upgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		further := must(t)(m.Lock(up.Context(ctx)))
+		if further.hold().Engine != up.hold().Engine {
+			t.Fatal("the further write has a grant of its own")
+		}
+		_, err := further.Handle()
+		wantErr(t, "a handle of it", err, ErrNested)
+		mustUnlock(t, up)
+		time.Sleep(2 * defaultLease) // renewed
+		_, err = other.TryRLock(ctx)
+		wantErr(t, "a reader", err, ErrHeld)
+		mustUnlock(t, further)
+		mustUnlock(t, must(t)(other.TryLock(ctx)))
+	})
+}
+
+func TestUpgraded_WhenItsClientIsClosed_IsToldToBeReleasedOnce(t *testing.T) {
+	var told []Event
+	opts := &Options{Observer: &Observer{
+		Acquired: func(context.Context, Event) {},
+		Released: func(e Event) { told = append(told, e) },
+	}}
+	bubble(t, opts, func(t *testing.T, c *Client, h *hooks) {
+		ctx, other := t.Context(), peer(t, h, nil).RWMutex("x", nil)
+		up := must(t)(c.RWMutex("x", nil).UpgradeableRLock(ctx))
+		if err := up.Upgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, "Unlock", up.Unlock(ctx), ErrReleased)
+		mustUnlock(t, must(t)(other.TryLock(ctx)))
+		if len(told) != 1 || told[0].Token != up.Token() {
+			t.Errorf("the observer was told %+v, want one release of token %d", told, up.Token())
+		}
+	})
+}
+
+// The release of the write that a downgrade has left is still under way when the hold writes again.
+func TestDowngrade_WhoseReleaseIsAnsweredAfterTheNextUpgrade_IsOfTheFirstWrite(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		up, goOn := must(t)(c.RWMutex("x", nil).UpgradeableRLock(t.Context())), make(chan struct{})
+		if err := up.Upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := up.hold().Engine.ID
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+			if r.ID != first {
+				t.Errorf("%s is released, want %s", r.ID, first)
+			}
+			select {
+			case <-goOn:
+				_ = h.Driver.Release(ctx, r)
+				return &LostError{Kind: r.Kind, Name: r.Name, Reason: LostExpired}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		bounded, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		wantErr(t, "Downgrade", up.Downgrade(bounded), ErrUnavailable)
+		if err := up.Upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		close(goOn)
+		synctest.Wait()
+		on(h, &h.release, h.Driver.Release)
+		if err := up.Err(); err != nil || isShared(t, up) {
+			t.Errorf("the second write: %v", err)
+		}
+		mustUnlock(t, up)
+	})
 }

@@ -202,13 +202,9 @@ func (l *Lease) Abandon() error {
 		h.Owner.Remove(h) // as in Unlock
 		return shell.Wrap("abandon", h.Lock.Key(), err)
 	}
-	if h.UpgradePair != nil {
-		read := h.SplitPair()
-		// Both grants of an upgraded hold are left to run out.
-		read.Engine.Phase = grants.Abandoned
-		read.EndHold(now)
+	for g := range h.EngineHolds() {
+		g.Phase = grants.Abandoned
 	}
-	h.Engine.Phase = grants.Abandoned
 	h.EndHold(now) // nothing is asked, so there is no confirmation to await
 	c.Unlock()
 	h.Owner.Remove(h)
@@ -381,9 +377,9 @@ func (l *Lease) Wanted() <-chan struct{} {
 // has, so that nobody gets in between, and the hold moves there. From then on its token, trust and end are those of the
 // new grant.
 //
-// A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: another lease, the
-// inner one of an upgrade pair (internal/core/convert.go), holds the upgradeable read meanwhile. Both are lost and
-// released together. docs/rationale.md, Conversions, has the decision.
+// A downgrade gives back what the hold had. An upgrade keeps it, because a downgrade returns to it: the hold then rests
+// on both (internal/core/convert.go), is lost with either, and gives both back. docs/rationale.md, Conversions,
+// has the decision.
 
 // Upgrade turns an upgradeable read into the write, ahead of all waiters. No other writer gets in between, so
 // what was read is still true. Upgrade waits until the other readers have left, and keeps new ones out meanwhile. The
@@ -448,7 +444,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		return shell.Wrap("downgrade", h.Lock.Key(), err)
 	}
 	var left *core.PendingRelease
-	if h.UpgradePair != nil {
+	if h.Below != nil {
 		left = h.GoBack()
 		c.Unlock()
 	} else {

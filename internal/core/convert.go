@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/grants"
@@ -59,41 +60,44 @@ func (l *Hold) Reads() bool { return l.Lock.Terms.Share.Of != nil && l.Mode() !=
 func (l *Hold) convertTo(g *EngineHold) (left *PendingRelease) {
 	had := l.Engine
 	if g.Lock.Terms.Share.Mode == driver.Exclusive {
-		read := &Hold{
-			Lock: had.Lock, Owner: l.Owner, Engine: had, Pass: l.Pass, Since: l.Since, End: l.End, Inner: true,
-			UpgradePair: l,
-		}
-		l.UpgradePair = read
-		l.moveTo(g)
-		had.Holds.add(OfGrant, read)
-		had.TakeToken(&g.Grant)
+		l.upgradeTo(g)
 		return nil
 	}
+	had.drop(l)
+	g.Holds.add(OfGrant, l)
 	l.moveTo(g)
 	return l.leaves(had)
+}
+
+// upgradeTo moves l to the write g and keeps its upgradeable read, because a downgrade returns to that. The hold then
+// rests on two grants and is lost with either. It stays where it was among the holds on the read, which other upgraded
+// holds of the owner may keep too. A write is granted for one upgrade, so a pointer to that hold is enough, and no hold
+// needs links for a third list. The caller holds Machine.Mu.
+func (l *Hold) upgradeTo(g *EngineHold) {
+	l.Below, g.Upgraded = l.Engine, l
+	l.Below.TakeToken(&g.Grant)
+	l.moveTo(g)
 }
 
 // GoBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and must be
 // released, or nil. The caller holds Machine.Mu.
 func (l *Hold) GoBack() (left *PendingRelease) {
-	had, read := l.Engine, l.SplitPair()
-	read.Engine.Holds.remove(OfGrant, read)
-	l.moveTo(read.Engine)
+	had, read := l.Engine, l.Below
+	had.drop(l)
+	l.Below = nil
+	l.moveTo(read)
 	return l.leaves(had)
 }
 
-// moveTo makes l a hold on g instead of the grant that it was on. Its MinHold moves along, because it is the lock that
-// must stay closed and not the mode. The caller holds Machine.Mu.
+// moveTo makes l rest on g, which counts it among its holds already. Its MinHold moves along, because it is the lock
+// that must stay closed and not the mode. The caller holds Machine.Mu.
 func (l *Hold) moveTo(g *EngineHold) {
-	c := l.Lock.Core
-	l.Engine.Holds.remove(OfGrant, l)
 	l.Engine, l.Pass, l.Local = g, g.Pass, false
 	g.Last = nil
-	g.Holds.add(OfGrant, l)
 	if p := l.Lock.Terms; p.MinHold > 0 {
 		g.closeUntil(l.Since.Plus(p.MinHold), l)
 	}
-	c.Reschedule(g)
+	l.Lock.Core.Reschedule(g)
 }
 
 // leaves deals with had, the grant on which l was before a downgrade. It returns nil as long as another hold is on had,
@@ -102,7 +106,7 @@ func (l *Hold) moveTo(g *EngineHold) {
 func (l *Hold) leaves(had *EngineHold) (left *PendingRelease) {
 	c := l.Lock.Core
 	r, now := c.Cooldowns[had], c.Now()
-	w := &PendingRelease{Hold: &Hold{Lock: had.Lock, Engine: had, Owner: l.Owner}, Until: had.TrustEnd()}
+	w := &PendingRelease{Engine: had, Lock: l.Lock, Until: had.TrustEnd()}
 	if !c.dropIfUnheld(had) {
 		return nil
 	}
@@ -113,27 +117,7 @@ func (l *Hold) leaves(had *EngineHold) (left *PendingRelease) {
 	return w
 }
 
-// SplitPair takes the pair of an upgraded hold apart and returns the inner lease. Each can then end without the other.
-// The caller holds Machine.Mu.
-func (l *Hold) SplitPair() *Hold {
-	inner := l.UpgradePair
-	l.UpgradePair, inner.UpgradePair = nil, nil
-	return inner
-}
-
-// splitLostPair takes apart the pair to which l belongs, because l is being lost. It returns the user's hold, the inner
-// one, and the grant on which l was not. The caller vacates that one when both holds have ended. The caller holds
-// Machine.Mu.
-func (l *Hold) splitLostPair() (outer, inner *Hold, other *EngineHold) {
-	if l.Inner {
-		outer = l.UpgradePair
-		return outer, outer.SplitPair(), outer.Engine
-	}
-	inner = l.SplitPair()
-	return l, inner, inner.Engine
-}
-
-// vacate releases g, on which the lost pair rested too, if nobody holds it any more. The release begins when the
+// vacate releases g, on which the lost hold rested too, if nobody holds it any more. The release begins when the
 // holders' contexts have been cancelled. The caller holds Machine.Mu.
 func (c *Machine) vacate(g *EngineHold, lost *Hold) {
 	g.delay(lost, c.Now())
@@ -153,7 +137,7 @@ func (c *Machine) dropIfUnheld(g *EngineHold) bool {
 	switch {
 	case g.Phase == grants.Gone:
 		return false
-	case g.Holds.First != nil:
+	case g.IsHeld():
 		c.Reschedule(g)
 		return false
 	case g.Phase == grants.Abandoned:
@@ -165,10 +149,12 @@ func (c *Machine) dropIfUnheld(g *EngineHold) bool {
 	return true
 }
 
-// EngineHolds returns what l rests on: one grant, or the two of an upgrade pair. The caller holds Machine.Mu.
-func (l *Hold) EngineHolds() []*EngineHold {
-	if l.UpgradePair != nil {
-		return []*EngineHold{l.Engine, l.UpgradePair.Engine}
+// EngineHolds yields what l rests on: one grant, or the write and the read of an upgraded hold. The caller holds
+// Machine.Mu.
+func (l *Hold) EngineHolds() iter.Seq[*EngineHold] {
+	return func(yield func(*EngineHold) bool) {
+		if yield(l.Engine) && l.Below != nil {
+			yield(l.Below)
+		}
 	}
-	return []*EngineHold{l.Engine}
 }

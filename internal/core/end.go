@@ -18,36 +18,29 @@ func (l *Hold) Release(now trust.Instant) {
 	l.finish(now)
 }
 
-// lose ends the hold as a loss. Either hold of an upgrade pair ends both. cause may be nil. The caller holds
-// Machine.Mu.
-func (l *Hold) lose(reason driver.LostReason, cause error) {
+// lose ends the hold as a loss, because g ends or its own time is over. The caller goes on with g; what else an
+// upgraded hold rests on is given up here. cause may be nil. The caller holds Machine.Mu.
+func (l *Hold) lose(g *EngineHold, reason driver.LostReason, cause error) {
 	c, end := l.Lock.Core, l.lasted()
-	var inner *Hold
-	var other *EngineHold
-	if l.UpgradePair != nil {
-		l, inner, other = l.splitLostPair()
-	}
 	// Something that nobody can stop is under way. So nobody gives the lock back, neither here nor when the last hold
 	// beside this one ends.
 	if l.Pending > 0 {
 		l.Engine.Phase = grants.Abandoned
 	}
-	lost := l.LostError(reason, cause)
+	lost := l.Engine.LostError(reason, cause)
 	// The owner has given the hold up for a condition, and the engine is being asked. That is no loss; Cond.Wait
 	// reports what became of it.
 	if l.Listeners != nil && l.Listeners.CondWait != nil {
 		l.Listeners.CondWait.EndedMeanwhile(lost)
 		return
 	}
-	if inner != nil {
-		inner.Loss = lost // for whoever is asking for more time on its grant
-		inner.finish(end)
-	}
 	// loss first: finish tells the listeners how the hold has ended.
 	l.Loss = lost
 	l.finish(end)
-	if other != nil {
-		c.vacate(other, l)
+	for other := range l.EngineHolds() {
+		if other != g {
+			c.vacate(other, l)
+		}
 	}
 	// Another client has adopted the hold, so nothing was lost, and the Observer hears of a release.
 	if reason == driver.LostAdopted {
@@ -61,13 +54,15 @@ func (l *Hold) lose(reason driver.LostReason, cause error) {
 // noticed, or until now if the engine reports the loss earlier. The caller holds Machine.Mu.
 func (l *Hold) lasted() trust.Instant { return min(l.Lock.Core.Now(), l.End, l.Trusted()) }
 
-// LostError returns the error that says that l was lost. The caller holds Machine.Mu.
-func (l *Hold) LostError(reason driver.LostReason, cause error) *driver.LostError {
-	key := l.Lock.Key()
-	return &driver.LostError{Kind: key.Kind, Name: key.Name, Token: l.Token(), Reason: reason, Cause: cause}
+// LostError returns the error that says that a hold on g was lost. The caller holds Machine.Mu, or has released g.
+func (g *EngineHold) LostError(reason driver.LostReason, cause error) *driver.LostError {
+	key := g.Lock.Key()
+	return &driver.LostError{
+		Kind: key.Kind, Name: key.Name, Token: g.Token + uint64(g.Pass), Reason: reason, Cause: cause,
+	}
 }
 
-// finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off its grant.
+// finish ends the hold as of the instant end: it wakes all that wait for that, and takes the hold off what it rests on.
 // Foreign code, such as the cancellation of contexts, runs after Machine.Mu is given up. The caller holds Machine.Mu.
 func (l *Hold) finish(end trust.Instant) {
 	c := l.Lock.Core
@@ -77,9 +72,8 @@ func (l *Hold) finish(end trust.Instant) {
 	if l.Announced == unannounced {
 		l.Announced = EndOwed
 	}
-	l.Engine.Holds.remove(OfGrant, l)
-	if l.Engine.Holds.First == nil {
-		l.Engine.Last = l
+	for g := range l.EngineHolds() {
+		g.drop(l)
 	}
 	if l.Listeners == nil {
 		return
@@ -108,15 +102,15 @@ func (c *Machine) Expire(g *EngineHold, now trust.Instant) {
 		return
 	}
 	// The delay comes first: see EngineHold.delay.
-	for l := range g.Holds.All(OfGrant) {
+	for l := range g.All() {
 		if now >= l.End {
 			// Before lose: see EngineHold.delay.
 			g.delay(l, now)
-			l.lose(driver.LostExpired, nil)
+			l.lose(g, driver.LostExpired, nil)
 		}
 	}
 	// Its last hold has ended by its own time. Nobody has unlocked it, so it goes back here.
-	if g.Holds.First == nil && !g.Between && (g.Phase == grants.Abandoned || !g.coolDown()) {
+	if !g.IsHeld() && !g.Between && (g.Phase == grants.Abandoned || !g.coolDown()) {
 		c.LoseAndRelease(g, driver.LostExpired)
 	}
 }
@@ -128,7 +122,7 @@ func (c *Machine) Expire(g *EngineHold, now trust.Instant) {
 // The release begins after the holder's contexts have been cancelled. Otherwise another owner could get in before the
 // holder is told.
 func (c *Machine) LoseAndRelease(g *EngineHold, reason driver.LostReason) {
-	for l := range g.Holds.All(OfGrant) {
+	for l := range g.All() {
 		g.delay(l, c.Now())
 	}
 	// Everything about the release is read before lose, which drops g and its cooldown.
@@ -150,8 +144,8 @@ func (c *Machine) Lose(g *EngineHold, reason driver.LostReason, cause error) {
 	if g.Phase == grants.Gone {
 		return
 	}
-	for l := range g.Holds.All(OfGrant) {
-		l.lose(reason, cause)
+	for l := range g.All() {
+		l.lose(g, reason, cause)
 	}
 	g.Forget()
 	c.AskFor(g.Lock)
@@ -273,16 +267,11 @@ func (g *EngineHold) RenewLast() {
 	c.Emit(Effect{Verb: SendLastRenewal, Batch: last, After: g.TrustLeft(now)})
 }
 
-// isPending reports whether nobody but its holder may give l back. Either hold of an upgrade pair stands for both. The
-// caller holds Machine.Mu.
-func (l *Hold) isPending() bool {
-	return l.Pending > 0 || l.UpgradePair != nil && l.UpgradePair.Pending > 0
-}
-
-// IsPending reports whether any hold on g is pending. The caller holds Machine.Mu.
+// IsPending reports whether any hold on g is pending: nobody but its holder may give that back. The caller holds
+// Machine.Mu.
 func (g *EngineHold) IsPending() bool {
-	for l := range g.Holds.All(OfGrant) {
-		if l.isPending() {
+	for l := range g.All() {
+		if l.Pending > 0 {
 			return true
 		}
 	}

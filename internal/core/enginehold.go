@@ -13,14 +13,16 @@ import (
 // The re-entries of an anonymous owner share one grant, and inside the process it may pass from owner to owner. A named
 // owner has a grant for each Lock, because the engine itself counts those.
 //
-// Machine.Mu guards what may change. There is one grant for each lock that is held, so it is small: 136 bytes.
+// Machine.Mu guards what may change. There is one grant for each lock that is held, so it is small: 160 bytes.
 type EngineHold struct {
 	grants.Grant
 	Lock  *Lock       // by which it was asked for
 	After *EngineHold // in Machine.EngineHolds, of the same listName; nil at the end
-	Holds list        // of its owner, ofGrant; empty only between two owners
-	Last  *Hold       // the latest hold while there is none: what events and operators are shown
-	Index int32       // in the scheduler's heap; -1 if it is not there
+	Holds list        // of its owner, ofGrant; with Upgraded all of them, and none only between two owners
+	// of a write the hold for which it was granted beside a read, as long as that keeps both; else nil
+	Upgraded *Hold
+	Last     *Hold // the latest hold while there is none: what events and operators are shown
+	Index    int32 // in the scheduler's heap; -1 if it is not there
 }
 
 // NewEngineHold returns what the request of that id becomes when the engine grants it.
@@ -77,10 +79,38 @@ func (g *EngineHold) AddHold(l *Hold, asked, now trust.Instant, local bool) {
 
 // Holder returns the oldest hold on g, or the latest one while nobody holds it. The caller holds Machine.Mu.
 func (g *EngineHold) Holder() *Hold {
-	if g.Holds.First == nil {
-		return g.Last
+	switch {
+	case g.Upgraded != nil:
+		return g.Upgraded
+	case g.Holds.First != nil:
+		return g.Holds.First
 	}
-	return g.Holds.First
+	return g.Last
+}
+
+// IsHeld reports whether there is a hold on g. The caller holds Machine.Mu.
+func (g *EngineHold) IsHeld() bool { return g.Upgraded != nil || g.Holds.First != nil }
+
+// All yields the holds on g, the oldest first. The loop may take out the one that was just yielded, and no other. The
+// caller holds Machine.Mu.
+func (g *EngineHold) All() iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		if g.Upgraded == nil || yield(g.Upgraded) {
+			g.Holds.All(OfGrant)(yield)
+		}
+	}
+}
+
+// drop takes l off g. The caller holds Machine.Mu.
+func (g *EngineHold) drop(l *Hold) {
+	if g.Upgraded == l {
+		g.Upgraded = nil
+	} else {
+		g.Holds.remove(OfGrant, l)
+	}
+	if !g.IsHeld() {
+		g.Last = l
+	}
 }
 
 // Renewing reports whether g must be renewed: for a live hold, or for the retention. On engines with sessions only
@@ -94,7 +124,7 @@ func (g *EngineHold) Renewing() bool {
 	case g.Lock.Core.HasSessions():
 		return g.Shown
 	}
-	for l := range g.Holds.All(OfGrant) {
+	for l := range g.All() {
 		if !l.Lock.Terms.NoRenew || g.isShorterThan(l) {
 			return true
 		}
@@ -111,7 +141,7 @@ func (g *EngineHold) RenewalTerms() (lease, renewal time.Duration) {
 	case g.Retained() != nil:
 		return g.Lock.Terms.RetainLease(), g.Lock.Terms.RetainLease() / 2
 	}
-	for l := range g.Holds.All(OfGrant) {
+	for l := range g.All() {
 		p := l.Lock.Terms
 		if p.NoRenew && !g.isShorterThan(l) {
 			continue
@@ -179,10 +209,11 @@ func (g *EngineHold) TrustLeft(now trust.Instant) time.Duration {
 // Trusted returns the end of the trust in all that l rests on: an upgraded hold rests on two grants, and ends with the
 // first. The caller holds Machine.Mu.
 func (l *Hold) Trusted() trust.Instant {
-	if l.UpgradePair != nil {
-		return min(l.Engine.TrustEnd(), l.UpgradePair.Engine.TrustEnd())
+	end := trust.Never
+	for g := range l.EngineHolds() {
+		end = min(end, g.TrustEnd())
 	}
-	return l.Engine.TrustEnd()
+	return end
 }
 
 // ExpiredOnArrival reports whether answer is over before anybody got the hold. The caller holds Machine.Mu.
@@ -254,36 +285,45 @@ func (s *list) All(by listKind) iter.Seq[*Hold] {
 
 // PendingRelease is a release whose confirmation is awaited. The zero value is none: there is nothing to release.
 type PendingRelease struct {
-	Hold     *Hold
-	Until    trust.Instant // when the trust window would have ended; see confirmed
+	Engine   *EngineHold   // what is released; nobody holds it any more
+	Lock     *Lock         // of the hold that was on it last
+	Until    trust.Instant // when the trust window would have ended; see confirmedRelease
 	Cooldown time.Duration // how long the engine keeps the lock closed
 }
 
 // None reports whether there is nothing to release.
-func (w PendingRelease) None() bool { return w.Hold == nil }
+func (w PendingRelease) None() bool { return w.Engine == nil }
 
 // ReleaseRequest is that of the hold, with the cooldown that the engine keeps.
 func (w PendingRelease) ReleaseRequest() *driver.Release {
-	r := w.Hold.Engine.ReleaseRequest()
+	r := w.Engine.ReleaseRequest()
 	r.Keep = w.Cooldown
 	return r
 }
 
 // EndHold ends the hold and gives the lock to whoever is next: the owner's other holds, the next waiter in this
-// process, this client's retention, or the engine. What it returns must be awaited exactly once, after Machine.Mu has
-// been given up, because it is counted as background. The caller holds Machine.Mu.
-func (l *Hold) EndHold(now trust.Instant) PendingRelease {
-	g := l.Engine
-	c := g.Lock.Core
+// process, this client's retention, or the engine. The read is that below an upgraded hold. What it returns must be
+// awaited exactly once, after Machine.Mu has been given up, because it is counted as background. The caller holds
+// Machine.Mu.
+func (l *Hold) EndHold(now trust.Instant) (own, read PendingRelease) {
 	l.Release(now)
-	if g.Holds.First != nil {
+	if l.Below != nil {
+		read = l.Below.leftBy(l, now)
+	}
+	return l.Engine.leftBy(l, now), read
+}
+
+// leftBy is EndHold for g, on which l was. The caller holds Machine.Mu.
+func (g *EngineHold) leftBy(l *Hold, now trust.Instant) PendingRelease {
+	c := g.Lock.Core
+	if g.IsHeld() {
 		c.Reschedule(g)
 		return PendingRelease{}
 	}
 	if !g.GoOn(now, grants.Around{CanRetain: !c.Closed}) {
 		return PendingRelease{}
 	}
-	w := PendingRelease{Hold: l, Until: g.TrustEnd(), Cooldown: g.EngineCooldown()}
+	w := PendingRelease{Engine: g, Lock: l.Lock, Until: g.TrustEnd(), Cooldown: g.EngineCooldown()}
 	g.Forget()
 	c.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
 	// Whoever waits here asks after the release; see releaseLocal.
@@ -359,7 +399,7 @@ func (l *Hold) Decline() {
 		return
 	}
 	l.DropMinHold()
-	if left := l.EndHold(l.Lock.Core.Now()); !left.None() {
+	if left, _ := l.EndHold(l.Lock.Core.Now()); !left.None() {
 		l.Lock.Core.Emit(Effect{Verb: FinishRelease, Left: left})
 	}
 }

@@ -23,9 +23,10 @@ func (l *Lease) Hold() *Hold {
 
 // Hold is one hold of a lock: what Lock has taken, until it is given back or lost.
 type Hold struct {
-	lease  *Lease // of which it is; nil of an inner one
+	lease  *Lease // of which it is; nil of one that a conversion asks for
 	Lock   *Lock
 	Engine *EngineHold // the engine's grant on which it rests; a conversion changes it; guarded by Machine.Mu
+	Below  *EngineHold // of an upgraded hold the read that it keeps, else nil; see upgradeTo; guarded by Machine.Mu
 	Owner  *Owner
 	Links  [listKinds]links // its neighbours in the lists of its grant and of its owner; see list
 
@@ -35,7 +36,6 @@ type Hold struct {
 	rank      int32         // its place in its owner's holdHeap; guarded by Owner.Mu
 	Local     bool          // it came by a pass or a re-entry, without a request to the engine
 	Announced Announced     // what the Observer knows; guarded by Machine.Mu
-	Inner     bool          // it keeps the upgradeable read of upgradePair; see convert.go
 
 	// Guarded by Machine.Mu.
 	released bool              // by Unlock or Close
@@ -44,8 +44,6 @@ type Hold struct {
 	// by NoRenew or MaxHold, or never; once the hold has ended, when it did
 	End       trust.Instant
 	Listeners *EndListeners // nil until somebody listens for its end
-	// of an upgraded hold the inner one that keeps its read, and of the inner one the upgraded hold; else nil
-	UpgradePair *Hold
 }
 
 // EndListeners are notified when the lease ends. Most holds have none, so they are made when asked for. Guarded by
@@ -128,11 +126,10 @@ func (l *Hold) MaxHoldEnd() trust.Instant {
 // Check notices that the hold's time is over, which the scheduler may not have seen yet. Every method that says whether
 // the hold lives calls it first. The caller holds Machine.Mu.
 func (l *Hold) Check(now trust.Instant) {
-	if l.UpgradePair != nil { // the read below an upgrade may end first
-		l.Lock.Core.Expire(l.UpgradePair.Engine, now)
-	}
-	if l.Ended() == nil {
-		l.Lock.Core.Expire(l.Engine, now)
+	for g := range l.EngineHolds() {
+		if l.Ended() == nil {
+			l.Lock.Core.Expire(g, now)
+		}
 	}
 }
 
@@ -148,7 +145,7 @@ const (
 // relabel notes that l is about to have g. The engine shows the label of the request, or of an earlier holder, until a
 // renewal brings this one. The caller holds Machine.Mu.
 func (g *EngineHold) relabel(l *Hold) {
-	if g.Holds.First != nil { // the oldest hold's label is shown
+	if g.IsHeld() { // the oldest hold's label is shown
 		return
 	}
 	shown := g.Lock.Terms.Label

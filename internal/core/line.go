@@ -409,8 +409,8 @@ func (g *EngineHold) spreadToken(o *Owner) {
 		if l.Lock.Core != g.Lock.Core || l.Ended() != nil {
 			continue
 		}
-		if l.Engine.TakeToken(&g.Grant); l.UpgradePair != nil {
-			l.UpgradePair.Engine.TakeToken(&g.Grant)
+		for on := range l.EngineHolds() {
+			on.TakeToken(&g.Grant)
 		}
 	}
 }

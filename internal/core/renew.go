@@ -104,7 +104,7 @@ func (c *Machine) Renewed(b PendingRenewal, err error) error {
 	default:
 		again := g.Failed
 		g.hasFailed(err)
-		if g.Holds.First != nil {
+		if g.IsHeld() {
 			g.NotBefore = min(g.NotBefore, now.Plus(g.retryIn(now)))
 		}
 		left := g.TrustLeft(now)
@@ -212,7 +212,7 @@ func (c *Machine) unschedule(g *EngineHold) {
 // renewal, a cooldown or a retention is due. The caller holds Machine.Mu.
 func (g *EngineHold) nextLook() trust.Instant {
 	next := g.TrustEnd()
-	for l := range g.Holds.All(OfGrant) {
+	for l := range g.All() {
 		next = min(next, l.End)
 	}
 	if g.Renewing() {

@@ -137,7 +137,7 @@ func (c *Client) reenterGrant(
 	now := c.Now()
 	c.Expire(g, now)
 	// unlocked by another goroutine of o meanwhile
-	if g.Phase == grants.Gone || g.Holds.First == nil || g.Holder().Owner != o {
+	if g.Phase == grants.Gone || !g.IsHeld() || g.Holder().Owner != o {
 		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
 	l := m.NewHold(o)
@@ -352,7 +352,7 @@ func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold,
 // InTheWay describes to a try who of this process holds m, or is about to hold it. It names the holder here, or else
 // whoever the engine has named to the line; if neither is known, only the client. The caller holds Machine.Mu.
 func (c *Client) InTheWay(m *core.Lock) *driver.HeldError {
-	if g := c.Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
+	if g := c.Passing(m); g != nil && (g.IsHeld() || g.CooldownEnd() < trust.Never) {
 		return heldErrorOf(g.Holder())
 	}
 	if q := c.Lines[m.LineKey()]; q != nil && q.InTheWay() != nil {

@@ -401,7 +401,7 @@ func (c *Client) holderFor(w *core.Waiter) *core.EngineHold {
 		return nil
 	}
 	for g := c.EngineHolds[m.Key().Name]; g != nil; g = g.After {
-		if g.Lock.Key() == m.Key() && g.Phase == grants.Live && g.Holds.First != nil &&
+		if g.Lock.Key() == m.Key() && g.Phase == grants.Live && g.IsHeld() &&
 			g.Holder().Owner != w.Hold.Owner {
 			return g
 		}

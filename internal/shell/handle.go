@@ -93,14 +93,14 @@ func MayTravel(l *core.Hold) error {
 	case l.Owner.Named:
 		return fmt.Errorf("the owner has a name: lock as the same owner in the other process, and then unlock here: %w",
 			driver.ErrUnsupported)
-	case l.UpgradePair != nil || l.Mode() == driver.Upgradeable:
+	case l.Below != nil || l.Mode() == driver.Upgradeable:
 		return fmt.Errorf(
 			"an upgradeable read, or what it was upgraded to, stays with its client: %w",
 			driver.ErrUnsupported,
 		)
 	case l.Listeners != nil && (l.Listeners.Conversion != nil || l.Listeners.CondWait != nil):
 		return fmt.Errorf("it is just being converted, or given up for a condition: %w", driver.ErrConflict)
-	case l.Engine.Holds.First != l || l.Links[core.OfGrant].Next != nil:
+	case l.Engine.Holder() != l || l.Links[core.OfGrant].Next != nil:
 		return driver.ErrNested
 	}
 	return nil

@@ -77,7 +77,7 @@ func MayLast(l *core.Hold, d time.Duration, end trust.Instant) ([]*core.EngineHo
 		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Lock.Key().Name, d,
 			last.Since(now).Round(time.Millisecond))
 	}
-	return l.EngineHolds(), nil
+	return slices.Collect(l.EngineHolds()), nil
 }
 
 // RenewAll renews each of the grants for at least lease, one after the other. It does nothing on engines without
@@ -104,7 +104,7 @@ func ExtendedHold(l *core.Hold, grants []*core.EngineHold, end trust.Instant, er
 	l.Check(c.Now())
 	now := l.Ended()
 	switch {
-	case now == nil && !slices.Equal(grants, l.EngineHolds()):
+	case now == nil && !slices.Equal(grants, slices.Collect(l.EngineHolds())):
 		return false, nil
 	case err != nil:
 		return true, err
@@ -114,10 +114,8 @@ func ExtendedHold(l *core.Hold, grants []*core.EngineHold, end trust.Instant, er
 	if l.Lock.Terms.NoRenew && end > l.End {
 		l.End = end
 	}
-	c.Reschedule(l.Engine)
-	if l.UpgradePair != nil {
-		l.UpgradePair.End = l.End
-		c.Reschedule(l.UpgradePair.Engine)
+	for g := range l.EngineHolds() {
+		c.Reschedule(g)
 	}
 	return true, nil
 }

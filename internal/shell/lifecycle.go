@@ -147,11 +147,8 @@ func (c *Client) dropAll() (releases []core.LateRelease) {
 
 // dropGrant ends g and its holds as released, and sends nothing. The caller holds Machine.Mu.
 func (c *Client) dropGrant(g *core.EngineHold) {
-	for l := range g.Holds.All(core.OfGrant) {
+	for l := range g.All() {
 		l.Release(c.Now())
-		if l.Inner { // it is a part of the hold that is upgraded, of which the Observer is told
-			continue
-		}
 		c.AfterUnlock(func() { l.Owner.Remove(l); TellReleased(l, nil) })
 	}
 	g.Forget()

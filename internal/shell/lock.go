@@ -61,7 +61,7 @@ func (c *Client) Present(key driver.Key, info *driver.LockInfo) {
 	c.Lock()
 	defer c.Unlock()
 	for g := c.EngineHolds[key.Name]; g != nil; g = g.After {
-		if g.Lock.Key() != key || g.Holds.First == nil || g.Lock.Terms.Share.Direct || g.Lock.Terms.Single {
+		if g.Lock.Key() != key || !g.IsHeld() || g.Lock.Terms.Share.Direct || g.Lock.Terms.Single {
 			continue
 		}
 		for i := range info.Holders {

@@ -34,26 +34,22 @@ func Unlock(ctx context.Context, h *core.Hold) error {
 		h.Owner.Remove(h)
 		return Wrap("unlock", h.Lock.Key(), err)
 	}
-	var read core.PendingRelease // of the read below an upgraded hold; none for other holds
-	if h.UpgradePair != nil {
-		read = h.SplitPair().EndHold(now)
-	}
-	write := h.EndHold(now)
+	own, read := h.EndHold(now)
 	c.Unlock()
 	h.Owner.Remove(h)
-	err := awaitBoth(ctx, write, read)
+	err := awaitBoth(ctx, own, read)
 	TellReleased(h, err)
 	return err
 }
 
-// awaitBoth waits for the release of an upgraded hold's write and of the read below it, within one grace. For other
-// holds read is none.
-func awaitBoth(ctx context.Context, write, read core.PendingRelease) error {
+// awaitBoth waits for the release of what a hold rested on, and of the read below it if it was upgraded, within one
+// grace.
+func awaitBoth(ctx context.Context, own, read core.PendingRelease) error {
 	if read.None() {
-		return confirm(ctx, write, UnlockGrace)
+		return confirm(ctx, own, UnlockGrace)
 	}
 	start, grace, ended := time.Now(), UnlockGrace, ctx.Err() != nil
-	err := confirm(ctx, write, grace)
+	err := confirm(ctx, own, grace)
 	if ended { // without that the grace has not begun yet
 		grace -= time.Since(start)
 	}
@@ -78,25 +74,25 @@ func renewAndHandOff(g *core.EngineHold) {
 // confirmLocally releases the hold on a local engine, in the caller's goroutine. If the engine cannot do it, for
 // instance with a full disk, the background goes on.
 func confirmLocally(w core.PendingRelease) error {
-	l, c := w.Hold, ClientOf(w.Hold.Lock)
+	c := ClientOf(w.Lock)
 	defer c.Background.Done() // added by giveUp
-	err := releaseLocally(l.Engine, w.Cooldown)
+	err := releaseLocally(w.Engine, w.Cooldown)
 	c.Lock()
 	defer c.Unlock()
 	// Not before the release: a local engine has no queue in which a place could be kept.
-	c.AskFor(l.Engine.Lock)
+	c.AskFor(w.Engine.Lock)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
-		c.ReleaseInBackground(l.Lock, w.ReleaseRequest())
-		return Unavailable("unlock", l.Lock.Key(), err)
+		c.ReleaseInBackground(w.Lock, w.ReleaseRequest())
+		return Unavailable("unlock", w.Lock.Key(), err)
 	}
-	return confirmedRelease(l, err, false, w.Until)
+	return confirmedRelease(w, err, false)
 }
 
 // confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If
 // that brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
 // allows. If ctx had ended before the call, it waits for grace.
 func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
-	l, c := w.Hold, ClientOf(w.Hold.Lock)
+	c := ClientOf(w.Lock)
 	r, doubt := w.ReleaseRequest(), false
 	var refused error
 	if ctx.Err() == nil {
@@ -105,24 +101,24 @@ func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Dura
 		bounded.End()
 		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrClosed) {
 			c.Background.Done()
-			return confirmedRelease(l, err, false, w.Until)
+			return confirmedRelease(w, err, false)
 		}
 		doubt, grace = mayHaveRun(err), 0 // the engine has had its time
 		if driver.Refusal(err) != nil {
-			refused = Unavailable("unlock", l.Lock.Key(), err)
+			refused = Unavailable("unlock", w.Lock.Key(), err)
 		}
 	}
 	// The buffer lets the goroutine end when nobody listens any more.
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
 		defer c.Background.Done()
-		more, err := c.SettleNow(l.Lock, r)
-		said <- confirmedRelease(l, err, doubt || more, w.Until)
+		more, err := c.SettleNow(w.Lock, r)
+		said <- confirmedRelease(w, err, doubt || more)
 	}()
 	if refused != nil { // the engine would say the same again, unless somebody mends the cause in time
 		return refused
 	}
-	return awaitRelease(ctx, l, said, grace)
+	return awaitRelease(ctx, w, said, grace)
 }
 
 // confirm releases the hold and waits for the engine's confirmation, as long as ctx allows, or for grace if ctx had
@@ -131,7 +127,7 @@ func confirm(ctx context.Context, w core.PendingRelease, grace time.Duration) er
 	switch {
 	case w.None():
 		return nil
-	case ClientOf(w.Hold.Lock).Traits.Local:
+	case ClientOf(w.Lock).Traits.Local:
 		return confirmLocally(w)
 	default:
 		return confirmRemotely(ctx, w, grace)
@@ -139,7 +135,7 @@ func confirm(ctx context.Context, w core.PendingRelease, grace time.Duration) er
 }
 
 // awaitRelease waits for the answer of the background as long as ctx allows, and for grace after that.
-func awaitRelease(ctx context.Context, l *core.Hold, said <-chan error, grace time.Duration) error {
+func awaitRelease(ctx context.Context, w core.PendingRelease, said <-chan error, grace time.Duration) error {
 	select {
 	case err := <-said:
 		return err
@@ -151,27 +147,27 @@ func awaitRelease(ctx context.Context, l *core.Hold, said <-chan error, grace ti
 	case err := <-said:
 		return err
 	case <-timer.C:
-		return Unavailable("unlock", l.Lock.Key(), ctx.Err())
+		return Unavailable("unlock", w.Lock.Key(), ctx.Err())
 	}
 }
 
 // confirmedRelease says what the engine's answer to a release means to the caller. doubt says that an earlier copy of
-// the release may have ended the hold, and until when the trust window would have ended.
-func confirmedRelease(l *core.Hold, err error, doubt bool, until trust.Instant) error {
+// the release may have ended the hold.
+func confirmedRelease(w core.PendingRelease, err error, doubt bool) error {
 	if err == nil || !errors.Is(err, driver.ErrLost) {
 		return err
 	}
-	lost := l.LostError(driver.LostExpired, nil)
+	lost := w.Engine.LostError(driver.LostExpired, nil)
 	var told *driver.LostError
 	if errors.As(err, &told) {
 		lost.Reason, lost.Cause = told.Reason, told.Cause
 	}
 	if lost.Reason == driver.LostAdopted {
-		return Wrap("unlock", l.Lock.Key(), core.ErrAdopted)
+		return Wrap("unlock", w.Lock.Key(), core.ErrAdopted)
 	}
-	// An earlier copy may have ended the hold, and its reply was lost. Before until nobody else can have ended it,
+	// An earlier copy may have ended the hold, and its reply was lost. Before w.Until nobody else can have ended it,
 	// because the lease had not run out, unless the engine remembers how.
-	if doubt && !isRemembered(told) && ClientOf(l.Lock).Reading() < until {
+	if doubt && !isRemembered(told) && ClientOf(w.Lock).Reading() < w.Until {
 		return nil
 	}
 	return lost
@@ -307,7 +303,7 @@ func wantedByOther(g *core.EngineHold) {
 	c.Lock()
 	defer c.unlockInside()
 	if !g.Wanted {
-		for l := range g.Holds.All(core.OfGrant) {
+		for l := range g.All() {
 			tellWanted(l)
 		}
 	}
@@ -329,7 +325,7 @@ func (c *Client) KeepsForCooldown(key driver.Key, token uint64) bool {
 	c.Lock()
 	defer c.Unlock()
 	g := c.EngineHoldOf(key, token)
-	return g != nil && g.Holds.First == nil && g.CooldownEnd() < trust.Never
+	return g != nil && !g.IsHeld() && g.CooldownEnd() < trust.Never
 }
 
 // Has reports whether this client has the hold of key with that token, held or kept for a cooldown.

@@ -72,10 +72,10 @@ func onceWarn(again bool) slog.Level {
 // length just before. A renewal is sent before half of a lease is over. So one that is confirmed later had a slow
 // answer, or attempts before it have failed: Event.Late. The caller holds Machine.Mu.
 func (c *Client) ObserveRenewal(g *core.EngineHold, now trust.Instant, left, lease time.Duration) {
-	if c.Config.Observer.Renewed == nil || g.Holds.First == nil {
+	if c.Config.Observer.Renewed == nil || !g.IsHeld() {
 		return
 	}
-	e := holdFacts(g.Holds.First)
+	e := holdFacts(g.Holder())
 	e.Remained, e.Margin, e.Late = g.TrustLeft(now), left, left < lease/2
 	c.tellLater("Renewed", c.Config.Observer.Renewed, e)
 }
@@ -83,10 +83,10 @@ func (c *Client) ObserveRenewal(g *core.EngineHold, now trust.Instant, left, lea
 // ObserveFailure tells the Observer of a renewal that failed with err; left is what remains of the trust. On engines
 // with sessions nothing is in danger, so nothing is told. The caller holds Machine.Mu.
 func (c *Client) ObserveFailure(g *core.EngineHold, left time.Duration, err error) {
-	if c.Config.Observer.RenewalFailed == nil || g.Holds.First == nil || !c.HasLeases() {
+	if c.Config.Observer.RenewalFailed == nil || !g.IsHeld() || !c.HasLeases() {
 		return
 	}
-	e := holdFacts(g.Holds.First)
+	e := holdFacts(g.Holder())
 	e.Remained, e.Err = left, Unavailable("renew", g.Lock.Key(), err)
 	c.tellLater("RenewalFailed", c.Config.Observer.RenewalFailed, e)
 }

@@ -295,7 +295,7 @@ func holdFacts(l *core.Hold) Facts {
 		Name:   l.Lock.Key().Name,
 		Class:  l.Lock.Terms.Class,
 		Engine: c.Traits.Engine,
-		Hold:   userHold(l),
+		Hold:   l,
 		Owner:  l.Owner.ID,
 		Token:  l.Token(),
 		Waited: l.Waited,
@@ -303,15 +303,6 @@ func holdFacts(l *core.Hold) Facts {
 		Local:  l.Local,
 		Client: c,
 	}
-}
-
-// userHold returns the identity of l: the inner lease of an upgrade pair is a part of the user's hold. The caller holds
-// Machine.Mu.
-func userHold(l *core.Hold) *core.Hold {
-	if l.Inner && l.UpgradePair != nil {
-		return l.UpgradePair
-	}
-	return l
 }
 
 // EndOf says how h has ended, or returns nil. It looks at the clock itself.

@@ -114,7 +114,7 @@ func awaitAll(all []chan struct{}, most time.Duration) {
 func timeoutOf(w *core.Waiter, cause error) error {
 	f, m := w.Request, w.Hold.Lock
 	if f == nil {
-		if g := ClientOf(m).Passing(m); g != nil && (g.Holds.First != nil || g.CooldownEnd() < trust.Never) {
+		if g := ClientOf(m).Passing(m); g != nil && (g.IsHeld() || g.CooldownEnd() < trust.Never) {
 			held := heldErrorOf(g.Holder())
 			held.Cause = cause
 			return held
