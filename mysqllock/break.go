@@ -90,6 +90,8 @@ func (d *Driver) idOf(key driver.Key) lockID {
 func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 	rows, err := d.ask(ctx, d.lookText(d.idOf(key)))
 	switch {
+	case d.isUnused(err):
+		return record{}, nil
 	case err != nil:
 		return record{}, d.breakError(ctx, key, err)
 	case len(rows) == 0:

@@ -113,6 +113,9 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		}
 		for after := ""; ; {
 			found, next, err := d.listChunk(ctx, prefix, after)
+			if d.isUnused(err) {
+				return
+			}
 			if err != nil {
 				yield(driver.LockInfo{}, d.listError(ctx, prefix, err))
 				return

@@ -22,7 +22,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	}
 	id := d.idOf(key)
 	found, err := d.listHeld(ctx, "id = x'"+id.hex()+"'")
-	if err != nil {
+	if err != nil && !d.isUnused(err) {
 		return none, d.lookError(ctx, key.Name, err)
 	}
 	if len(found) == 0 {

@@ -25,6 +25,9 @@ const (
 // that look need not know of each other. At most it costs thirteen round trips: two looks, ten statements that remove,
 // and one for the breaks.
 func (s *speaker) Prune() {
+	if s.d.opts.ReadOnly {
+		return // those who lock do it
+	}
 	var from lockID
 	_, _ = rand.Read(from[:]) // it never returns an error
 	old, left, err := s.oldRows("id >= x'"+from.hex()+"'", chunk)

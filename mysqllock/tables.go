@@ -9,13 +9,19 @@ import (
 )
 
 // createTables makes the tables that are missing. It looks first, so that a user without CREATE can lock where they are
-// there. IF NOT EXISTS makes it no error that another client was first. It costs three round trips if nothing is
-// missing.
+// there. IF NOT EXISTS makes it no error that another client was first. A driver that only looks makes none. It costs
+// three round trips if nothing is missing.
 func (d *Driver) createTables(ctx context.Context) error {
 	for i, suffix := range []string{"", "_breaks"} {
+		if i > 0 && d.opts.ReadOnly {
+			break // no list reads it
+		}
 		table := d.opts.Table + suffix
 		_, err := d.ask(ctx, "SELECT 1 FROM "+table+" LIMIT 0")
-		if numberOf(err) == errNoTable {
+		switch {
+		case d.isUnused(err):
+			return nil // there is nothing whose format could be another
+		case numberOf(err) == errNoTable:
 			_, err = d.ask(ctx, fmt.Sprintf(createTexts[i], table))
 		}
 		if err != nil {
@@ -24,6 +30,10 @@ func (d *Driver) createTables(ctx context.Context) error {
 	}
 	return d.checkFormat(ctx)
 }
+
+// isUnused reports whether err of a look is that of a driver that only looks and has found no table of tokens. Then
+// there are no locks.
+func (d *Driver) isUnused(err error) bool { return d.opts.ReadOnly && numberOf(err) == errNoTable }
 
 // format is what the comments of the tables must be.
 const format = "interlock 1"

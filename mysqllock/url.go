@@ -44,7 +44,7 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 	p := u.Params()
 	opts := &Options{
 		Table: p.String("table", ""), Timeout: c.Lease, Shared: p.Int("shared", 0, 1), Waits: p.Int("waits", 0, 1),
-		Slice: p.Duration("slice", 0), Logger: c.Logger,
+		Slice: p.Duration("slice", 0), ReadOnly: p.Bool("readonly", false), Logger: c.Logger,
 	}
 	check := p.String("check", "warn")
 	encrypted := p.Bool("tls", false)

@@ -49,7 +49,7 @@ func TestURL_IsRefusedWithAReason_AndWithoutThePassword(t *testing.T) {
 		"mysql://me:hunter2@h":        "the path names the database",
 		"mysql://me:hunter2@h/a/b":    "the path names the database",
 		"mysql://me:hunter2@h1,h2/db": "name one server",
-		"mysql://me:hunter2@h/db?tabel=x": "this engine takes ca, cert, check, key, shared, slice, " +
+		"mysql://me:hunter2@h/db?tabel=x": "this engine takes ca, cert, check, key, readonly, shared, slice, " +
 			"table, tls, waits",
 		"mysql://me:hunter2@h/db?check=maybe":          "warn, refuse or none",
 		"mysql://me:hunter2@h/db?shared=0":             "at least 1",

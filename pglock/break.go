@@ -64,7 +64,10 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	var asked *record
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
 		holders, num, err := d.holders(ctx, key)
-		if err != nil {
+		switch {
+		case err != nil && d.isUnused(ctx, err):
+			return driver.ErrNotHeld
+		case err != nil:
 			return d.breakError(ctx, key, err)
 		}
 		if asked != nil {

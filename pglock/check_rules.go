@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // facts are the server's answers to factsText, and what the role lacks.
@@ -97,13 +99,20 @@ func (d *Driver) judge(f facts) []driver.Finding {
 	}
 }
 
-// lacks says which of the tables are missing and which rights the role lacks on the others, or "". It costs one round
-// trip.
+// lacks says which of the tables are missing and which rights the role lacks on the others, or "". To look it needs to
+// read those that a list reads. It costs one round trip.
 func (d *Driver) lacks(ctx context.Context) (string, error) {
 	all, err := d.find(ctx)
+	if d.opts.ReadOnly && err == nil && all[0].kind == "" {
+		return noTables, nil
+	}
 	var lacks []string
 	for i, t := range all {
+		reads := strings.HasPrefix(t.lacks, "SELECT") && suffixes[i] != "_breaks"
 		switch {
+		case d.opts.ReadOnly && t.lacks != "" && !reads:
+		case d.opts.ReadOnly && t.lacks != "":
+			lacks = append(lacks, "the role may not SELECT in "+d.table.quoted+suffixes[i])
 		case t.kind == "":
 			lacks = append(lacks, "there is no "+d.table.quoted+suffixes[i])
 		case t.lacks != "":
@@ -112,6 +121,9 @@ func (d *Driver) lacks(ctx context.Context) (string, error) {
 	}
 	return strings.Join(lacks, "; "), err
 }
+
+// noTables is what lacks says to a driver that only looks if there is no table of tokens: there are no locks then.
+const noTables = "no tables"
 
 // judgeTable warns of a table of the same name in another schema. Clients whose search_path leads there have other
 // locks and would never be in the way of ours, without an error. A table that was configured with its schema cannot be
@@ -128,8 +140,18 @@ func (d *Driver) judgeTable(f facts) driver.Finding {
 	return r
 }
 
-// judgeRights fails without the rights on all four tables: each grant, wait, break or read needs one of them.
+// judgeRights fails without the rights on all four tables: each grant, wait, break or read needs one of them. A driver
+// that only looks needs fewer, and makes no table that is missing.
 func (d *Driver) judgeRights(f facts) driver.Finding {
+	switch {
+	case f.lacks == noTables:
+		return sqlsession.MissingTables(d.table.quoted)
+	case f.lacks == "" && d.opts.ReadOnly:
+		return enginekit.Fine("rights", "the role may read what looking needs")
+	case d.opts.ReadOnly:
+		return enginekit.Fail("rights", fmt.Sprintf("GRANT SELECT ON %s, %[1]s_waits, %[1]s_readers TO the role",
+			d.table.quoted), "%s", f.lacks)
+	}
 	if f.lacks == "" {
 		return driver.Finding{
 			Check: "rights", Level: driver.LevelOK,

@@ -34,10 +34,13 @@ type dialect struct{ d *Driver }
 
 var _ sqlsession.Dialect = dialect{}
 
-// Supports returns an error that matches driver.ErrUnsupported, and says why, for what advisory locks cannot do. It
+// Supports returns an error that matches driver.ErrUnsupported, and says why, for what advisory locks cannot do, and for a driver
+// that only looks. It
 // asks the server nothing.
-func (dialect) Supports(r *driver.Request) error {
+func (x dialect) Supports(r *driver.Request) error {
 	switch {
+	case x.d.opts.ReadOnly:
+		return unsupported("the driver was opened to look alone (ReadOnly)")
 	case !slices.Contains(kinds, r.Kind):
 		return unsupported("it has no locks of kind " + string(r.Kind))
 	case r.Named:

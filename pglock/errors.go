@@ -31,6 +31,7 @@ const (
 	stateNotAllowed    = "28000"
 	stateNoDatabase    = "3D000"
 	stateNoColumn      = "42703"
+	stateNoTable       = "42P01"
 )
 
 // errSwapped is the error of a statement that another session has answered, or of an unlock without a lock. Both mean

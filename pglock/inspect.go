@@ -39,7 +39,7 @@ WHERE ` + ours
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		found, err := d.query(ctx, d.text(locksText), textValue(prefix))
-		if err != nil {
+		if err != nil && !d.isUnused(ctx, err) {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			} else {

@@ -25,6 +25,8 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return none, ctx.Err()
+	case err != nil && d.isUnused(ctx, err):
+		return none, nil
 	case err != nil:
 		return none, d.core.Unavailable("look at", key.Name, err)
 	case len(found) == 0:

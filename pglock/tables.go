@@ -38,23 +38,37 @@ func (d *Driver) find(ctx context.Context) (all []tableState, err error) {
 }
 
 // createTables makes the tables that are missing, in the schema of the first one. It looks first, so that a role
-// without the right to create tables can lock where they are there. It costs two round trips if nothing is missing.
+// without the right to create tables can lock where they are there. A driver that only looks makes none. It costs two round trips if nothing is missing.
 func (d *Driver) createTables(ctx context.Context) error {
 	all, err := d.find(ctx)
 	if err != nil {
 		return advise(err)
 	}
 	for i := range suffixes {
-		if all[i].kind == "" {
-			err = d.createTable(ctx, i)
-		} else {
+		switch {
+		case all[i].kind != "":
 			err = checkKind(d.table.quoted+suffixes[i], all[i].kind)
+		case !d.opts.ReadOnly:
+			err = d.createTable(ctx, i)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if d.opts.ReadOnly && all[0].kind == "" {
+		return nil // there is nothing whose format could be another
+	}
 	return d.checkFormat(ctx)
+}
+
+// isUnused reports whether err of a list is that of a driver that only looks and has found no table of tokens. Then
+// there are no locks. The others alone may not be missing: without one of them a list would lack holders.
+func (d *Driver) isUnused(ctx context.Context, err error) bool {
+	if !d.opts.ReadOnly || stateOf(err) != stateNoTable {
+		return false
+	}
+	all, failed := d.find(ctx)
+	return failed == nil && all[0].kind == ""
 }
 
 // checkKind refuses what is no table of rows (r) and no partitioned table (p). Behind a view is a table with another

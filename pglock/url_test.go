@@ -56,7 +56,7 @@ func TestURL_IsReadCompletely(t *testing.T) {
 
 func TestURL_ErrorsSayWhatIsWrongAndShowNoPassword(t *testing.T) {
 	for raw, says := range map[string]string{
-		"postgres://me:hunter2@h/db?tabel=x":                "this engine takes check, shared, slice",
+		"postgres://me:hunter2@h/db?tabel=x":                "this engine takes check, readonly, shared, slice",
 		"postgres://me:hunter2@h/db?check=perhaps":          "warn, refuse or none",
 		"postgres://me:hunter2@h/db?table=Locks":            "lower-case",
 		"postgres://me:hunter2@h/db?slice=1ms":              "slice",

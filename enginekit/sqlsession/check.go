@@ -21,6 +21,17 @@ func Unreachable(err error) driver.Finding {
 	}
 }
 
+// MissingTables returns the finding of a driver that only looks and makes no tables, where the table of tokens is not
+// there. Before the first lock that is well, and otherwise the name or the database is another than that of the others.
+func MissingTables(table string) driver.Finding {
+	return driver.Finding{
+		Check: "tables", Level: driver.LevelWarn,
+		Detail: fmt.Sprintf("there is no table %s, so there are no locks", table),
+		Advice: "the first program that locks makes the tables, if its user may; before that see whether the database " +
+			"and the table's name are right",
+	}
+}
+
 // trips is how often the time of a round trip is taken.
 const trips = 5
 
