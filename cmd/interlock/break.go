@@ -1,5 +1,5 @@
 // interlock break: ends somebody else's hold, after asking. locks.go finds the lock; the client's Break does the rest.
-// topmodel.go is the same from the screen of top. Breaking is for a holder that has ended or hangs. A holder that works
+// the model of top does the same. Breaking is for a holder that has ended or hangs. A holder that works
 // on is told of the loss, but may be in the middle of a write.
 
 package main

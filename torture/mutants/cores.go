@@ -59,9 +59,9 @@ func cores() []Mutant {
 		{
 			ID: "M5", Bug: "renewals do not go on after one that failed", Known: "Redisson #3194",
 			Edits: []Edit{{
-				File: "internal/core/renew.go", Old: "\t\tif g.Holds.First != nil {\n\t\t\tg.NotBefore =",
+				File: "internal/core/renew.go", Old: "\t\tif g.IsHeld() {\n\t\t\tg.NotBefore =",
 				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.NotBefore = trust.Never\n\t\t} else " +
-					"if g.Holds.First != nil {\n\t\t\tg.NotBefore =",
+					"if g.IsHeld() {\n\t\t\tg.NotBefore =",
 			}},
 			Checks: []Check{simulated("steady", lossy)},
 		},

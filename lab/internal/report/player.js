@@ -12,7 +12,7 @@ const at = { story: 0, pair: 0, row: 0, playing: false, timer: 0 };
 // The reader's answers by question: a name, '' for nobody, or null for one that was passed over.
 const guesses = new Map();
 
-const column = 26; // of one step in a picture, as axis.go has it
+const column = 26; // of one step in a picture, as picture.go has it
 const begin = 104; // where time begins in a picture
 
 // ---- words: all texts are in the page in both languages, and the style sheet shows one
