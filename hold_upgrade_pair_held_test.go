@@ -282,7 +282,8 @@ func TestUpgraded_TwoHoldsOfOneRead_ShareItsEndAndNothingElse(t *testing.T) {
 				synctest.Wait()
 				mustUnlock(t, must(t)(other.TryLock(ctx)))
 				if want := map[bool]int{true: 2, false: 1}[both]; len(told) != want || len(c.in().EngineHolds) != 0 {
-					t.Errorf("%d losses were told, want %d; %d grants are left", len(told), want, len(c.in().EngineHolds))
+					t.Errorf("%d losses were told, want %d; %d grants are left", len(told), want,
+						len(c.in().EngineHolds))
 				}
 			})
 		})

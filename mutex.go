@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/shell"
 )
 
-// The first step of the walk: Lock and TryLock of a mutex. internal/shell/internal/shell/acquire.go goes on; do.go has Do.
+// The first step of the walk: Lock and TryLock of a mutex. internal/shell/internal/shell/acquire.go goes on; do.go has
+// Do.
 
 // Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the
 // owner who holds it succeeds at once; see [Lease.Context] and [WithOwner]. Keep a Mutex, or make a new one for each

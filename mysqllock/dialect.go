@@ -31,9 +31,8 @@ type dialect struct{ d *Driver }
 
 var _ sqlsession.Dialect = dialect{}
 
-// Supports returns an error that matches driver.ErrUnsupported, and says why, for what GET_LOCK cannot do, and for a driver that
-// only looks. It asks the
-// server nothing.
+// Supports returns an error that matches driver.ErrUnsupported, and says why, for what GET_LOCK cannot do, and for a
+// driver that only looks. It asks the server nothing.
 func (x dialect) Supports(r *driver.Request) error {
 	switch {
 	case x.d.opts.ReadOnly:

@@ -124,7 +124,8 @@ func ourStacks() map[string]string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		id, _, _ := strings.Cut(stack, " [")
 		ours := strings.Contains(stack, "interlock-go/interlock.") ||
-			strings.Contains(stack, "interlock-go/interlock/internal/shell.") || strings.Contains(stack, "/mysqllock.") ||
+			strings.Contains(stack, "interlock-go/interlock/internal/shell.") ||
+			strings.Contains(stack, "/mysqllock.") ||
 			strings.Contains(stack, "go-sql-driver")
 		if ours && !strings.Contains(stack, "testing.tRunner(") && !strings.Contains(stack, "database/sql.") {
 			all[id] = stack

@@ -72,7 +72,8 @@ func TestReadOnly_MakesNoTable_AndNeedsTheRightToReadAlone(t *testing.T) {
 	if f := found(t, looks, "tables"); f.Level != driver.LevelWarn || !strings.Contains(f.Detail, "looked_at") {
 		t.Errorf("without tables the doctor says %+v", f)
 	}
-	if made := a.number("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'looked_at%'"); made != 0 {
+	made := a.number("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'looked_at%'")
+	if made != 0 {
 		t.Errorf("looking has made %d tables", made)
 	}
 

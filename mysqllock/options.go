@@ -40,9 +40,9 @@ type Options struct {
 	// the least 10 ms.
 	Slice time.Duration
 
-	// ReadOnly is for programs that only look: New makes no tables, the driver needs no right but SELECT, removes no old
-	// rows, and refuses Acquire. Without tables there are no locks. Break is not refused, since an operator asks for it
-	// by name: it needs the right to INSERT. In a URL it is readonly=true. The default is false.
+	// ReadOnly is for programs that only look: New makes no tables, the driver needs no right but SELECT, removes no
+	// old rows, and refuses Acquire. Without tables there are no locks. Break is not refused, since an operator asks
+	// for it by name: it needs the right to INSERT. In a URL it is readonly=true. The default is false.
 	ReadOnly bool
 
 	// Check says what to do with the findings of the start-up check. The default is CheckWarn.

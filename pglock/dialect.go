@@ -34,9 +34,8 @@ type dialect struct{ d *Driver }
 
 var _ sqlsession.Dialect = dialect{}
 
-// Supports returns an error that matches driver.ErrUnsupported, and says why, for what advisory locks cannot do, and for a driver
-// that only looks. It
-// asks the server nothing.
+// Supports returns an error that matches driver.ErrUnsupported, and says why, for what advisory locks cannot do, and
+// for a driver that only looks. It asks the server nothing.
 func (x dialect) Supports(r *driver.Request) error {
 	switch {
 	case x.d.opts.ReadOnly:

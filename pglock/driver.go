@@ -42,9 +42,9 @@ type Driver struct {
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates
-// the tables if there are none (but for Options.ReadOnly), and checks the set-up as opts say. ctx bounds New alone. Close closes the connections.
-// A nil opts means the defaults. The configuration's DialFunc and OnNotification are not used, and config is not
-// changed.
+// the tables if there are none (but for Options.ReadOnly), and checks the set-up as opts say. ctx bounds New alone.
+// Close closes the connections. A nil opts means the defaults. The configuration's DialFunc and OnNotification are not
+// used, and config is not changed.
 //
 // It returns an error of the server or the network, of options that are not allowed, of a pooler that shares sessions,
 // and with CheckRefuse an error that matches enginekit.ErrNotSetUp. After an error nothing is open.

@@ -38,7 +38,8 @@ func (d *Driver) find(ctx context.Context) (all []tableState, err error) {
 }
 
 // createTables makes the tables that are missing, in the schema of the first one. It looks first, so that a role
-// without the right to create tables can lock where they are there. A driver that only looks makes none. It costs two round trips if nothing is missing.
+// without the right to create tables can lock where they are there. A driver that only looks makes none. It costs two
+// round trips if nothing is missing.
 func (d *Driver) createTables(ctx context.Context) error {
 	all, err := d.find(ctx)
 	if err != nil {

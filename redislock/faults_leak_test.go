@@ -91,7 +91,8 @@ func ourStacks() map[string]string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		id, _, _ := strings.Cut(stack, " [")
 		ours := strings.Contains(stack, "interlock-go/interlock.") ||
-			strings.Contains(stack, "interlock-go/interlock/internal/shell.") || strings.Contains(stack, "/redislock.") ||
+			strings.Contains(stack, "interlock-go/interlock/internal/shell.") ||
+			strings.Contains(stack, "/redislock.") ||
 			strings.Contains(stack, "/redislock/") ||
 			strings.Contains(stack, "redis/rueidis")
 		if ours && !strings.Contains(stack, "testing.tRunner(") {

@@ -223,7 +223,8 @@ func (l *link) settle(ctx context.Context, g *sign) (proved bool, err error) {
 	return s.confirmedSince(g.sent), nil
 }
 
-// confirmedSince reports whether it is proved that the leader knows of a request that was sent at that instant or later.
+// confirmedSince reports whether it is proved that the leader knows of a request that was sent at that instant or
+// later.
 func (s *session) confirmedSince(sent time.Time) bool {
 	return s.confirmed.Load() >= int64(sent.Sub(s.d.born))
 }

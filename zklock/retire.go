@@ -1,8 +1,8 @@
 // Retiring a session: a server refuses to remove what it has left in queues, so the session itself must end. release.go
 // and watch.go tell of refusals; the keeper looks whether it is time.
 //
-// When that is, enginekit.Refusals says: without further holds at once, and after one timeout in any case. Until then the
-// session grants nothing; requests wait for the next one, and those that stand in a queue stay there.
+// When that is, enginekit.Refusals says: without further holds at once, and after one timeout in any case. Until then
+// the session grants nothing; requests wait for the next one, and those that stand in a queue stay there.
 
 package zklock
 

@@ -190,12 +190,14 @@ func TestProven_IsTheLatestSignThatCannotHaveArrivedWithTheTransaction(t *testin
 		"far, the first came late, with more time": {
 			[]request{{10, 1300}, {450, 1200}, {900, 1200}}, request{1150, 1200}, 10,
 		},
-		"far, with one between":             {[]request{{10, 1200}, {700, 1200}}, request{1100, 1200}, none},
-		"far, with a gap between signs":     {[]request{{10, 1200}, {100, 1200}, {900, 1200}}, request{1100, 1200}, none},
-		"far, with a gap before the last":   {[]request{{10, 1200}, {100, 1200}, {300, 1200}}, request{1100, 1200}, none},
-		"far, one is not answered":          {[]request{{10, 1200}, {450, none}, {900, 1200}}, request{1100, 1200}, none},
-		"answered before one that is not":   {[]request{{10, 1}, {450, none}, {900, 1200}}, request{1100, 1200}, 10},
-		"far, the latest that is long past": {[]request{{10, 9}, {450, 9}, {900, 1200}, {1300, 1200}}, request{1500, 1200}, 450},
+		"far, with one between":           {[]request{{10, 1200}, {700, 1200}}, request{1100, 1200}, none},
+		"far, a gap between signs":        {[]request{{10, 1200}, {100, 1200}, {900, 1200}}, request{1100, 1200}, none},
+		"far, a gap before the last":      {[]request{{10, 1200}, {100, 1200}, {300, 1200}}, request{1100, 1200}, none},
+		"far, one not answered":           {[]request{{10, 1200}, {450, none}, {900, 1200}}, request{1100, 1200}, none},
+		"answered before one that is not": {[]request{{10, 1}, {450, none}, {900, 1200}}, request{1100, 1200}, 10},
+		"far, the latest long past": {
+			[]request{{10, 9}, {450, 9}, {900, 1200}, {1300, 1200}}, request{1500, 1200}, 450,
+		},
 	} {
 		born := time.Now()
 		made := func(r request) sign {

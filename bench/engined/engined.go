@@ -32,8 +32,8 @@ const Database = servers.MariaDBDatabase
 // connections is what the SQL servers allow: a thousand clients with a few each.
 const connections = "4000"
 
-// clients is more than a herd on Redis needs with several connections for each client. A server whose limit of open files
-// is lower takes less.
+// clients is more than a herd on Redis needs with several connections for each client. A server whose limit of open
+// files is lower takes less.
 const clients = "15000"
 
 // ErrMissing says that a server is not installed.

@@ -1,6 +1,6 @@
 // How run and sem take their lock: a try, which tells who is in the way, and then the wait. run.go comes here with an
-// open engine and goes on with the lease; report.go puts the refusal into words. handle.go and fd.go have waits of their
-// own, because they ask the driver and not the client.
+// open engine and goes on with the lease; report.go puts the refusal into words. handle.go and fd.go have waits of
+// their own, because they ask the driver and not the client.
 
 package main
 

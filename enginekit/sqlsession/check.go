@@ -27,7 +27,8 @@ func MissingTables(table string) driver.Finding {
 	return driver.Finding{
 		Check: "tables", Level: driver.LevelWarn,
 		Detail: fmt.Sprintf("there is no table %s, so there are no locks", table),
-		Advice: "the first program that locks makes the tables, if its user may; before that see whether the database " +
+		Advice: "the first program that locks makes the tables, if its user may; before that see whether the " +
+			"database " +
 			"and the table's name are right",
 	}
 }

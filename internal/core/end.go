@@ -192,8 +192,8 @@ var classes = []error{
 // caller holds Machine.Mu.
 func (g *EngineHold) hasFailed(err error) {
 	g.Failed = true
-	if own, is := err.(*driver.UnavailableError); is &&
-		own.Err != nil { //nolint:errorlint // only this says that nobody knows
+	own, is := err.(*driver.UnavailableError) //nolint:errorlint // only this itself says that nobody knows
+	if is && own.Err != nil {
 		err = own.Err
 	}
 	c := g.Lock.Core

@@ -144,7 +144,8 @@ func (s *retention) add(g *EngineHold, now trust.Instant) {
 		s.Kept = make(map[*EngineHold]*RetainedHold)
 		s.last.next, s.last.before = &s.last, &s.last
 	}
-	r := &RetainedHold{engine: g, since: now, until: now.Plus(g.Last.Lock.Terms.Retain), before: s.last.before, next: &s.last}
+	until := now.Plus(g.Last.Lock.Terms.Retain)
+	r := &RetainedHold{engine: g, since: now, until: until, before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.Kept[g] = r
 	r.news = g.Lock.Core.Shell.Retained(g)

@@ -13,8 +13,8 @@ const (
 )
 
 // checkQuestions reports pages of docs to which no other page leads, and questions of a fresh reader whose answer is
-// not found in two clicks. The first link of a row is one of the index. The second, if there is one, is a heading or a link
-// of the page to which the first leads.
+// not found in two clicks. The first link of a row is one of the index. The second, if there is one, is a heading or a
+// link of the page to which the first leads.
 func checkQuestions(docs map[string]*doc) (found []problem) {
 	linked := map[string]bool{index: true}
 	for name, d := range docs {

@@ -32,8 +32,8 @@ type CondWait struct {
 	loss   *driver.LostError // how old would have been lost if it were not being given up; nil if it would not
 }
 
-// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx ends
-// before that, l is unlocked.
+// BeginCondWait prepares the wait as soon as l has no cooldown any more. It blocks for the rest of a MinHold. If ctx
+// ends before that, l is unlocked.
 func BeginCondWait(ctx context.Context, m *core.Lock, l *core.Hold) (*CondWait, error) {
 	for {
 		w, cooldown, err := prepareCondWait(m, l)
@@ -141,9 +141,9 @@ func (w *CondWait) giveUp(now trust.Instant) {
 	w.old.Owner.Remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end it. Its
-// owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on the
-// way; if not, Wait reports what became of it. The caller holds Machine.Mu.
+// EndedMeanwhile ends the old hold as released although this process finds it lost, while the engine is asked to end
+// it. Its owner has given it up, so nobody has lost anything. Most likely the engine has ended it, and its answer is on
+// the way; if not, Wait reports what became of it. The caller holds Machine.Mu.
 func (w *CondWait) EndedMeanwhile(lost *driver.LostError) {
 	w.loss, w.gone = lost, true
 	w.old.Release(w.c.Now())

@@ -48,8 +48,8 @@ func heldErrorOf(l *core.Hold) *driver.HeldError {
 
 // NamedError adds the lock and the operation to an ErrReleased, ErrClosed or ErrAdopted that does not name them yet.
 func NamedError(l *core.Hold, op string, err error) error {
-	if err == driver.ErrReleased || err == driver.ErrClosed ||
-		err == core.ErrAdopted { //nolint:errorlint // what wraps it has said so
+	switch err {
+	case driver.ErrReleased, driver.ErrClosed, core.ErrAdopted: //nolint:errorlint // what wraps one has said so
 		return Wrap(op, l.Lock.Key(), err)
 	}
 	return err

@@ -1,5 +1,5 @@
-// The slots of a Cluster, and the tags by which our own keys get into a slot. redislock/format.go builds keys with them;
-// wire.md has the rules and examples.
+// The slots of a Cluster, and the tags by which our own keys get into a slot. redislock/format.go builds keys with
+// them; wire.md has the rules and examples.
 
 package conn
 
