@@ -61,7 +61,7 @@ type Driver struct {
 	mu      sync.Mutex
 	closed  bool
 	current *session // that of new requests; nil if there is none
-	// sessions are those that are not lost: the current one, and those that were retired; see retire.go.
+	// sessions are those that are not lost: the current one, and those that were retired; see session.go.
 	sessions map[*session]struct{}
 	making   *making // nil if no session is being made
 	entries  map[holdID]*entry

@@ -1,4 +1,4 @@
-// Notices: how holds of a living session learn that they have ended. break.go leaves notices, heartbeat.go triggers the
+// Notices: how holds of a living session learn that they have ended. inspect.go leaves notices, session.go triggers the
 // look, session.go starts the goroutine.
 //
 // A notice may be seen twice or late, and anybody may write below a session's prefix. So a notice only makes this

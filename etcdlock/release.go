@@ -1,4 +1,4 @@
-// Release and undo, and the tombs that refuse late copies. entry.go keeps what is released; requeue.go releases in
+// Release and undo, and the tombs that refuse late copies. entry.go keeps what is released; acquire.go releases in
 // another transaction.
 //
 // A release may be sent twice, late, or after the hold has ended in another way, and must end nothing else. So it

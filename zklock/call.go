@@ -11,9 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // errNoAnswer is the error of a request whose connection broke: whether it was carried out is unknown.
@@ -141,4 +143,133 @@ func (l *link) read(ctx context.Context, lock string, p queuePlace) (*seen, erro
 		return nil, err
 	}
 	return &seen{queuePlace: p, note: parseNote(got.data), stat: got.stat}, nil
+}
+
+// Whether a server has dealt with a request, judged by its error.
+//
+// Only a refusal that is listed here counts as an answer. Everything else is taken for a broken connection: the
+// connection is cut, and the outcome found out over the next. So an error that is not known yet costs a reconnection
+// and never a second hold. A refusal that was missing in the list was once asked again until the time was over.
+
+// refusals are what a server answers after it has dealt with a request. Those for which the library has no name come as
+// texts: an operation that the server does not know, a client that must authenticate first, and a quota that is used
+// up.
+var (
+	refusals = []error{
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
+		zk.ErrAuthFailed,
+		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
+	}
+	namelessRefusals = []string{unimplemented, "unknown error: -124", quotaExceeded}
+)
+
+const (
+	unimplemented = "unknown error: -6"
+	quotaExceeded = "unknown error: -125"
+)
+
+// isRefusal reports whether a server has said no, and nothing was changed. After any other error the request may have
+// been carried out, or may be yet: a broken connection, a session that is over and the end of a context say nothing.
+func isRefusal(err error) bool {
+	return err != nil && (slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }) ||
+		slices.Contains(namelessRefusals, innermost(err).Error()))
+}
+
+// innermost returns the error that err wraps last. The library's nameless errors can be told by their text alone, and a
+// wrapped one has more text around it.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// isUnimplemented reports whether a server does not know this kind of request.
+func isUnimplemented(err error) bool { return err != nil && err.Error() == unimplemented }
+
+// Errors of requests as the classes of package driver (ADR 0040). acquire.go and release.go return what is classed
+// here.
+
+// denials are the refusals of servers, and what to do about them.
+var denials = []struct {
+	err  error
+	hint string
+}{
+	{zk.ErrNoAuth, "see the ACL of the lock's node and of the root: this user needs all rights there"},
+	{zk.ErrInvalidACL, "the servers do not take this ACL; acl=creator needs a user"},
+	{zk.ErrAuthFailed, "user or password is wrong"},
+}
+
+// denialOf reports whether the servers have said no, and what to do about it. Most other refusals are part of the
+// protocol: a node is there, or it is not.
+func denialOf(err error) (hint string, denied bool) {
+	for _, d := range denials {
+		if errors.Is(err, d.err) {
+			return d.hint, true
+		}
+	}
+	if err != nil && err.Error() == quotaExceeded {
+		return "the quota of the root is used up", true
+	}
+	return "", false
+}
+
+// classed returns an error of a request as one of the classes of package driver. A refusal is Open, so that it is
+// undone: a request makes several nodes one after the other.
+func classed(op, name string, err error) error {
+	if hint, denied := denialOf(err); denied {
+		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: errors.As(err, new(unreached))}
+}
+
+// unreached says that there was no server to send a request to, and why.
+type unreached struct{ error }
+
+// Unwrap returns why.
+func (e unreached) Unwrap() error { return e.error }
+
+// outOfReach is the error of a request that has found no server in time: the latest reason that is known.
+func (d *Driver) outOfReach() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.failure
+	if err == nil && d.session != nil {
+		err = d.session.line.failure()
+	}
+	if err == nil {
+		err = errors.New("zk: no server answers")
+	}
+	return unreached{err}
+}
+
+// maybeSent removes the mark unreached from err, because an earlier attempt may have been sent.
+func maybeSent(err error) error {
+	var mark unreached
+	if errors.As(err, &mark) {
+		return mark.error
+	}
+	return err
+}
+
+// Goroutines of the driver. Everything that waits for the library runs in one of them.
+//
+// A request of the library cannot be cancelled: it ends with its answer or with its connection. So a caller whose
+// context ends leaves the goroutine behind, and the driver waits for it in Close, when the connection is cut. Workers
+// that are kept between requests were tried and gave nothing (ADR 0044).
+
+// spawn runs f in a goroutine that Close waits for. If the driver is closed it returns false and does not run f. The
+// client library knows no contexts, so each request has a goroutine. closed is read under the same mutex under which
+// Close sets it, so nothing joins the group while Close waits for it.
+func (d *Driver) spawn(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.calls.Go(f)
+	return true
 }

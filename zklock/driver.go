@@ -1,4 +1,4 @@
-// The Driver: construction, traits, Close, and the wait for a usable connection. keeper.go keeps the session;
+// The Driver: construction, traits, Close, and the wait for a usable connection. session.go keeps the session;
 // acquire.go begins the walk of a request.
 //
 // There are two kinds of goroutines. The keeper keeps the session and lives as long as the driver; goroutines of spawn
@@ -259,4 +259,11 @@ const reach = 5 * time.Second
 func (d *Driver) newName(m driver.Mode) string {
 	d.last++
 	return letter(m) + d.process + strconv.FormatUint(d.last, 36) + "-"
+}
+
+// isClosed reports whether Close was called.
+func (d *Driver) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
 }

@@ -1,5 +1,5 @@
 // Entries: what the driver knows of each request. acquire.go and release.go work on them in turn, watch.go finds holds
-// and waiters by node, session_end.go ends the holds of a session.
+// and waiters by node, session.go ends the holds of a session.
 //
 // Two locks order what happens to an entry, as in etcdlock: its turn, for whoever asks the servers about it, and
 // Driver.mu for the fields. Here a release takes the turn too. takeBack ends a wait first, so an undo does not wait for

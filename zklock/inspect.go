@@ -1,4 +1,4 @@
-// Listing locks for operators. look.go reads a single lock; queue_place.go reads names and notes.
+// What operators see and do: listing locks, a look at one, and Break. names.go reads names and notes.
 //
 // Listings are for people. They take no part in a queue and write nothing. They are no snapshot, since ZooKeeper reads
 // one node at a time; a node that goes in between is left out.
@@ -8,6 +8,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -187,4 +188,125 @@ func (l *link) queue(ctx context.Context, lock string) ([]*seen, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(nodes, func(n *seen) bool { return n == nil }), nil
+}
+
+// Look, the reading of one lock.
+//
+// A question about one lock must not list all: it costs what its own queue costs, however many locks there are.
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look reads the queue of one lock. It costs a round trip to see everything that was written before, one for the list,
+// and one for each node in it, several of which are read at a time.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if !slices.Contains(kinds, key.Kind) {
+		return none, fmt.Errorf("zk: locks of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	nodes, err := d.nodesOf(ctx, key)
+	if err != nil {
+		return none, d.explainOperator(ctx, "look at", key.Name, err)
+	}
+	// A lock without a node is free, or was never used.
+	if len(nodes) == 0 {
+		return none, nil
+	}
+	return infoOf(key, nodes), nil
+}
+
+// nodesOf reads the queue of a lock as it is now. The ensemble is asked first: an operator who has just released a lock
+// elsewhere must not see it held.
+func (d *Driver) nodesOf(ctx context.Context, key driver.Key) ([]*seen, error) {
+	l, err := d.ready(ctx, nil, reach, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.agree(ctx); err != nil {
+		return nil, err
+	}
+	return l.queue(ctx, d.tree.lock(key))
+}
+
+// Break, by which an operator ends a hold: its node is deleted, and the watch of watch.go tells the holder. release.go
+// has the ordinary end of a hold.
+//
+// No notice is left for the holder: a node that is gone, and that the holder has not deleted itself, can only have been
+// broken. An operator's own delete is told in the same way.
+
+// Break ends the hold that has the given token: it deletes its node, so that its release finds nothing, and lets in the
+// next waiter. The holder watches its own node and learns of it at once; the holder of a hold younger than a tenth of a
+// second learns of it when the hold is that old. It costs three round trips and one for each holder.
+//
+// It returns driver.ErrNotHeld if nobody holds the lock, and a *driver.HeldError if the token is not a current one.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	if err := d.breakOf(ctx, key, token); err != nil {
+		return d.explainOperator(ctx, "break", key.Name, err)
+	}
+	return nil
+}
+
+// breakOf is Break without the classes of errors. It begins anew if the holder has left in between, because another may
+// hold the lock by now, whose token is another.
+func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) error {
+	l, err := d.ready(ctx, nil, reach, false)
+	if err != nil {
+		return err
+	}
+	// So that the list is not older than this call.
+	if err := l.agree(ctx); err != nil {
+		return err
+	}
+	lock := d.tree.lock(key)
+	for {
+		nodes, err := l.queue(ctx, lock)
+		if err != nil {
+			return err
+		}
+		holders := holdersOf(nodes)
+		if len(holders) == 0 {
+			return driver.ErrNotHeld
+		}
+		current := withToken(holders, token)
+		if current == nil {
+			return heldBy(key, holders[0])
+		}
+		// The node is deleted by its path, which no later request ever has, so a break that comes late ends nothing
+		// else.
+		err = l.remove(ctx, lock+"/"+current.name)
+		if errors.Is(err, zk.ErrNoNode) { // it was released meanwhile
+			continue
+		}
+		if err == nil {
+			if current.retained { // its client removes the mark too, unless it stands still
+				l.s.d.spawn(func() { _ = l.delete(l.s.d.life, markOf(lock+"/"+current.name)) })
+			}
+			l.tidy(lock)
+		}
+		return err
+	}
+}
+
+// withToken returns the holder that has the token, or nil. Any token of its block is the holder's: after passes inside
+// the process it has a later one than the first, which the servers do not know.
+func withToken(holders []*seen, token uint64) *seen {
+	for _, h := range holders {
+		if h.token() <= token && token-h.token() < uint64(h.Tokens) {
+			return h
+		}
+	}
+	return nil
+}
+
+// explainOperator says what an error means to an operator. Most errors mean that the outcome is unknown.
+func (d *Driver) explainOperator(ctx context.Context, op, name string, err error) error {
+	var held *driver.HeldError
+	switch {
+	case errors.As(err, &held), errors.Is(err, driver.ErrNotHeld), errors.Is(err, driver.ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errOver) && d.isClosed():
+		return driver.ErrClosed
+	}
+	return classed(op, name, err)
 }

@@ -2,11 +2,10 @@
 // statements: GET_LOCK of MySQL, advisory locks of PostgreSQL. Such a server lets a session in again that has the lock
 // already, so every engine of this sort needs the same around its few statements, and it is here once:
 //
-//   - sessions that are pinned, give signs of life, and count as ended only when the server says so (Conn, bury.go);
-//   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go,
-//     pool.go);
+//   - sessions that are pinned, give signs of life, and count as ended only when the server says so (Conn, bury);
+//   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (pool.go);
 //   - a table of what each session has and asks for, which decides before the server is asked (lock_state.go);
-//   - requests that are asked again, undone and released by their ID (Entry, release.go, giveback.go, tombstones.go).
+//   - requests that are asked again, undone and released by their ID (Entry, release.go).
 //
 // What differs an engine says in a [Dialect] and, for each session, a [Session]: the statements, and what errors mean.
 // It makes a [Core] of them, opens the first connection by its own Dialect.Dial, gives that to [Core.AddShared], and
@@ -127,7 +126,7 @@ type Session interface {
 	LookBeside(e *Entry, waits *Conn) (again bool)
 
 	// Pin makes the row that keeps e from its number stay for ever. It reports whether there is such a row. See
-	// move.go.
+	// ask.go.
 	Pin(e *Entry) (pinned bool, err error)
 
 	// Interrupt ends the statement that another session waits for. An error says that it may still do so later.
@@ -153,6 +152,6 @@ type Answer struct {
 	Token   uint64 // the first of the block
 	Tokens  int    // how many tokens it has, at least 1 if granted
 
-	Foreign bool              // the number belongs to another lock; see move.go
+	Foreign bool              // the number belongs to another lock; see ask.go
 	Held    *driver.HeldError // of a refused try: who is in the way; it must not be nil then
 }

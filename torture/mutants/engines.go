@@ -107,7 +107,7 @@ func ofOthers() []Mutant {
 			ID: "M17", Bug: "after a lost reply a node of another session is taken for the own one",
 			Known: "CURATOR-604",
 			Edits: []Edit{{
-				File: "zklock/put.go", Old: "case got.stat.EphemeralOwner == l.s.id:",
+				File: "zklock/acquire.go", Old: "case got.stat.EphemeralOwner == l.s.id:",
 				New: "case got.stat.EphemeralOwner == l.s.id || isMutant(\"M17\"):",
 			}},
 			Checks: []Check{{

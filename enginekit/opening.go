@@ -1,9 +1,14 @@
-// The error of an engine that cannot be opened. The engine gives the facts; the text is made here, so that it looks
-// alike for all engines.
+// Opening: the error of an engine that cannot be opened, and below what waits no longer than a context. The engine
+// gives the facts; the text is made here, so that it looks alike for all engines.
 
 package enginekit
 
-import "github.com/interlock-go/interlock/driver"
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 // OpenError says that no lock can be taken through a URL or a client: the servers cannot be reached, refuse us, or are
 // not the right ones. It matches driver.ErrUnavailable, and driver.ErrRefused as well if Refused is set; it unwraps to
@@ -43,4 +48,37 @@ func (e *OpenError) Unwrap() error {
 		return &driver.RefusedError{Op: "open", Err: e.Err, Hint: e.Hint}
 	}
 	return e.Err
+}
+
+// Closing what may hang. Engines call it where their open fails, before they return an [OpenError], and where they
+// close clients whose servers may have stopped answering.
+
+// CloseWithin calls closing, and returns when that returns or ctx ends, whichever is first. Closing the connections to
+// a hanging server takes a while, and a caller whose time is over must not wait for it.
+func CloseWithin(ctx context.Context, closing func() error) {
+	closed := make(chan struct{})
+	go func() { // ends with closing
+		defer close(closed)
+		_ = closing()
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
+
+// Waiting that ends with a context, for the loops of engines that try again.
+
+// Pause blocks for d and reports true, or reports false as soon as ctx ends. If both have happened it may report
+// either. If d is not positive it returns at once, and is no test of ctx. It costs one timer, which is stopped when
+// Pause returns.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
