@@ -104,7 +104,8 @@ func errConflict(r *driver.Request, limit int) error {
 		driver.ErrConflict)
 }
 
-// Errors of requests as the classes of package driver (ADR 0040). call.go says what became of a request.
+// Errors of requests as the classes of package driver (docs/rationale.md, Classes of errors). call.go says what became
+// of a request.
 
 // classed returns an error of a request as one of the classes of package driver. copies says that another copy of the
 // request may have been carried out, or may be yet; an [uncertainError] says so too. Then nothing counts as not sent. A

@@ -1,4 +1,5 @@
-// All watches of a driver on one stream of our own (ADR 0018). wait.go and notices.go ask for watches.
+// All watches of a driver on one stream of our own (docs/rationale.md, etcd: streams and signs of life). wait.go and
+// notices.go ask for watches.
 //
 // The server answers requests for watches in the order in which they were sent on a stream, which asked relies on.
 // Nobody waits for the network under mu, so a server that does not read cannot block a Lock or an Unlock.

@@ -237,8 +237,8 @@ func (n *renewing) isGone(ctx context.Context, own []*mvccpb.KeyValue) bool {
 	return true
 }
 
-// Calls: telling a client that keeps a lock for nobody that another wants it (ADR 0045). wait.go and acquire.go call;
-// notices.go receives through heed and noticeCalls.
+// Calls: telling a client that keeps a lock for nobody that another wants it (docs/rationale.md, Retention). wait.go
+// and acquire.go call; notices.go receives through heed and noticeCalls.
 
 // A client that keeps a lock which nobody holds any more must learn that another wants it. Nobody knows whose lock it
 // is before having read the queue, so the call is a transaction of its own, after the one that has read it: it puts a

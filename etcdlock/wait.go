@@ -214,8 +214,8 @@ func (a *attempt) createUnchanged(
 	return true, nil
 }
 
-// The cheap look at the one key before a waiter's own, for mutexes (ADR 0018). release.go and acquire.go write what it
-// reads.
+// The cheap look at the one key before a waiter's own, for mutexes (docs/rationale.md, etcd: one lease and ordered
+// keys). release.go and acquire.go write what it reads.
 
 // etcd knows keys by name and not by age: "who is the last before me" makes it go through every key of the lock, those
 // that have been deleted lately too. If each waiter of a long line asked so when its turn has come, the line would cost

@@ -190,8 +190,8 @@ func innermost(err error) error {
 // isUnimplemented reports whether a server does not know this kind of request.
 func isUnimplemented(err error) bool { return err != nil && err.Error() == unimplemented }
 
-// Errors of requests as the classes of package driver (ADR 0040). acquire.go and release.go return what is classed
-// here.
+// Errors of requests as the classes of package driver (docs/rationale.md, Classes of errors). acquire.go and release.go
+// return what is classed here.
 
 // denials are the refusals of servers, and what to do about them.
 var denials = []struct {
@@ -259,7 +259,7 @@ func maybeSent(err error) error {
 //
 // A request of the library cannot be cancelled: it ends with its answer or with its connection. So a caller whose
 // context ends leaves the goroutine behind, and the driver waits for it in Close, when the connection is cut. Workers
-// that are kept between requests were tried and gave nothing (ADR 0044).
+// that are kept between requests were tried and gave nothing (docs/rationale.md, Rooms of redislock).
 
 // spawn runs f in a goroutine that Close waits for. If the driver is closed it returns false and does not run f. The
 // client library knows no contexts, so each request has a goroutine. closed is read under the same mutex under which

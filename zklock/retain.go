@@ -1,4 +1,5 @@
-// Showing a hold as retained (ADR 0045). The scheduler calls Renew; release.go removes the mark with the hold.
+// Showing a hold as retained (docs/rationale.md, Retention). The scheduler calls Renew; release.go removes the mark
+// with the hold.
 //
 // A mark is for operators and decides nothing about who has the lock. So it may be late, or missing after a fault. But
 // marks that stay behind their holds would pile up in a session that lasts, so every end of a hold removes its own.
