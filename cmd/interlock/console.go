@@ -97,8 +97,8 @@ func (a *app) consoleEngine(ctx context.Context) (*webpage.Engine, error) {
 		defer cancel()
 		// A new one for each request of the page: findings are of the moment.
 		x := newExamination(e.url)
-		if e.url.Scheme == "file" { // opened to look; whether a lock can be tried may change while the page is shown
-			err := a.examineFolder(ctx, x)
+		if makesByOpening(e.url) { // opened to look; whether a lock can be tried may change while the page is shown
+			err := a.examineAnew(ctx, x)
 			return x.so(), err
 		}
 		a.examineOpen(ctx, x, e, defaultLease)

@@ -217,8 +217,8 @@ func (a *app) examine(
 	return nil
 }
 
-// examineFolder examines the folder of a console, whose engine only looks. It opens the folder for itself.
-func (a *app) examineFolder(ctx context.Context, x *examination) error {
+// examineAnew examines for a console, whose engine only looks. It opens an engine for itself.
+func (a *app) examineAnew(ctx context.Context, x *examination) error {
 	raw, err := a.engineURL()
 	if err != nil {
 		return err
@@ -319,26 +319,47 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	return f
 }
 
-// openForTrial opens an engine for a lock for trial. A folder that is there and that this user may not write is opened
-// to look, and so is one whose URL says so; the engine says why then.
+// openForTrial opens an engine for a lock for trial, or only to look where that lock would make something or cannot be
+// taken; the engine says why then.
 func (a *app) openForTrial(ctx context.Context, u *driver.URL, raw string, lease time.Duration) (*engine, error) {
+	opts := &interlock.Options{Lease: lease}
+	if !makesByOpening(u) {
+		return a.openURL(ctx, raw, opts)
+	}
 	why := ""
-	if u.Scheme == "file" {
-		switch err := unix.Access(u.Path, unix.W_OK|unix.X_OK); {
-		case saysReadOnly(u):
-			why = "the URL says readonly=true"
-		case err != nil && isFolder(u.Path):
-			why = fmt.Sprintf("this user may not write %s (%v)", u.Path, err)
-		}
+	switch err := unix.Access(u.Path, unix.W_OK|unix.X_OK); {
+	case saysReadOnly(u):
+		why = "the URL says readonly=true"
+	case u.Scheme != "file":
+		return a.openTables(ctx, u, raw, opts)
+	case err != nil && isFolder(u.Path):
+		why = fmt.Sprintf("this user may not write %s (%v)", u.Path, err)
+	default:
+		return a.openURL(ctx, raw, opts)
 	}
-	if why == "" {
-		return a.openURL(ctx, raw, &interlock.Options{Lease: lease})
-	}
-	e, err := a.openLooking(ctx, u, raw)
+	e, err := a.openLooking(ctx, u, raw, opts)
 	if err == nil {
 		e.onlyLooks = why
 	}
 	return e, err
+}
+
+// openTables is openForTrial of an SQL database: a doctor does not make the tables.
+func (a *app) openTables(ctx context.Context, u *driver.URL, raw string, opts *interlock.Options) (*engine, error) {
+	e, err := a.openLooking(ctx, u, raw, opts)
+	if err != nil {
+		return nil, err
+	}
+	d, diagnoses := e.driver.(driver.Diagnoser)
+	missing := func(f driver.Finding) bool { return f.Check == "tables" }
+	if diagnoses && slices.ContainsFunc(d.Diagnose(ctx), missing) {
+		e.onlyLooks = "that would make the tables"
+		return e, nil
+	}
+	if err := e.close(); err != nil {
+		return nil, err
+	}
+	return a.openURL(ctx, raw, opts)
 }
 
 // saysReadOnly reports whether the user's URL asks to look only.
@@ -353,9 +374,10 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// untried is the finding in place of a lock for trial. Who asked to look only is not warned.
+// untried is the finding in place of a lock for trial. Who asked to look only is not warned, nor is it wrong that there
+// are no tables before the first lock.
 func untried(e *engine) driver.Finding {
-	if saysReadOnly(e.url) {
+	if saysReadOnly(e.url) || e.url.Scheme != "file" {
 		return enginekit.Fine("lock", "not tried: %s", e.onlyLooks)
 	}
 	return enginekit.Warn("lock", "programs that lock must be able to write the folder; ask for its group, or name "+

@@ -44,7 +44,8 @@ func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error
 	return a.openURL(ctx, raw, opts)
 }
 
-// openToLook is open for commands that take no lock. On files they need the right to read alone, and make nothing.
+// openToLook is open for commands that take no lock. On files and in SQL databases they need the right to read alone,
+// and make nothing.
 //
 // It warns of a folder that the user has named and that is not there: the empty list of a mistyped one would look as if
 // no lock was held. The default folder comes with the first lock.
@@ -60,19 +61,24 @@ func (a *app) openToLook(ctx context.Context) (*engine, error) {
 	if isMissing(u) && a.namesEngine() {
 		a.say("warning: there is no folder %s; is the URL right? The first lock makes the folder", u.Path)
 	}
-	return a.openLooking(ctx, u, raw)
+	return a.openLooking(ctx, u, raw, nil)
 }
 
-// openLooking opens an engine by which nothing is changed. Engines with a server know no such mode: there the server
-// decides what a user may do.
-func (a *app) openLooking(ctx context.Context, u *driver.URL, raw string) (*engine, error) {
-	if u.Scheme == "file" {
-		looking := *u
-		looking.Query = maps.Clone(u.Query)
-		looking.Query.Set("readonly", "true")
-		raw = looking.String() // it hides passwords, and a folder has none
+// makesByOpening reports whether the engine of a URL makes something when it is opened, a folder or tables, unless its
+// URL says readonly=true.
+func makesByOpening(u *driver.URL) bool {
+	return slices.Contains([]string{"file", "postgres", "mysql"}, u.Scheme)
+}
+
+// openLooking opens an engine by which nothing is changed, and which needs no right but to read. opts may be nil.
+func (a *app) openLooking(ctx context.Context, u *driver.URL, raw string, opts *interlock.Options) (*engine, error) {
+	if makesByOpening(u) {
+		query := maps.Clone(u.Query)
+		query.Set("readonly", "true")
+		address, _, _ := strings.Cut(raw, "?") // a URL that is printed hides the password
+		raw = address + "?" + query.Encode()
 	}
-	e, err := a.openURL(ctx, raw, nil)
+	e, err := a.openURL(ctx, raw, opts)
 	var failed *openFailedError
 	switch {
 	case err == nil:
