@@ -8,7 +8,7 @@ import (
 )
 
 // Work under a lock: Do takes it, calls a function, and gives it back, whatever the function does. Every kind of lock
-// does this in the same way (doUnder, tryDoUnder).
+// does this in the same way (DoUnder, TryDoUnder).
 
 // Do waits for the mutex of that name, calls fn while it holds it, and releases it. fn's context is cancelled when the
 // hold is lost. Do returns fn's error, joined with the *LostError after a loss. For the rest see [Mutex.Do].

@@ -123,7 +123,7 @@ func (e *Election) mayCampaign(ctx context.Context, value string) error {
 func (e *Election) candidate(value string) *core.Lock {
 	p := *e.p
 	p.Label = value
-	return &core.Lock{Core: e.c.CoreOf(), Name: e.key.Name, Terms: &p}
+	return core.NewLock(e.c.CoreOf(), e.key.Name, p)
 }
 
 // mayBeAsked returns the errors of which no Observer can be told.

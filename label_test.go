@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/core"
-	"github.com/interlock-go/interlock/internal/shell"
 )
 
 type callKey struct{}
@@ -160,7 +160,7 @@ func TestLabelFrom_ThatIsNoLabel_DoesNotCount(t *testing.T) {
 			t.Errorf("%s: logged %d times: %s", what, n, log.String())
 		}
 	}
-	long := strings.Repeat("x", shell.MaxCallLabel)
+	long := strings.Repeat("x", driver.MaxLabel)
 	bubble(t, &Options{LabelFrom: func(context.Context, string) string { return long }},
 		func(t *testing.T, c *Client, _ *hooks) {
 			mustLock(t, t.Context(), c, "a")

@@ -303,7 +303,7 @@ func (l *Lease) Handle() (string, error) {
 }
 
 // Pending marks a hold under which something is under way that nobody can stop. Abandon lets such a lock run out;
-// internal/core/end.go and Close ask isPending before they would give it back.
+// internal/core/end.go and Close ask IsPending before they would give it back.
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
 // such as the COMMIT of a transaction. Until over is called, only the holder gives the lock back before its time.

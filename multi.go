@@ -475,7 +475,7 @@ func (b *bundle) take(ctx context.Context) ([]*core.Hold, error) {
 	return b.granted(answers)
 }
 
-// yieldMutex gives Machine.Mu to others after each atOnce locks. What was seen before may have changed after it. The
+// yieldMutex gives Machine.Mu to others after each AtOnce locks. What was seen before may have changed after it. The
 // caller holds Machine.Mu.
 func (b *bundle) yieldMutex(looked int) {
 	if looked%core.AtOnce == core.AtOnce-1 {

@@ -28,7 +28,7 @@ const (
 	defaultLocalHandoffs    = 255
 	defaultLocalHandoffTime = 10 * time.Millisecond
 
-	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a typing mistake from flooding the
+	// minLease leaves room for the drift allowance; see TrustEnd. minRenewal keeps a typing mistake from flooding the
 	// engine.
 	minLease   = 10 * time.Millisecond
 	minRenewal = time.Millisecond

@@ -29,7 +29,7 @@ import (
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
 	_   core.NoCopy
-	one atomic.Pointer[shell.Permit] // how one permit is asked for; Resize replaces it
+	one atomic.Pointer[core.Lock] // how one permit is asked for; Resize replaces it
 
 	resizes core.Resizes
 }
@@ -49,7 +49,7 @@ func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore
 	if p.Err == nil {
 		p.Err = validateLimit(name, limit)
 	}
-	s.one.Store(shell.NewPermit(c.in(), name, p))
+	s.one.Store(core.NewLock(c.in().CoreOf(), name, p))
 	return s
 }
 
@@ -84,20 +84,20 @@ func (s *Semaphore) permits(n int) *core.Lock {
 	}
 	one := s.one.Load()
 	if n == 1 {
-		return &one.Lock
+		return one
 	}
-	many := shell.NewPermit(shell.ClientOf(&one.Lock), one.Lock.Name, one.Terms)
+	many := core.NewLock(one.Core, one.Name, *one.Terms)
 	many.Terms.Share.Weight = n
 	if limit := many.Terms.Share.Limit; many.Terms.Err == nil && (n < 1 || n > limit) {
 		many.Terms.Err = fmt.Errorf(
 			"interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
 				"most its limit of %d",
-			many.Lock.Name,
+			many.Name,
 			n,
 			limit,
 		)
 	}
-	return &many.Lock
+	return many
 }
 
 // Changing the limit of a semaphore that is in use. The limit stands in the engine; a Semaphore keeps what this
@@ -121,11 +121,11 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 		return err
 	}
 	now := s.one.Load()
-	c, key := shell.ClientOf(&now.Lock), now.Lock.Key()
+	c, key := shell.ClientOf(now), now.Key()
 	if now.Terms.Err != nil {
 		return now.Terms.Err
 	}
-	if err := validateLimit(now.Lock.Name, limit); err != nil {
+	if err := validateLimit(now.Name, limit); err != nil {
 		return err
 	}
 	resizer, err := c.Resizer()
@@ -138,9 +138,9 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	p := now.Terms
+	p := *now.Terms
 	p.Share.Limit = limit
-	s.one.Store(shell.NewPermit(c, now.Lock.Name, p))
+	s.one.Store(core.NewLock(now.Core, now.Name, p))
 	return nil
 }
 

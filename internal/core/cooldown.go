@@ -22,7 +22,7 @@ type cooldown struct {
 }
 
 // closeUntil keeps g from others until the instant until at least. by is the hold whose MinHold that is; nil means
-// several, or a loss. dropMinHold can take back only what is one hold's. The caller holds Machine.Mu.
+// several, or a loss. DropMinHold can take back only what is one hold's. The caller holds Machine.Mu.
 func (g *EngineHold) closeUntil(until trust.Instant, by *Hold) {
 	c := g.Lock.Core
 	r := c.Cooldowns[g]

@@ -18,7 +18,7 @@ type EngineHold struct {
 	grants.Grant
 	Lock  *Lock       // by which it was asked for
 	After *EngineHold // in Machine.EngineHolds, of the same listName; nil at the end
-	Holds list        // of its owner, ofGrant; with Upgraded all of them, and none only between two owners
+	Holds list        // of its owner, OfGrant; with Upgraded all of them, and none only between two owners
 	// of a write the hold for which it was granted beside a read, as long as that keeps both; else nil
 	Upgraded *Hold
 	Last     *Hold // the latest hold while there is none: what events and operators are shown
@@ -64,7 +64,7 @@ func (g *EngineHold) AddHold(l *Hold, asked, now trust.Instant, local bool) {
 		l.End = g.FixedEnd(&c.Env, l.Since, p.Lease)
 	}
 	l.End = min(l.End, l.MaxHoldEnd())
-	if !c.HasLeases() { // else renewals tell the engine; see renewalFor
+	if !c.HasLeases() { // else renewals tell the engine; see RenewalFor
 		g.Asked = max(g.Asked, p.Lease)
 	}
 	if p.MinHold > 0 {
@@ -326,7 +326,7 @@ func (g *EngineHold) leftBy(l *Hold, now trust.Instant) PendingRelease {
 	w := PendingRelease{Engine: g, Lock: l.Lock, Until: g.TrustEnd(), Cooldown: g.EngineCooldown()}
 	g.Forget()
 	c.Background.Add(1) // under Machine.Mu, so that Close waits for what is under way
-	// Whoever waits here asks after the release; see releaseLocal.
+	// Whoever waits here asks after the release; see confirmLocally.
 	if c.Traits.Local {
 		return w
 	}

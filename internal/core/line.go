@@ -158,8 +158,8 @@ func (q *Line) StartRequest(give *driver.Release) {
 	}
 }
 
-// PrepareRequest returns the fetch that startFetch starts, or nil if there is nothing to ask. Then give is released by
-// itself, in the background. The caller holds Machine.Mu.
+// PrepareRequest returns the fetch that StartRequest starts, or nil if there is nothing to ask. Then give is released
+// by itself, in the background. The caller holds Machine.Mu.
 func (q *Line) PrepareRequest(give *driver.Release) *Request {
 	c := q.Core
 	if q.Request != nil || c.Passing(q.Lock) != nil || q.Waiters.First == nil || c.Closed {
@@ -252,7 +252,7 @@ type Waiter struct {
 
 	Alongside *EngineHold // the grant of its owner beside which it asks; nil if it asks on its own
 	Converts  *Hold       // the hold that a conversion moves; nil for a call that gets a hold of its own
-	// what converts held before, if nobody holds it any more; giveLeft releases it; guarded by Machine.Mu
+	// what converts held before, if nobody holds it any more; GiveLeft releases it; guarded by Machine.Mu
 	Left *PendingRelease
 
 	Blocker *Hold             // of this process, in the way when w came; nil if none; guarded by Machine.Mu
@@ -368,7 +368,7 @@ type Request struct {
 	Idle      bool              // nothing is under way: it ended with an error, or a repetition has not been sent
 }
 
-// ErrAgain ends the wait of an owner that got in by another request meanwhile. attemptDirect then asks once more,
+// ErrAgain ends the wait of an owner that got in by another request meanwhile. AttemptDirect then asks once more,
 // beside that hold.
 var ErrAgain = errors.New("the owner has got in meanwhile")
 
@@ -382,7 +382,7 @@ func (w *Waiter) MayReenter() bool {
 var ErrReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
 	driver.ErrDeadlock)
 
-// addSameOwnerDirect ends the other waits of o for this lock with errAgain, because o holds g now and they would wait
+// addSameOwnerDirect ends the other waits of o for this lock with ErrAgain, because o holds g now and they would wait
 // for it. Each asks again beside g. The engine does so by itself for named owners. The caller holds Machine.Mu.
 func (g *EngineHold) addSameOwnerDirect(o *Owner) {
 	if g.Lock.Terms.Share.Of == nil { // permits: each call takes its own

@@ -41,6 +41,16 @@ type Lock struct {
 	Terms *Terms // constant; shared by all locks without options
 }
 
+// NewLock returns a lock with terms of its own, in one allocation. c may be nil.
+func NewLock(c *Machine, name string, t Terms) *Lock {
+	own := &struct {
+		lock  Lock
+		terms Terms
+	}{terms: t}
+	own.lock.Core, own.lock.Name, own.lock.Terms = c, name, &own.terms
+	return &own.lock
+}
+
 // Key returns what the engine knows the lock by. It is composed when it is needed, because holds keep very many locks.
 func (m *Lock) Key() driver.Key { return driver.Key{Kind: m.Terms.Kind, Name: m.Name} }
 

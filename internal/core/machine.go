@@ -37,7 +37,7 @@ type Machine struct {
 	Lines   map[LineKey]*Line // the lines of waiters; empty lines are removed
 	// by EngineHold.listName, the first of a list each: everything that the engine gave, until it is released or lost
 	EngineHolds map[string]*EngineHold
-	LinesOfOne  map[*Waiter]struct{} // waiters that stand in no line; see askAlone
+	LinesOfOne  map[*Waiter]struct{} // waiters that stand in no line; see AskAlone
 	// grants that others must not get yet, held or not; nil until there is one
 	Cooldowns map[*EngineHold]*cooldown
 	Failures  map[*EngineHold]error // how the last renewal failed, of those of which it did; nil until one did
@@ -109,7 +109,7 @@ type Effect struct {
 	Cause    error
 	Left     PendingRelease
 	Call     func()
-	Done     chan struct{} // of sendRelease: closed when its outcome is known; nil if nobody waits for that
+	Done     chan struct{} // of SendRelease: closed when its outcome is known; nil if nobody waits for that
 }
 
 // Emit has e done as soon as Machine.Mu has been given up. The caller holds Machine.Mu.

@@ -125,7 +125,7 @@ func (g *EngineHold) endRetentionIfDue(now trust.Instant) bool {
 	return true
 }
 
-// retainedRenewalDue returns when g, which is retained, must be renewed next: after retainGrace for the first time,
+// retainedRenewalDue returns when g, which is retained, must be renewed next: after RetainGrace for the first time,
 // then after half of the short lease. The caller holds Machine.Mu.
 func (g *EngineHold) retainedRenewalDue(r *RetainedHold) trust.Instant {
 	if g.Lock.Core.HasSessions() {
@@ -205,11 +205,11 @@ func (c *Machine) MayRetain() error {
 	return nil
 }
 
-// ShowDelay is how long a grant is retained before an engine with sessions shows that. It is longer than retainGrace:
+// ShowDelay is how long a grant is retained before an engine with sessions shows that. It is longer than RetainGrace:
 // nobody waits for a lease to end, and each showing is a write.
 const ShowDelay = time.Second
 
-// showingDue returns when the engine is to hear next that g is retained. That is after showDelay, and then each third
+// showingDue returns when the engine is to hear next that g is retained. That is after ShowDelay, and then each third
 // of the session's timeout to learn whether others wait. The caller holds Machine.Mu.
 func (g *EngineHold) showingDue(r *RetainedHold) trust.Instant {
 	if g.Renewed > r.since {

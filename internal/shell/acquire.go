@@ -241,7 +241,7 @@ func (c *Client) CheckOwner(o *core.Owner) error {
 }
 
 // A call that cannot be answered inside the process either joins the line of its lock (join) or asks the engine for
-// itself alone (askAlone, waitAlone). The line is in internal/core/line.go, the request in
+// itself alone (AskAlone, waitAlone). The line is in internal/core/line.go, the request in
 // request.go, and the wait of the caller in wait.go.
 
 // Join puts w at the end of its queue's line and waits there. The caller holds Machine.Mu, which join gives up.
@@ -295,7 +295,7 @@ func (c *Client) Join(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 
 // AskAlone asks the engine on behalf of w alone, past the queue of this client. It serves tries, which must not wait in
 // a line, and named owners, which only the engine can tell apart across processes. For a read/write lock it returns
-// errAgain if the owner has got a hold since w was made: then the caller asks beside that hold.
+// ErrAgain if the owner has got a hold since w was made: then the caller asks beside that hold.
 func (c *Client) AskAlone(ctx context.Context, w *core.Waiter, try bool) (*core.Hold, error) {
 	c.Lock()
 	if c.Closed {
@@ -311,7 +311,7 @@ func (c *Client) AskAlone(ctx context.Context, w *core.Waiter, try bool) (*core.
 	return c.ask(ctx, w, try)
 }
 
-// waitAlone is askAlone for a call that waits: a named owner, or a candidate of an election. The caller holds
+// waitAlone is AskAlone for a call that waits: a named owner, or a candidate of an election. The caller holds
 // Machine.Mu, which waitAlone gives up.
 func (c *Client) waitAlone(ctx context.Context, w *core.Waiter) (*core.Hold, error) {
 	switch {
@@ -325,7 +325,7 @@ func (c *Client) waitAlone(ctx context.Context, w *core.Waiter) (*core.Hold, err
 	return c.ask(ctx, w, false)
 }
 
-// ask makes the request of askAlone and waitAlone and waits for its answer. The caller holds Machine.Mu, which ask
+// ask makes the request of AskAlone and waitAlone and waits for its answer. The caller holds Machine.Mu, which ask
 // gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *core.Waiter, try bool) (*core.Hold, error) {
 	// An owner that was made for this call is known to no other goroutine. Its waits need no count, because nobody else
@@ -501,7 +501,7 @@ func WouldRecall(err error) bool {
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recallLock continues a try after wouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four
+// recallLock continues a try after WouldRecall. It waits in the line, for as long as a recall takes: 50 ms, or four
 // round trips if that is more. If the lock has not come by then it is really held, and recall returns refused. So a try
 // of a lock that such a client really holds takes that long.
 func recallLock(ctx context.Context, m *core.Lock, o *core.Owner, at core.Call, refused error) (*core.Hold, error) {

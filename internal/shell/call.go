@@ -29,7 +29,7 @@ func (c *Client) Asking(ctx context.Context, ask func(ctx context.Context) error
 
 // Persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is
 // over. For so long the engine knows a repetition by its id (LatchCall.Horizon, Signal.Horizon). Each attempt takes at
-// most settleAttempt. It blocks meanwhile.
+// most SettleAttempt. It blocks meanwhile.
 func (c *Client) Persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
 	if err := c.CheckOpen(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func Pause(ctx context.Context, d time.Duration) bool {
 }
 
 const (
-	// settleAttempt bounds one request of settling. settleFirst and settleMost bound the pauses between two, which
+	// SettleAttempt bounds one request of settling. settleFirst and SettleMost bound the pauses between two, which
 	// double each time.
 	SettleAttempt = 2 * time.Second
 	settleFirst   = 20 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 )
 
 // Contexts of a hold (Lease.Context, MultiLease.Context): they carry the owner and end with the hold. Cond.Wait needs
-// more of them than that, because it gives the hold up while it waits with a context that ends then. So waitContext
+// more of them than that, because it gives the hold up while it waits with a context that ends then. So WaitContext
 // finds what else bounds the wait.
 
 // LeaseContext is what is known of a context made by Lease.Context or MultiLease.Context. Exactly one of lease and
@@ -36,7 +36,7 @@ type ownerContext struct {
 	from            *LeaseContext
 }
 
-// Value returns the owner and the leaseContext, and else what the parent has.
+// Value returns the owner and the LeaseContext, and else what the parent has.
 func (x *ownerContext) Value(key any) any {
 	switch key.(type) {
 	case core.OwnerKey:

@@ -18,11 +18,11 @@ import (
 // its way. The scheduler has the search run only while somebody waits who holds something, or may. What it finds must
 // be there twice, half a second apart, with the same waits and the same acquisitions: then all of them stood still at
 // every instant between the two. So a search need not see one instant. It runs in a goroutine of its own, and holds
-// Machine.Mu for a few waits at a time. waitGraph makes the graph, package waitgraph searches it, and
+// Machine.Mu for a few waits at a time. WaitGraph makes the graph, package waitgraph searches it, and
 // remoteDetector does the same over several clients. docs/rationale.md, Deadlocks, has the decision.
 //
 // An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
-// waitGraph. If one of its waits can end well, that goroutine may give back what the others wait for. What else an
+// WaitGraph. If one of its waits can end well, that goroutine may give back what the others wait for. What else an
 // owner does is not known. An owner whose goroutines share it looks like one that only waits, although one of them
 // works and would give the lock back in time. Pools of workers that take permits are like that. So permits count as
 // stuck only if their owner has them by one hold and waits once.
@@ -31,7 +31,7 @@ import (
 // free.
 
 const (
-	// searchAfter is how long a wait lasts before the first search, and the pause between two. Nearly all waits are
+	// SearchAfter is how long a wait lasts before the first search, and the pause between two. Nearly all waits are
 	// over by then.
 	SearchAfter = 500 * time.Millisecond
 )
@@ -44,7 +44,7 @@ type deadlockDetector struct {
 	Remote remoteDetector
 }
 
-// localGraph is the waitGraph of what this client knows, and localEdge an edge of it.
+// localGraph is the WaitGraph of what this client knows, and localEdge an edge of it.
 type (
 	localGraph = waitgraph.Graph[*core.Waiter, localHold]
 	localEdge  = waitgraph.Edge[*core.Waiter, localHold]
@@ -294,7 +294,7 @@ func (all *WaiterSet) note(w *core.Waiter) *WaitingOwner {
 }
 
 // WaitGraph returns who of them waits for whom. Nodes are in the order of the owners' names and waits in the order in
-// which they began, so that two searches number them alike. It takes Machine.Mu for atOnce owners at a time.
+// which they began, so that two searches number them alike. It takes Machine.Mu for AtOnce owners at a time.
 func (c *Client) WaitGraph(all *WaiterSet) *localGraph {
 	waiting := make([]*WaitingOwner, 0, len(all.Owners))
 	shared := make(map[driver.Key][]waitgraph.Obstacle[localHold])
@@ -325,7 +325,7 @@ func (c *Client) WaitGraph(all *WaiterSet) *localGraph {
 	return g
 }
 
-// InParts calls f for each of them under Machine.Mu, which it gives to others after atOnce.
+// InParts calls f for each of them under Machine.Mu, which it gives to others after AtOnce.
 func (c *Client) InParts(waiting []*WaitingOwner, f func(*WaitingOwner)) {
 	for part := range slices.Chunk(waiting, core.AtOnce) {
 		c.Lock()
@@ -445,10 +445,10 @@ func holdsOnAny(
 // A list costs the engine as much as it has keys, of whatever program. So a client first looks at the locks around its
 // own waiters, and asks for a list only if one of them can be the victim (waitgraph.Suspect). What looks cannot
 // exclude, because an owner may hold something in another process, the waiters of a line list for by turns, one each
-// remoteMost.
+// RemoteMost.
 
 const (
-	// remoteFirst and remoteMost are the shortest and the longest pause between two searches; each that finds nothing
+	// RemoteFirst and RemoteMost are the shortest and the longest pause between two searches; each that finds nothing
 	// doubles it. Less a random part of up to a quarter, so that clients which were started together do not all ask at
 	// once.
 	RemoteFirst = time.Second
@@ -465,7 +465,7 @@ type remoteDetector struct {
 	first time.Duration                         // the pause with which it began for the present waiters
 	Pause time.Duration                         // until the next search; 0 if none is planned
 	busy  bool                                  // the engine is being asked: one search at a time
-	turn  int                                   // of the searches that remoteMost was between
+	turn  int                                   // of the searches that RemoteMost was between
 	seen  waitgraph.Facts[waitgraph.ListedFact] // what the last list had
 }
 
@@ -480,7 +480,7 @@ func (f *remoteDetector) look(c *Client, now trust.Instant, waiters *WaiterSet) 
 		return
 	case !can || blind || f.busy:
 		return
-	// A new suspicion. The wait began searchAfter ago, because that is when the first search runs.
+	// A new suspicion. The wait began SearchAfter ago, because that is when the first search runs.
 	case f.Pause == 0 || first < f.first:
 		f.first, f.Pause, f.at = first, first, now.Plus(first-SearchAfter)
 		return

@@ -139,7 +139,7 @@ func UpgradeHold(ctx context.Context, l *core.Hold, at core.Call) error {
 }
 
 // AskConversion asks for the other mode beside what l has, and blocks until that is answered or ctx ends. If it is
-// answered, w.err says how, and l has turned if w.err is nil. The caller holds Machine.Mu, which askConversion gives
+// answered, w.err says how, and l has turned if w.err is nil. The caller holds Machine.Mu, which AskConversion gives
 // up.
 func AskConversion(ctx context.Context, l *core.Hold, mode driver.Mode, at core.Call) (w *core.Waiter, err error) {
 	c, m := ClientOf(l.Lock), &l.Lock.Terms.Share.Of[mode]

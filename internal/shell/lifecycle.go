@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/internal/trust"
 )
 
-// NewClient is New with checked options. suspended is machineSuspended, except in tests.
+// NewClient is New with checked options. suspended is MachineSuspended, except in tests.
 func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Client, error) {
 	p := &Public{client: Client{
 		Driver: d, Config: o, ID: rand.Text()[:16],
@@ -57,8 +57,8 @@ func NewClient(d driver.Driver, o Config, suspended func() time.Duration) (*Clie
 		}
 		c.renewer, c.Renews = renewer, true
 	}
-	// Close ends these three at different moments: asks when it begins, base when everything held has been dropped,
-	// hard when it gives up waiting for releases.
+	// Close ends these three at different moments: the waits when it begins, the renewals when everything held has been
+	// dropped, the releases when it gives up waiting for them.
 	forever := context.Background() //nolint:forbidigo // a client lives on its own
 	c.renewCtx, c.stopRenewals = context.WithCancel(forever)
 	c.WaitsCtx, c.stopWaits = context.WithCancel(c.renewCtx)

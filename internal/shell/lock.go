@@ -11,11 +11,8 @@ import (
 )
 
 // A label for each call (LabelFrom). A call with a label of its own gets a Mutex of its own with the same key, as a
-// campaign does. So requests, renewals and holds find the label where they find every other option. acquire.go
-// begins with labelled.
-
-// MaxCallLabel is what every engine keeps whole of a label. Some cut off the last byte of the longest plain label.
-const MaxCallLabel = driver.MaxLabel
+// campaign does. So requests, renewals and holds find the label where they find every other option. Acquire
+// begins with Labelled.
 
 // Labelled returns m with the label of the call to which ctx belongs, or m itself if calls have no labels of their own.
 // It calls the user's LabelFrom, in the caller's goroutine and without Machine.Mu. The result asks for no label again.
@@ -24,22 +21,18 @@ func Labelled(ctx context.Context, m *core.Lock) *core.Lock {
 		return m
 	}
 	label := m.Terms.LabelFrom(ctx, m.Terms.Label)
-	if len(label) > MaxCallLabel || !utf8.ValidString(label) {
+	if len(label) > driver.MaxLabel || !utf8.ValidString(label) {
 		tellBadLabel(ctx, m, len(label))
 		label = m.Terms.Label
 	}
 	return withLabel(m, label)
 }
 
-// withLabel returns m with that label. The mutex and its options are one allocation.
+// withLabel returns m with that label.
 func withLabel(m *core.Lock, label string) *core.Lock {
-	own := &struct {
-		lock   core.Lock
-		params core.Terms
-	}{params: *m.Terms}
-	own.lock.Core, own.lock.Name, own.lock.Terms = m.Core, m.Name, &own.params
-	own.params.Label, own.params.LabelFrom, own.params.OwnLabel = label, nil, true
-	return &own.lock
+	t := *m.Terms
+	t.Label, t.LabelFrom, t.OwnLabel = label, nil, true
+	return core.NewLock(m.Core, m.Name, t)
 }
 
 // tellBadLabel logs that a label does not count. It does not log the label, which may contain anything.
@@ -52,7 +45,7 @@ func tellBadLabel(ctx context.Context, m *core.Lock, size int) {
 	c.Config.Logger.LogAttrs(ctx, level,
 		"interlock: LabelFrom returned what no label may be: the lock has its Label",
 		slog.String("lock", m.Name), slog.String("class", m.Terms.Class), slog.Int("bytes", size),
-		slog.Int("most", MaxCallLabel))
+		slog.Int("most", driver.MaxLabel))
 }
 
 // Present corrects info by what this client knows better than the engine. It knows to which of its owners a lock has
@@ -93,7 +86,7 @@ func resizedLock(ctx context.Context, m *core.Lock, since int, try bool, err err
 	}
 	p := *m.Terms
 	p.Share.Limit = r.Limit()
-	return &NewPermit(ClientOf(m), m.Name, p).Lock
+	return core.NewLock(m.Core, m.Name, p)
 }
 
 // Resizer returns the engine as a Resizer, or says why it cannot resize.
@@ -107,17 +100,4 @@ func (c *Client) Resizer() (driver.Resizer, error) {
 		return nil, core.Unsupported(c.Traits, "its driver is no driver.Resizer")
 	}
 	return resizer, nil
-}
-
-// Permit is how a number of permits is asked for: a lock and its options in one allocation. It does not change.
-type Permit struct {
-	Lock  core.Lock
-	Terms core.Terms
-}
-
-// NewPermit returns a permit with the options p, limit and weight included.
-func NewPermit(c *Client, name string, p core.Terms) *Permit {
-	ask := &Permit{Terms: p}
-	ask.Lock.Core, ask.Lock.Name, ask.Lock.Terms = c.CoreOf(), name, &ask.Terms
-	return ask
 }

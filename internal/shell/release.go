@@ -15,8 +15,8 @@ import (
 )
 
 // Unlock: who gets the lock next, and what the caller waits for. In this order: the owner's further holds, the next
-// waiter in this process (passOn), this client itself (retention), the engine. The engine is asked in the caller's
-// goroutine first; what is not confirmed by then goes on in settleNow.
+// waiter in this process (PassOn), this client itself (retention), the engine. The engine is asked in the caller's
+// goroutine first; what is not confirmed by then goes on in SettleNow.
 
 // UnlockGrace is how long Unlock waits for the engine's confirmation if its context had ended before the call. So a
 // deferred Unlock with a cancelled context can still report the outcome.
@@ -88,7 +88,7 @@ func confirmLocally(w core.PendingRelease) error {
 	return confirmedRelease(w, err, false)
 }
 
-// confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and settleAttempt. If
+// confirmRemotely releases the hold over a network: once in the caller's goroutine, within ctx and SettleAttempt. If
 // that brings no answer, the background goes on until the outcome is known, and the caller waits for it as long as ctx
 // allows. If ctx had ended before the call, it waits for grace.
 func confirmRemotely(ctx context.Context, w core.PendingRelease, grace time.Duration) error {
@@ -221,7 +221,7 @@ func isSettled(err error) bool {
 	return err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrClosed)
 }
 
-// askUntilSettled is settleNow without the Observer. Only c.hard ends it early, never a caller's context: the caller
+// askUntilSettled is SettleNow without the Observer. Only c.hard ends it early, never a caller's context: the caller
 // may be gone for long.
 func (c *Client) askUntilSettled(r *driver.Release) (doubt bool, err error) {
 	after, ends := c.endsByItself(r)
@@ -290,7 +290,7 @@ func GiveBackHold(ctx context.Context, l *core.Hold) error {
 // sessions.
 //
 // A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the
-// first renewal after retainGrace gives the grant a short lease (Renewal.Retained), whatever the hold's lease was.
+// first renewal after RetainGrace gives the grant a short lease (Renewal.Retained), whatever the hold's lease was.
 // Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model, and
 // docs/rationale.md, Retention, the five rules: without any one of them two owners are inside, or one waits for too
 // long.
@@ -367,7 +367,7 @@ func (c *Client) releaseLater(all []core.LateRelease) {
 	}
 }
 
-// releaseLate is settleNow after Close: it repeats r for at most twice the client's lease.
+// releaseLate is SettleNow after Close: it repeats r for at most twice the client's lease.
 func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
 	patient, stop := context.WithTimeout(ctx, 2*c.Config.Lease)
 	defer stop()

@@ -292,7 +292,7 @@ func requestID(w *core.Waiter) string {
 }
 
 // What becomes of a request whose answer nobody can use. It is undone if its outcome is unknown, and
-// asked again for those who still wait. settleNow does the undoing.
+// asked again for those who still wait. SettleNow does the undoing.
 
 // requestReturned gives back a grant that nobody wants, or that ended before it was used, and asks again for those who
 // still wait. refused says that the engine itself reported the hold gone. The caller holds Machine.Mu, which returned
@@ -513,7 +513,7 @@ func Explain(key driver.Key, err error) error {
 // after it has come back, and long enough not to burden one that is coming back.
 const RetryPause = 100 * time.Millisecond
 
-// requestAgain waits for retryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
+// requestAgain waits for RetryPause and asks on behalf of the line. It runs in a goroutine of its own; Close ends the
 // pause.
 func requestAgain(q *core.Line) {
 	c := clientAround(q.Core)

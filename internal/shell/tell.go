@@ -60,7 +60,7 @@ func acquiredReturned(l *core.Hold) {
 }
 
 // TellReleased tells the Observer that the hold was given up. err says what the engine has not confirmed. If Acquired
-// has not returned yet it tells nothing, and isHeard does.
+// has not returned yet it tells nothing, and acquiredReturned does.
 func TellReleased(l *core.Hold, err error) {
 	c := ClientOf(l.Lock)
 	if c.Config.Observer.Released == nil {

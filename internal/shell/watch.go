@@ -11,13 +11,13 @@ import (
 // and Latch.Wait (latch.go). A hint says when to look, never what there is.
 
 const (
-	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
+	// LookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	LookOften = time.Second
-	// lookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody
+	// LookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody
 	// waited. There is nothing to see before the lease can have ended. So whoever watches a leader looks when the
 	// leader's lease, as last seen, is over.
 	LookSeldom = 15 * time.Second
-	// lookRarely is the longest pause: a message can be lost in spite of everything.
+	// LookRarely is the longest pause: a message can be lost in spite of everything.
 	LookRarely = time.Minute
 )
 
@@ -56,7 +56,7 @@ func (w *Changes) hint() {
 	}
 }
 
-// Next waits for a hint, or until the instant at. Without a hint it waits lookSeldom at least and lookRarely at most,
+// Next waits for a hint, or until the instant at. Without a hint it waits LookSeldom at least and LookRarely at most,
 // less a random part of up to a quarter. It returns false when ctx has ended.
 func (w *Changes) Next(ctx context.Context, at time.Time) bool {
 	wait, failed := min(max(LookSeldom, time.Until(at)), LookRarely), w.failed
@@ -79,7 +79,7 @@ func (w *Changes) Next(ctx context.Context, at time.Time) bool {
 }
 
 // Rarely returns when to look again, after a look that brought err, at something that changes only when the engine says
-// so. That is soon after an error, and else after lookRarely.
+// so. That is soon after an error, and else after LookRarely.
 func Rarely(err error) time.Time {
 	if err != nil {
 		return time.Time{}
