@@ -306,13 +306,9 @@ func d14late(p *play.Play, all []*play.Redis) {
 	}
 	p.Fate("What the nodes say to A is held back.", "各节点对 A 说的话被扣住。")
 	a.BeginTry()
-	for _, node := range all {
-		node.Await("interlock:mutex:"+key, 1)
-	}
+	p.AwaitAll(all, "interlock:mutex:"+key, 1)
 	a.Says("TryLock: all nodes have voted for it, and it has heard of no vote.", "TryLock：所有节点都投了它的票，它一票也没收到。")
-	for _, node := range all {
-		node.Await("interlock:mutex:"+key, 0)
-	}
+	p.AwaitAll(all, "interlock:mutex:"+key, 0)
 	p.Fate("%s pass: the votes are over.", "%s 过去，票过期了。", play.Short(lease))
 	b.Lock()
 	for _, line := range lines {

@@ -3,6 +3,7 @@ package play
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,16 +159,24 @@ func (r *Redis) Field(key string) string {
 
 // Await returns when the key is there, or not there any more: n is what EXISTS says. It may be called while an actor
 // writes its steps down, for which the lab looks at the server too.
-func (r *Redis) Await(key string, n int64) {
-	r.p.Helper()
-	if !r.p.until(func() bool {
-		reply, err := r.Do(r.p.Context(), "EXISTS", key) // on a connection of its own
-		if err != nil {
-			r.p.Fatal(err)
-		}
-		return reply == n
+func (r *Redis) Await(key string, n int64) { r.p.AwaitAll([]*Redis{r}, key, n) }
+
+// AwaitAll is Await of several servers, each of which has to say so once. It asks all of them by turns: a vote lasts no
+// longer than a lease, and would be over at the last while the first is awaited.
+func (p *Play) AwaitAll(nodes []*Redis, key string, n int64) {
+	p.Helper()
+	left := slices.Clone(nodes)
+	if !p.until(func() bool {
+		left = slices.DeleteFunc(left, func(r *Redis) bool {
+			reply, err := r.Do(p.Context(), "EXISTS", key) // on a connection of its own
+			if err != nil {
+				p.Fatal(err)
+			}
+			return reply == n
+		})
+		return len(left) == 0
 	}) {
-		r.p.Fatalf("%s: EXISTS %s never said %d", r.Addr(), key, n)
+		p.Fatalf("%s: EXISTS %s never said %d", left[0].Addr(), key, n)
 	}
 }
 

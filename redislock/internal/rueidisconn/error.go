@@ -17,7 +17,15 @@ var errHangs = errors.New("the server does not answer")
 var library = conn.Library{Answer: answer}
 
 // judge says what an error of a call means. addr is that of the node that was asked, or empty outside of a Cluster.
-func judge(err error, addr string) conn.Judgement { return library.Judge(err, addr) }
+//
+// A call may find a link just before its keeper closes it. rueidis then refuses before it sends anything, and repeats
+// no command of ours by itself.
+func judge(err error, addr string) conn.Judgement {
+	if errors.Is(err, rueidis.ErrDedicatedClientRecycled) {
+		err = conn.ErrUnsent
+	}
+	return library.Judge(err, addr)
+}
 
 // answer returns the message of an error that a server has answered with.
 func answer(err error) (string, bool) {

@@ -87,3 +87,24 @@ func TestCall_OfAScriptThatIsStoppedInTheMiddle_LeavesTheOutcomeOpen(t *testing.
 		}
 	}
 }
+
+// A call may find a link just before that is closed. Nothing was sent then, so the call goes on over another.
+func TestJudge_OfALinkThatIsClosedAlready_SaysThatNothingWasSent(t *testing.T) {
+	client, err := rueidis.NewClient(soloOption(servers.RedisServer(t, nil).Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	d, release := client.Dedicate()
+	release()
+	call := echoCall("x")
+	_, err = dedicated{d}.Call(t.Context(), &call, resp.ByName)
+	if j := judge(err, ""); j.Verdict != conn.Unsent {
+		t.Errorf("%v: verdict %v", err, j.Verdict)
+	}
+	for _, a := range (dedicated{d}).Pipeline(t.Context(), []resp.Command{{Call: &call}}) {
+		if j := judge(a.Err, ""); j.Verdict != conn.Unsent {
+			t.Errorf("in a pipeline: %v: verdict %v", a.Err, j.Verdict)
+		}
+	}
+}
