@@ -31,8 +31,8 @@ func TestMissingStandby_KeepsTheLockOfAClientThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	got := make(chan error, 1)
-	// The server's checkpointer hears of the standby after the sessions have, and until then nothing waits for it. Locks
-	// that are granted by then are given back. Were one granted later, nothing would ever hang.
+	// The server's checkpointer hears of the standby after the sessions have, and until then nothing waits for it.
+	// Locks that are granted by then are given back. Were one granted later, nothing would ever hang.
 	go func() { // ends with ctx
 		var err error
 		for i := 0; err == nil; i++ {
